@@ -1,0 +1,43 @@
+# The two commands of a newcomer are `make demo` and `make test`; neither touches anything outside this folder.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check format bench clean
+
+demo: .venv/.package
+	$(BIN)/openfield demo
+
+test: check
+	$(BIN)/python -m pytest
+
+check: .venv/.tools
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/.tools
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.tools
+	@for subject in bench/bench_*.py; do $(BIN)/python $$subject || exit 1; done
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "openfield needs Python 3.11 or newer; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
+	  || { v=$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	       echo "Python's venv is missing here. Install it: apt-get install python$$v-venv"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.package: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) install -c constraints.txt -e '.[all]'
+	@touch $@
+
+.venv/.tools: .venv/.package
+	$(PIP) install -c constraints.txt -e '.[all,dev]'
+	@touch $@

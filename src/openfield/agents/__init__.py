@@ -1,0 +1,1 @@
+"""Agents that come with openfield, and bridges to programs that are agents already."""

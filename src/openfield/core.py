@@ -1,0 +1,150 @@
+"""The words an agent and a world exchange: what is shown, what is answered, what is believed.
+
+Everything else stands on these values: plan -> rollout (passes them) -> journal (keeps them) -> metrics -> report.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from openfield.spaces import Space
+
+PhaseName = Literal["training", "test"]
+Ending = Literal["terminated", "truncated"]
+
+
+class Ask(enum.Enum):
+    """What a turn wants of the agent."""
+
+    ACT = "act"
+    """An action; a belief may ride on it."""
+    BELIEF = "belief"
+    """What the agent thinks happened to its world."""
+    READY = "ready"
+    """A go-ahead: something begins. Any reply will do."""
+    NONE = "none"
+    """Nothing: the episode ended here. The reply's action is ignored."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the agent is shown. It never holds anything the trial does not grant."""
+
+    ask: Ask = Ask.ACT
+    observation: Any = None
+    reward: float = 0.0
+    feedback: Any = None
+    """What the last reply earned beside the reward: a performance, a bought label."""
+    phase: PhaseName = "test"
+    first: bool = False
+    """An episode starts here."""
+    last: Ending | None = None
+    """The episode ended here; observation and reward are its final ones."""
+    red_light: bool | None = None
+    """Whether the world has changed, if the trial grants to say so."""
+
+
+class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What the agent thinks happened to its world."""
+
+    novel: float | tuple[float, ...]
+    """The probability that the world has changed: one number, or one per sample."""
+    level: int | None = None
+    """Which level of the novelty hierarchy, in the domain's numbering."""
+    detail: Any = None
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What the agent gives back. `Reply(None, belief)` is always legal and shows an ACT turn again."""
+
+    action: Any = None
+    belief: Belief | None = None
+    took: float = 0.0
+    """Seconds the agent needed; stamped by the rollout for worlds whose rules know time."""
+
+
+class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What is true of a turn. It goes into the journal and never reaches an agent."""
+
+    novel: bool = False
+    """The world differs from the normal one."""
+    episode_over: bool = False
+    """An episode ends with this turn, whether the agent is told (`Turn.last`) or not."""
+    performance: float | None = None
+    """How well the episode went so far, from 0 to 1; its value at the end of the episode counts."""
+    detail: Any = None
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an agent may know before it starts: the task in words, and what goes in and out."""
+
+    domain: str
+    task: str
+    actions: Space | None = None
+    observations: Space | None = None
+    reply_seconds: float | None = None
+    """How long a reply may take; None means as long as it likes."""
+
+
+class World(Protocol):
+    """A passive world: it only answers, and never reads a clock or a global random source.
+
+    A class attribute `timed = True` asks for replies stamped with `took`.
+    """
+
+    @property
+    def truth(self) -> Truth:
+        """What is true of the turn shown last."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing follows; asked only about a turn that ended an episode (`last`)."""
+        ...
+
+    def reset(self) -> Turn:
+        """Starts the trial and shows its first turn."""
+        ...
+
+    def step(self, reply: Reply) -> Turn:
+        """Takes a reply and shows the next turn; raises `AgentProtocol` if the action is none of its actions."""
+        ...
+
+    def look(self, query: str) -> Any:
+        """Reads something without changing anything: a screenshot, a score."""
+        ...
+
+    def close(self) -> None:
+        """Frees what the world holds."""
+        ...
+
+
+class Agent(Protocol):
+    """Anything that answers turns. `save`, `load` and `close` are optional, see `Saves`."""
+
+    def __call__(self, turn: Turn, /) -> Reply:
+        """Answers a turn."""
+        ...
+
+
+class AgentFactory(Protocol):
+    """Makes a fresh agent for a cell."""
+
+    def __call__(self, spec: Spec, seed: int, /) -> Agent:
+        """Makes the agent."""
+        ...
+
+
+@runtime_checkable
+class Saves(Protocol):
+    """An agent whose state can be kept: a resumed cell goes on from its last finished episode."""
+
+    def save(self) -> bytes:
+        """The state as bytes."""
+        ...
+
+    def load(self, state: bytes, /) -> None:
+        """Becomes the agent that was saved."""
+        ...

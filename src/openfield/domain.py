@@ -1,0 +1,125 @@
+"""A domain is a family of worlds: its settings, novelties, trials and the agents that come with it.
+
+The registry finds domains by name; plans ask them for trials, rollouts for worlds, reports for words.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from openfield.core import AgentFactory, Belief, Spec, World
+from openfield.novelty import Novelty, apply_novelties, find_novelty
+from openfield.settings import Settings, changed_settings, make_settings
+from openfield.trial import Limits, Phase, Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.play import View
+    from openfield.serve import Wire
+
+S = TypeVar("S", bound=Settings)
+
+
+class Domain(ABC, Generic[S]):
+    """A family of worlds. Subclasses fill in the names below and write `spec`, `phases` and `world`."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Raised whenever the same trial would give other turns than before."""
+    title: ClassVar[str]
+    """The domain in one line, for lists and reports."""
+    settings: type[S]
+    novelties: Sequence[Novelty[S]] = ()
+    agents: Mapping[str, AgentFactory | str] = {}
+    """Agents that come with the domain: factories, or `module:attribute` to import them late."""
+    metrics: Sequence[str] = ("performance", "detection", "adaptation")
+    default_novelty: str | None = None
+    """What `run` takes when no novelty is named."""
+    demo_agents: Sequence[str] = ()
+    demo_settings: Mapping[str, Any] = {}
+    """The small evaluation that `openfield demo` shows; its novelty is `demo_novelty`."""
+    demo_novelty: str | None = None
+    limits: Limits = Limits()
+
+    @abstractmethod
+    def spec(self, trial: Trial) -> Spec:
+        """What an agent may know before this trial starts."""
+
+    @abstractmethod
+    def phases(self, settings: S, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+        """The script of a trial with these settings, and these novelties from the onset on."""
+
+    @abstractmethod
+    def world(self, trial: Trial) -> World:
+        """The world of a trial, depending on nothing but the trial."""
+
+    def trials(
+        self,
+        count: int = 5,
+        seed: int = 0,
+        novelty: str | None = None,
+        red_light: bool = False,
+        **settings: Any,
+    ) -> list[Trial]:
+        """Trials that differ in their seeds only.
+
+        Args:
+            count: How many.
+            seed: The root of all their seeds.
+            novelty: `NAME[:difficulty]`, several joined by `+`, or `none`; the domain's default if not given.
+            red_light: Whether agents are told when the world has changed.
+            **settings: Changes of the domain's settings.
+        """
+        chosen = make_settings(self.settings, settings)
+        phases = self.phases(chosen, self.novelty_names(novelty or self.default_novelty or "none"))
+        return [
+            Trial(
+                domain=self.name,
+                version=self.version,
+                seed=derive(seed, self.name, number),
+                phases=phases,
+                settings=changed_settings(chosen),
+                red_light=red_light,
+                limits=self.limits,
+            )
+            for number in range(count)
+        ]
+
+    def detected(self, belief: Belief) -> bool:
+        """Whether a belief says that the world has changed."""
+        novel = belief.novel
+        return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) >= 0.5
+
+    def encode(self, observation: Any) -> Any:
+        """The observation as something hashable and coarse, for measures that count what was seen."""
+        return msgspec.json.encode(observation, order="sorted")
+
+    def wire(self) -> Wire:
+        """The protocol foreign agents speak; JSON lines over TCP unless the domain brings its own."""
+        from openfield.wire import LineWire
+
+        return LineWire()
+
+    def view(self) -> View:
+        """How a person plays: line by line unless the domain brings its own."""
+        from openfield.play import LineView
+
+        return LineView()
+
+    def novelty_names(self, wanted: str) -> tuple[str, ...]:
+        """The full names behind `a+b:hard`; `none` is no novelty."""
+        if wanted == "none":
+            return ()
+        return tuple(find_novelty(self.novelties, name).id for name in wanted.split("+"))
+
+    def settings_in(self, trial: Trial, phase: Phase) -> S:
+        """The settings in force in a phase of a trial: its own, changed by the phase's novelties."""
+        settings = make_settings(self.settings, trial.settings)
+        return apply_novelties(self.novelties, phase.novelty, settings)
+
+    def describe(self, names: Sequence[str]) -> str:
+        """The novelties in words."""
+        return "; ".join(find_novelty(self.novelties, name).note for name in names) or "no novelty"

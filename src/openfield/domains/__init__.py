@@ -1,0 +1,1 @@
+"""The worlds: one folder each, all with the same file names."""

@@ -1,0 +1,118 @@
+"""Every error openfield raises on purpose, in one tree.
+
+Used everywhere; the command line turns each into one line and the exit status drawn here.
+
+    OpenfieldError                   2   something a reader can mend; never shown with a traceback
+    ├── UnknownName                      a domain, agent, novelty, metric or key that does not exist
+    ├── InvalidInput                     a file, setting or value that cannot be used
+    ├── MissingExtra                     an optional part that is not installed
+    ├── JournalError                     a run file that cannot be read or written
+    │   ├── NotARun                      some other file
+    │   ├── DamagedRun                   a run file with a broken part
+    │   ├── RunBusy                      another process holds what we need
+    │   └── DiskFull                75   no room left; the run resumes when there is some
+    ├── AgentFault                       what an agent did wrong; carries the outcome it leads to
+    │   ├── AgentCrashed                 agent_error
+    │   ├── AgentTimeout                 agent_timeout
+    │   ├── AgentProtocol                agent_protocol
+    │   └── AgentGone                    agent_gone
+    ├── WorldFault                       the world failed: world_error, never scored
+    ├── ReplayMismatch                   a replayed turn or reply differs from the recorded one
+    └── Cancelled                  130   somebody asked us to stop
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OpenfieldError(Exception):
+    """The root of the tree: a message written for its reader."""
+
+    exit_status = 2
+
+
+class UnknownName(OpenfieldError):
+    """A name nothing is known by; the message suggests the nearest one and lists the rest."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], label: str = "Installed") -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        super().__init__(f"Unknown {kind} '{name}'.{hint} {label}: {', '.join(names) or 'none'}.")
+
+
+class InvalidInput(OpenfieldError):
+    """A file, setting or value that cannot be used; the message names the place and what would be right."""
+
+
+class MissingExtra(OpenfieldError):
+    """An optional part of openfield is needed and not installed."""
+
+    def __init__(self, extra: str, need: str) -> None:
+        super().__init__(f"{need} needs an optional part of openfield. Install it: pip install 'openfield[{extra}]'")
+
+
+class JournalError(OpenfieldError):
+    """A run file cannot be read or written."""
+
+
+class NotARun(JournalError):
+    """The file is not a run of openfield."""
+
+
+class DamagedRun(JournalError):
+    """The file is a run of openfield, and a part of it is broken."""
+
+
+class RunBusy(JournalError):
+    """Another process holds the run file or one of its cells."""
+
+
+class DiskFull(JournalError):
+    """There is no room for the record; nothing that was committed is lost."""
+
+    exit_status = 75
+
+
+class AgentFault(OpenfieldError):
+    """The agent did something wrong; `outcome` is what its cell ends in."""
+
+    outcome = "agent_error"
+
+
+class AgentCrashed(AgentFault):
+    """The agent raised an exception."""
+
+
+class AgentTimeout(AgentFault):
+    """The agent took longer than its limits allow."""
+
+    outcome = "agent_timeout"
+
+
+class AgentProtocol(AgentFault):
+    """The agent answered something that is not an answer here."""
+
+    outcome = "agent_protocol"
+
+
+class AgentGone(AgentFault):
+    """The agent went away before the trial was over."""
+
+    outcome = "agent_gone"
+
+
+class WorldFault(OpenfieldError):
+    """The world failed; this is never scored as behaviour of the agent."""
+
+
+class ReplayMismatch(OpenfieldError):
+    """A replayed turn or reply differs from the recorded one."""
+
+
+class Cancelled(OpenfieldError):
+    """Somebody asked us to stop; the run can be resumed."""
+
+    exit_status = 130

@@ -1,0 +1,68 @@
+"""A novelty is a named, pure change from one world's settings to another's.
+
+Domains declare novelties, trials name them, worlds apply them at the onset, reports print them in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from openfield.errors import UnknownName
+
+S = TypeVar("S")
+
+HIERARCHY = (
+    "objects",
+    "agents",
+    "actions",
+    "relations",
+    "interactions",
+    "rules",
+    "goals",
+    "events",
+    "environments",
+)
+"""The names of the hierarchy that all domains share; their numbers are each domain's own, as published."""
+
+
+@dataclass(frozen=True)
+class Novelty(Generic[S]):
+    """A named change of a world."""
+
+    name: str
+    level: int
+    """The level in the domain's own numbering."""
+    kind: str
+    """The name in the hierarchy, one of `HIERARCHY`."""
+    note: str
+    """The change in words, for people."""
+    change: Callable[[S], S]
+    difficulty: str = ""
+    """`easy`, `medium` or `hard` where the domain tells them apart."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in HIERARCHY:
+            raise UnknownName("kind of novelty", self.kind, HIERARCHY, label="Known")
+
+    @property
+    def id(self) -> str:
+        """The name as the command line takes it: `NAME` or `NAME:difficulty`."""
+        return f"{self.name}:{self.difficulty}" if self.difficulty else self.name
+
+
+def find_novelty(novelties: Iterable[Novelty[S]], wanted: str) -> Novelty[S]:
+    """The novelty called `NAME` or `NAME:difficulty`; a bare name takes the first difficulty declared."""
+    known = list(novelties)
+    for novelty in known:
+        if wanted in (novelty.id, novelty.name):
+            return novelty
+    raise UnknownName("novelty", wanted, [novelty.id for novelty in known], label="Declared")
+
+
+def apply_novelties(novelties: Iterable[Novelty[S]], wanted: Iterable[str], settings: S) -> S:
+    """The settings after all the wanted changes, in order: novelties compose."""
+    for name in wanted:
+        settings = find_novelty(novelties, name).change(settings)
+    return settings

@@ -1,0 +1,1 @@
+"""What people see of a run: a table, a page, an export."""

@@ -1,0 +1,98 @@
+"""A domain's settings: one frozen record, read from files, from `--set key=value` and from Python alike.
+
+Domains subclass `Settings`; trials keep only what differs from the defaults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from openfield.errors import InvalidInput, UnknownName
+
+S = TypeVar("S", bound="Settings")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The root of all settings. Describe a field with `Annotated[int, msgspec.Meta(ge=1, description=...)]`."""
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """A setting as a list shows it."""
+
+    name: str
+    type: str
+    default: Any
+    note: str
+
+
+def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
+    """The settings with these changes; text is read as the field's type wants it.
+
+    Raises:
+        InvalidInput: A value does not fit; the message names the key and what would be right.
+    """
+    rows = {row.name: row for row in setting_rows(kind)}
+    for name in values:
+        if name not in rows:
+            raise UnknownName("setting", name, rows, label="Known")
+    made: dict[str, Any] = {}
+    for name, field in _fields(kind).items():
+        if name in values:
+            made[name] = _convert(name, values[name], field, rows[name])
+    return kind(**made)
+
+
+def changed_settings(settings: Settings) -> dict[str, Any]:
+    """What differs from the defaults, as plain values."""
+    plain, default = msgspec.to_builtins(settings), msgspec.to_builtins(type(settings)())
+    return {name: value for name, value in plain.items() if value != default[name]}
+
+
+def setting_rows(kind: type[Settings]) -> Iterator[SettingRow]:
+    """Every setting with its type, default and meaning."""
+    default = msgspec.to_builtins(kind())
+    _, components = msgspec.json.schema_components([kind])
+    properties = components[kind.__name__]["properties"]
+    for field in msgspec.structs.fields(kind):
+        yield SettingRow(
+            field.encode_name,
+            _type_text(properties[field.encode_name], components),
+            default[field.encode_name],
+            properties[field.encode_name].get("description", ""),
+        )
+
+
+def _fields(kind: type[Settings]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _convert(name: str, value: Any, kind: Any, row: SettingRow) -> Any:
+    """Text may stand for anything: `3`, `true`, `a,b`; everything else must have the right type."""
+    lists = row.type.startswith("list")
+    if lists and isinstance(value, str):
+        value = [part for part in value.split(",") if part]
+    try:
+        return msgspec.convert(value, kind, strict=not isinstance(value, str) and not lists)
+    except msgspec.ValidationError as error:
+        reason = re.sub(r" - at `\$.*`$", "", str(error))
+        raise InvalidInput(f"Setting '{name}' cannot be {value!r}: {reason}. Allowed: {row.type}.") from None
+
+
+def _type_text(schema: dict[str, Any], components: dict[str, Any]) -> str:
+    """A JSON schema in a few words."""
+    if "$ref" in schema:
+        return _type_text(components[schema["$ref"].rsplit("/", 1)[1]], components)
+    if "enum" in schema:
+        return " | ".join(str(option) for option in schema["enum"])
+    if "anyOf" in schema:
+        return " | ".join(_type_text(option, components) for option in schema["anyOf"])
+    if schema.get("type") == "array":
+        items = schema.get("items")
+        return f"list of {_type_text(items, components)}" if items else "list"
+    bounds = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    limits = [f"{sign} {schema[key]}" for key, sign in bounds.items() if key in schema]
+    return " ".join([str(schema.get("type", "anything")), *limits])

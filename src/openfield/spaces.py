@@ -1,0 +1,84 @@
+"""What goes into an agent and what comes out, described so that a file, a wire and Gymnasium can carry it.
+
+Part of a `Spec`; the rollout never looks at it, worlds check actions themselves.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import numpy as np
+
+
+class Discrete(msgspec.Struct, frozen=True, tag="discrete"):
+    """The whole numbers 0 .. n-1."""
+
+    n: int
+
+    def sample(self, rng: random.Random) -> int:
+        """Draws a value."""
+        return rng.randrange(self.n)
+
+    def contains(self, value: Any) -> bool:
+        """Whether the value belongs here."""
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < self.n
+
+
+class Choice(msgspec.Struct, frozen=True, tag="choice"):
+    """One of some words."""
+
+    options: tuple[str, ...]
+
+    def sample(self, rng: random.Random) -> str:
+        """Draws a value."""
+        return rng.choice(self.options)
+
+    def contains(self, value: Any) -> bool:
+        """Whether the value belongs here."""
+        return value in self.options
+
+
+class Box(msgspec.Struct, frozen=True, tag="box"):
+    """Numbers of a shape between two bounds; shape () is one number."""
+
+    low: float
+    high: float
+    shape: tuple[int, ...] = ()
+    dtype: str = "float32"
+
+    def sample(self, rng: random.Random) -> Any:
+        """Draws a value: nested lists of numbers, a bare number for shape ()."""
+        draw = rng.randint if np.issubdtype(self.dtype, np.integer) else rng.uniform
+        flat = [draw(self.low, self.high) for _ in range(int(np.prod(self.shape)))]  # type: ignore[operator]
+        return np.array(flat).reshape(self.shape).tolist()
+
+    def contains(self, value: Any) -> bool:
+        """Whether the value belongs here."""
+        try:
+            array = np.asarray(value, dtype=self.dtype)
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return array.shape == self.shape and bool(np.all((array >= self.low) & (array <= self.high)))
+
+
+class Fields(msgspec.Struct, frozen=True, tag="fields"):
+    """Named parts, each with a space of its own."""
+
+    parts: dict[str, Space]
+
+    def sample(self, rng: random.Random) -> dict[str, Any]:
+        """Draws a value."""
+        return {name: part.sample(rng) for name, part in self.parts.items()}
+
+    def contains(self, value: Any) -> bool:
+        """Whether the value belongs here."""
+        return (
+            isinstance(value, dict)
+            and value.keys() == self.parts.keys()
+            and all(part.contains(value[name]) for name, part in self.parts.items())
+        )
+
+
+Space = Discrete | Choice | Box | Fields

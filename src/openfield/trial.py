@@ -1,0 +1,73 @@
+"""A trial is a frozen script: which world, which phases, what changes when, and what is granted.
+
+Domains write trials, plans pair them with agents, rollouts play them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from openfield.core import PhaseName
+
+
+class Phase(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stretch of a trial."""
+
+    name: PhaseName
+    episodes: int = 0
+    """How many episodes; 0 where the world's own rules decide."""
+    novelty: tuple[str, ...] = ()
+    """The novelties in force, as `NAME` or `NAME:difficulty`."""
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What an agent may use up. None means no limit."""
+
+    reply_seconds: float | None = 60.0
+    """For one reply; passing it ends the cell as `agent_timeout`."""
+    episode_turns: int | None = None
+    """For one episode; reaching it ends the trial as `truncated`."""
+    trial_seconds: float | None = None
+    """For the whole trial, time of the world included; passing it ends the trial as `truncated`."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A frozen script; its id is the hash of its content."""
+
+    domain: str
+    version: int
+    seed: int
+    phases: tuple[Phase, ...]
+    settings: dict[str, Any] = {}
+    """The settings that differ from the domain's defaults."""
+    red_light: bool = False
+    """Whether the agent is told when the world has changed."""
+    limits: Limits = Limits()
+    after: str | None = None
+    """The id of the trial whose saved agent is the starting point."""
+    files: dict[str, str] = {}
+    """Names and digests of the level and data files the world reads."""
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that stand for everything above."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:12]
+
+    @property
+    def novelty(self) -> tuple[str, ...]:
+        """The novelties of the first phase that has any."""
+        return next((phase.novelty for phase in self.phases if phase.novelty), ())
+
+
+def derive(seed: int, *path: str | int) -> int:
+    """A child of a seed: the same path gives the same child in every process, another path an independent one."""
+    text = "/".join(str(part) for part in (seed, *path))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def file_digest(content: bytes) -> str:
+    """What stands for a file's content in `Trial.files`."""
+    return hashlib.sha256(content).hexdigest()
