@@ -1,3 +1,66 @@
 """openfield tells you what your agent does when its world changes."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openfield.core import Agent, Ask, Belief, Reply, Spec, Truth, Turn, World
+    from openfield.domain import Domain
+    from openfield.episodes import EpisodicWorld
+    from openfield.novelty import Novelty
+    from openfield.result import Result
+    from openfield.rollout import Rollout, drive
+    from openfield.campaign import run, trials
+    from openfield.settings import Settings
+    from openfield.spaces import Box, Choice, Discrete, Fields
+    from openfield.trial import Limits, Phase, Trial
+
 __version__ = "0.1.0"
+__all__ = [
+    "Agent",
+    "Ask",
+    "Belief",
+    "Box",
+    "Choice",
+    "Discrete",
+    "Domain",
+    "EpisodicWorld",
+    "Fields",
+    "Limits",
+    "Novelty",
+    "Phase",
+    "Reply",
+    "Result",
+    "Rollout",
+    "Settings",
+    "Spec",
+    "Trial",
+    "Truth",
+    "Turn",
+    "World",
+    "drive",
+    "run",
+    "trials",
+]
+_HOMES = {
+    "core": ("Agent", "Ask", "Belief", "Reply", "Spec", "Truth", "Turn", "World"),
+    "domain": ("Domain",),
+    "episodes": ("EpisodicWorld",),
+    "novelty": ("Novelty",),
+    "result": ("Result",),
+    "rollout": ("Rollout", "drive"),
+    "campaign": ("run", "trials"),
+    "settings": ("Settings",),
+    "spaces": ("Box", "Choice", "Discrete", "Fields"),
+    "trial": ("Limits", "Phase", "Trial"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used, so that the command line answers at once."""
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"openfield.{home}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'openfield' has no attribute '{name}'")

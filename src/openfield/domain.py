@@ -90,8 +90,7 @@ class Domain(ABC, Generic[S]):
 
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""
-        novel = belief.novel
-        return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) >= 0.5
+        return says_novel(belief)
 
     def encode(self, observation: Any) -> Any:
         """The observation as something hashable and coarse, for measures that count what was seen."""
@@ -123,3 +122,9 @@ class Domain(ABC, Generic[S]):
     def describe(self, names: Sequence[str]) -> str:
         """The novelties in words."""
         return "; ".join(find_novelty(self.novelties, name).note for name in names) or "no novelty"
+
+
+def says_novel(belief: Belief) -> bool:
+    """The common rule: a probability of one half or more, for any sample, says that the world has changed."""
+    novel = belief.novel
+    return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) >= 0.5

@@ -17,7 +17,8 @@ Used everywhere; the command line turns each into one line and the exit status d
     │   ├── AgentProtocol                agent_protocol
     │   └── AgentGone                    agent_gone
     ├── WorldFault                       the world failed: world_error, never scored
-    ├── ReplayMismatch                   a replayed turn or reply differs from the recorded one
+    ├── ReplayMismatch                   a replayed turn differs from the recorded one
+    │   └── AgentDiffers                 a re-driven agent answers otherwise than it did
     └── Cancelled                  130   somebody asked us to stop
 """
 
@@ -109,7 +110,11 @@ class WorldFault(OpenfieldError):
 
 
 class ReplayMismatch(OpenfieldError):
-    """A replayed turn or reply differs from the recorded one."""
+    """A replayed turn differs from the recorded one."""
+
+
+class AgentDiffers(ReplayMismatch):
+    """A re-driven agent answers otherwise than it did; its cell starts again."""
 
 
 class Cancelled(OpenfieldError):

@@ -13,7 +13,7 @@ import msgspec
 from openfield.core import PhaseName
 
 
-class Phase(msgspec.Struct, frozen=True, omit_defaults=True):
+class Phase(msgspec.Struct, frozen=True):
     """A stretch of a trial."""
 
     name: PhaseName
@@ -23,7 +23,7 @@ class Phase(msgspec.Struct, frozen=True, omit_defaults=True):
     """The novelties in force, as `NAME` or `NAME:difficulty`."""
 
 
-class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an agent may use up. None means no limit."""
 
     reply_seconds: float | None = 60.0
@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """For the whole trial, time of the world included; passing it ends the trial as `truncated`."""
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A frozen script; its id is the hash of its content."""
 
     domain: str

@@ -1,14 +1,29 @@
-"""What a run file says, as values: cells with their trials and finished episodes.
+"""What a run file says, as values: cells with their trials, finished episodes and steps.
 
 Stands between journal and metrics: metrics, reports and exports read these and nothing else.
 """
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
 import msgspec
 
 from openfield.core import Belief, PhaseName
+from openfield.database import explaining, open_to_read
+from openfield.domain import says_novel
+from openfield.errors import DamagedRun, OpenfieldError, UnknownName
+from openfield.record import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
+from openfield.registry import find_domain
 from openfield.trial import Trial
+
+RESUMABLE = (None, "cancelled")
+"""Outcomes of an attempt that goes on where it was."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,4 +56,154 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended; None while it is not over."""
     note: str = ""
     """What went wrong, if anything did."""
+    attempt: int = 0
+    """The number of the latest attempt; 0 if there was none."""
+    steps: int = 0
+    seconds: float = 0.0
     episodes: tuple[Episode, ...] = ()
+
+
+class Run:
+    """A run file, read only."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens a run file; refuses anything else with one sentence."""
+        self.path = Path(path)
+        self._db = open_to_read(self.path)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._db.close()
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was said of the run as a whole."""
+        return dict(self._rows("SELECT key, value FROM facts"))
+
+    @property
+    def agents(self) -> dict[str, str | None]:
+        """The agents and where they come from; None where only a Python program knows."""
+        return dict(self._rows("SELECT name, source FROM agents"))
+
+    def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
+        """All cells, or only one, in the order they were entered, each as its latest attempt has it."""
+        trials = {key: self._trial(key, content) for key, content in self._rows("SELECT id, content FROM trials")}
+        episodes = self._episodes(trials) if with_episodes else {}
+        rows = self._rows(_LATEST_ATTEMPTS, (only, only))
+        return [
+            CellRecord(
+                id=cell,
+                agent=agent,
+                trial=trials[trial],
+                repeat=repeat,
+                outcome=outcome,
+                note=note or "",
+                attempt=attempt or 0,
+                steps=steps or 0,
+                seconds=seconds or 0.0,
+                episodes=tuple(episodes.get((cell, attempt), ())),
+            )
+            for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds in self._rows(
+                _LATEST_ATTEMPTS, (only, only)
+            )
+        ]
+
+    def cell(self, wanted: str) -> CellRecord:
+        """The cell with this id, or the only one whose id begins so."""
+        cells = self.cells()
+        found = [cell for cell in cells if cell.id.startswith(wanted)]
+        if len(found) != 1:
+            raise UnknownName("cell", wanted, [cell.id for cell in cells], label="In this run")
+        return found[0]
+
+    def steps(self, cell: str, attempt: int) -> Iterator[Step]:
+        """All recorded steps of an attempt, each with its truth."""
+        return fill_truth(step for chunk in self._chunks(cell, attempt) for step in read_chunk(chunk))
+
+    def raw_steps(self, cell: str, attempt: int) -> Iterator[RawStep]:
+        """All recorded steps of an attempt, for replay."""
+        return (step for chunk in self._chunks(cell, attempt) for step in read_raw_chunk(chunk))
+
+    def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
+        """The agent's last saved state, and after how many steps it was saved."""
+        rows = self._rows("SELECT step, data FROM states WHERE cell = ? AND attempt = ?", (cell, attempt))
+        return next(iter(rows), None)
+
+    def verify(self) -> list[str]:
+        """Everything wrong with the file: one line per damaged part, each naming it."""
+        faults = [text for (text,) in self._rows("PRAGMA integrity_check(20)") if text != "ok"]
+        expected: dict[tuple[str, int], int] = {}
+        for chunk in self._all_chunks():
+            place = chunk.cell, chunk.attempt
+            try:
+                if chunk.first != expected.get(place, 0):
+                    raise DamagedRun(
+                        f"Cell {chunk.cell}, attempt {chunk.attempt}: turns before {chunk.first} are missing."
+                    )
+                read_chunk(chunk)
+            except DamagedRun as error:
+                faults.append(str(error))
+            expected[place] = chunk.first + chunk.count
+        return faults
+
+    def _episodes(self, trials: dict[str, Trial]) -> dict[tuple[str, int], list[Episode]]:
+        episodes: dict[tuple[str, int], list[Episode]] = {}
+        rules = {name: self._rule(name) for name in {trial.domain for trial in trials.values()}}
+        domains = {cell: trials[trial].domain for cell, trial in self._rows("SELECT id, trial FROM cells")}
+        query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
+        for cell, attempt, number, phase, novel, turns, performance, data, ended in self._rows(query):
+            belief = None if data is None else _BELIEF.decode(data)
+            episode = Episode(
+                number=number,
+                phase=phase,
+                novel=bool(novel),
+                turns=turns,
+                performance=performance,
+                belief=belief,
+                detected=belief is not None and rules[domains[cell]](belief),
+                ended=ended,
+            )
+            episodes.setdefault((cell, attempt), []).append(episode)
+        return episodes
+
+    def _rule(self, name: str) -> Callable[[Belief], bool]:
+        """When a domain holds a belief for a detection; the common rule if the domain is not at hand."""
+        try:
+            return find_domain(self.facts.get(f"domain {name}", name)).detected
+        except OpenfieldError as error:
+            warnings.warn(f"{self.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=2)
+            return says_novel
+
+    def _trial(self, key: str, content: str) -> Trial:
+        try:
+            return msgspec.json.decode(content, type=Trial)
+        except msgspec.DecodeError as error:
+            raise DamagedRun(f"{self.path}: trial {key} cannot be read: {error}.") from None
+
+    def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
+        query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
+        return (Chunk(*row) for row in self._rows(query, (cell, attempt)))
+
+    def _all_chunks(self) -> Iterator[Chunk]:
+        return (Chunk(*row) for row in self._rows("SELECT * FROM chunks ORDER BY cell, attempt, first"))
+
+    def _rows(self, query: str, values: Iterable[Any] = ()) -> Iterator[Any]:
+        with explaining(self.path):
+            cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
+            while rows := cursor.fetchmany(256):
+                yield from rows
+
+
+_BELIEF = msgspec.msgpack.Decoder(Belief)
+_LATEST_ATTEMPTS = """
+    SELECT id, agent, trial, repeat, number, outcome, note,
+      (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds
+    FROM cells LEFT JOIN attempts ON cell = id AND number = (SELECT max(number) FROM attempts WHERE cell = id)
+    WHERE ? IS NULL OR id = ? ORDER BY cells.rowid
+"""

@@ -1,0 +1,212 @@
+"""Runs a plan: hands cells to an executor, keeps the record, retries our own failures, resumes what was begun.
+
+`openfield.run` is the whole of plan -> rollout -> journal; the `Result` it returns leads on to metrics and report.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from openfield import __version__
+from openfield.cell import Job
+from openfield.domain import Domain
+from openfield.errors import Cancelled, InvalidInput, RunBusy
+from openfield.executors import Executor, Inline, Processes
+from openfield.journal import Journal
+from openfield.plan import Cell, agent_text, make_cells, name_agents
+from openfield.record import AttemptEnd, Entry
+from openfield.registry import AgentSource, domain_source, find_domain, use_domain
+from openfield.result import Result
+from openfield.trial import Trial
+from openfield.view import RESUMABLE, CellRecord, Run
+
+SCORED = ("done", "truncated")
+OUR_FAILURES = ("world_error", "harness_error")
+MOST_RETRIES = 3
+Watch = Callable[[Entry], None]
+
+
+def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Trial]:
+    """Trials of a domain, given by name or as an object; see `Domain.trials` for the options."""
+    known = find_domain(domain) if isinstance(domain, str) else use_domain(domain)
+    return known.trials(count=count, **options)
+
+
+def run(
+    agents: Sequence[AgentSource] | Mapping[str, AgentSource],
+    trials: Iterable[Trial],
+    journal: str | Path,
+    workers: int = 0,
+    repeats: int = 1,
+    retry: bool = False,
+    watch: Watch | None = None,
+) -> Result:
+    """Evaluates agents on trials and returns the result; calling it again resumes.
+
+    Args:
+        agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice.
+        trials: What they are evaluated on.
+        journal: The run file. What it already holds is not done again.
+        workers: How many processes play cells; 0 plays them here, one after the other.
+        repeats: How often each agent plays each trial, each time with another seed of its own.
+        retry: Whether cells that an agent failed are tried again.
+        watch: Told every entry of the record, for showing progress.
+    """
+    named = name_agents(agents)
+    cells = make_cells(named, trials, repeats)
+    if not cells:
+        raise InvalidInput("There is no trial to run.")
+    with Journal(journal) as record:
+        texts = {name: agent_text(source) for name, source in named.items()}
+        record.enter(cells, texts, _facts(cells))
+        Campaign(record, cells, named, retry, watch).run(workers)
+    return Result([journal])
+
+
+def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None) -> Result:
+    """Goes on with a run file, needing nothing but the file."""
+    with Run(journal) as run:
+        facts, sources = run.facts, run.agents
+        cells = [Cell(record.agent, record.trial, record.repeat) for record in run.cells(with_episodes=False)]
+    for name in {cell.trial.domain for cell in cells}:
+        find_domain(facts.get(f"domain {name}", name))
+    agents = {name: source for name, source in sources.items() if source is not None}
+    for name in sources.keys() - agents.keys():
+        raise InvalidInput(f"The agent '{name}' lives in a Python program; run that program again to resume.")
+    with Journal(journal) as record:
+        Campaign(record, cells, agents, retry, watch).run(workers)
+    return Result([journal])
+
+
+class Campaign:
+    """The cells of a plan on their way to being done."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        cells: Sequence[Cell],
+        agents: Mapping[str, AgentSource],
+        retry: bool = False,
+        watch: Watch | None = None,
+    ) -> None:
+        self._journal = journal
+        self._agents = agents
+        self._watch = watch
+        self._retry = retry
+        self._cells = {cell.id: cell for cell in cells}
+        self._outcomes = {record.id: record.outcome for record in self._read()}
+        self._left = [cell.id for cell in cells if self._is_left(cell.id)]
+        self._running: set[str] = set()
+        self._elsewhere: list[str] = []
+        self._failures: Counter[str] = Counter()
+        self._stopping = False
+
+    def run(self, workers: int) -> None:
+        """Plays all cells that are left."""
+        executor: Executor = Processes(self._emit, workers) if workers else Inline(self._emit)
+        try:
+            with _on_signals(lambda: self._stop(executor)):
+                while self._running or (self._left and not self._stopping):
+                    self._start_some(executor)
+                    executor.poll()
+        finally:
+            executor.close()
+        self._journal.flush()
+        if self._stopping:
+            raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {self._journal.path}")
+        if self._elsewhere:
+            raise RunBusy(f"Another process is working on {len(self._elsewhere)} cells of {self._journal.path}.")
+
+    def _start_some(self, executor: Executor) -> None:
+        while executor.free and not self._stopping and (ready := next(filter(self._is_ready, self._left), None)):
+            self._left.remove(ready)
+            if self._journal.lease(ready):
+                self._start(self._cells[ready], executor)
+            else:
+                self._elsewhere.append(ready)
+        if self._left and not self._running and not self._stopping and not self._elsewhere:
+            raise InvalidInput("The trials that are left wait for each other (`after`).")
+
+    def _start(self, cell: Cell, executor: Executor) -> None:
+        (record,) = self._read(cell.id)
+        self._outcomes[cell.id] = record.outcome
+        if not self._is_left(cell.id):  # another process was faster
+            return
+        self._running.add(cell.id)
+        attempt, steps = record.attempt, record.steps
+        if not attempt or record.outcome not in RESUMABLE:
+            attempt, steps = self._journal.begin(cell.id), 0
+        before = None if cell.after is None else self._cells[cell.after]
+        if before is not None and self._outcomes[before.id] not in SCORED:
+            note = f"The trial it comes after ended as {self._outcomes[before.id]}."
+            self._emit(AttemptEnd(cell.id, attempt, str(self._outcomes[before.id]), note, 0.0))
+            return
+        start = None if before is None else (before, self._read(before.id)[0].attempt)
+        source, path = domain_source(cell.trial.domain), self._journal.path
+        executor.start(Job(cell, attempt, self._agents[cell.agent], source or cell.trial.domain, path, steps, start))
+
+    def _emit(self, *entries: Entry) -> None:
+        self._journal.add(*entries)
+        for entry in entries:
+            if isinstance(entry, AttemptEnd):
+                self._finish(entry)
+            if self._watch is not None:
+                self._watch(entry)
+
+    def _finish(self, entry: AttemptEnd) -> None:
+        """Books an outcome; our own failures and superseded attempts put the cell back in line."""
+        self._running.discard(entry.cell)
+        self._outcomes[entry.cell] = entry.outcome
+        self._failures[entry.cell] += entry.outcome in OUR_FAILURES
+        again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
+        if again or entry.outcome == "superseded":
+            self._left.insert(0, entry.cell)
+
+    def _stop(self, executor: Executor) -> None:
+        self._stopping = True
+        executor.stop()
+
+    def _is_left(self, cell: str) -> bool:
+        outcome = self._outcomes[cell]
+        return outcome not in SCORED and (self._retry or outcome is None or not outcome.startswith("agent_"))
+
+    def _is_ready(self, cell: str) -> bool:
+        after = self._cells[cell].after
+        return after is None or not (after in self._left or after in self._running)
+
+    def _read(self, cell: str | None = None) -> list[CellRecord]:
+        self._journal.flush()
+        with Run(self._journal.path) as run:
+            return run.cells(with_episodes=False, only=cell)
+
+
+@contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C, or a request to terminate, stops gently; a second Ctrl-C stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _facts(cells: Iterable[Cell]) -> dict[str, str]:
+    names = {cell.trial.domain for cell in cells}
+    sources = {f"domain {name}": source for name in names if (source := domain_source(name)) not in ("", name)}
+    return {"openfield": __version__, "started": datetime.now(UTC).isoformat(timespec="seconds"), **sources}

@@ -1,0 +1,184 @@
+"""Plays one cell: makes world and agent, starts or resumes, drives to the end and says how it ended.
+
+Stands between run, which hands out cells, and rollout, which plays them; it is all a worker does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Agent, Saves, Spec
+from openfield.domain import Domain
+from openfield.errors import (
+    AgentCrashed,
+    AgentDiffers,
+    AgentFault,
+    AgentTimeout,
+    Cancelled,
+    JournalError,
+    OpenfieldError,
+    WorldFault,
+)
+from openfield.plan import Cell
+from openfield.record import Emit, Recorder
+from openfield.registry import AgentSource, find_agent, find_domain
+from openfield.rollout import NEVER, Rollout, drive
+from openfield.view import Run
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A cell to be played, with all a worker needs to know."""
+
+    cell: Cell
+    attempt: int
+    agent: AgentSource
+    domain: str
+    """Where the domain is found."""
+    run: Path
+    """The run file, to read what was recorded before."""
+    steps: int = 0
+    """How many steps of this attempt are recorded."""
+    start: tuple[Cell, int] | None = None
+    """The cell and attempt whose agent this one goes on with."""
+
+
+class Player:
+    """Plays cells, one at a time."""
+
+    def __init__(self, emit: Emit, pulse: MutableSequence[int] | None = None) -> None:
+        self._emit = emit
+        self._pulse = pulse
+        self._rollout: Rollout | None = None
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Ends the cell under way as cancelled after its turn; safe to call from a signal handler."""
+        self._stopping = True
+        if self._rollout is not None:
+            self._rollout.stop()
+
+    def interrupt(self) -> None:
+        """Ends the turn under way as timed out, if the agent is still being asked; for a signal handler."""
+        if self._pulse is not None and self._pulse[0]:
+            self._pulse[0] = 0
+            raise AgentTimeout("No reply in time.")
+
+    def play(self, job: Job) -> None:
+        """Plays a cell to its end and emits everything, its outcome last."""
+        recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps)
+        try:
+            outcome, note = self._play(job, recorder), ""
+        except JournalError:
+            raise
+        except Exception as error:
+            outcome, note = explain(error)
+        rollout, self._rollout = self._rollout, None
+        if rollout is None:
+            recorder.end(outcome, note, recorder.written, 0.0)
+        else:
+            rollout.close(outcome, note)
+
+    def _play(self, job: Job, recorder: Recorder) -> str:
+        domain, trial = find_domain(job.domain), job.cell.trial
+        if isinstance(job.agent, str) and job.agent.startswith("wire:"):
+            from openfield.agents.wire import drive_program
+
+            rollout = self._open(job, domain, recorder, rehearse_from=0)
+            return drive_program(rollout, domain, job.agent.removeprefix("wire:"), trial.limits)
+        spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+        agent = make_agent(job, domain, spec)
+        try:
+            rollout = self._open(job, domain, recorder, _prepare(agent, job, domain))
+            rollout.save = agent.save if isinstance(agent, Saves) else None
+            return drive(rollout, agent)
+        finally:
+            close_agent(agent)
+
+    def _open(self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int) -> Rollout:
+        with Run(job.run) as run:
+            past = run.raw_steps(job.cell.id, job.attempt) if job.steps else ()
+            world, limits = _make_world(domain, job.cell), job.cell.trial.limits
+            self._rollout = Rollout(world, limits, recorder, list(past), rehearse_from, self._pulse)
+        if self._stopping:
+            self._rollout.stop()
+        return self._rollout
+
+
+def make_agent(job: Job, domain: Domain[Any], spec: Spec) -> Agent:
+    """A fresh agent for a cell."""
+    factory = find_agent(job.agent, domain)
+    try:
+        return factory(spec, job.cell.seed)
+    except AgentFault:
+        raise
+    except (Exception, SystemExit) as error:
+        raise AgentCrashed(f"The agent could not be made: {type(error).__name__}: {error}") from error
+
+
+def close_agent(agent: Agent) -> None:
+    """Lets an agent free what it holds; what goes wrong then no longer matters to the record."""
+    close = getattr(agent, "close", None)
+    if close is not None:
+        try:
+            close()
+        except Exception as error:
+            raise AgentCrashed(f"close() raised {type(error).__name__}: {error}") from error
+
+
+def explain(error: Exception) -> tuple[str, str]:
+    """The outcome an error leads to, and a line for people."""
+    match error:
+        case AgentFault():
+            return error.outcome, str(error)
+        case AgentDiffers():
+            return "superseded", str(error)
+        case Cancelled():
+            return "cancelled", ""
+        case WorldFault():
+            return "world_error", str(error)
+        case OpenfieldError():
+            return "harness_error", str(error)
+    return "harness_error", f"{type(error).__name__}: {error}"
+
+
+def _make_world(domain: Domain[Any], cell: Cell) -> Any:
+    try:
+        return domain.world(cell.trial)
+    except OpenfieldError:
+        raise
+    except Exception as error:
+        raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error
+
+
+def _prepare(agent: Agent, job: Job, domain: Domain[Any]) -> int:
+    """Brings an agent to where its cell stands; returns of how many recorded steps it then knows."""
+    with Run(job.run) as run:
+        state = run.state(job.cell.id, job.attempt) if job.steps else None
+        if state is not None and isinstance(agent, Saves):
+            _load(agent, state[1])
+            return state[0]
+        if job.start is not None:
+            _go_on_from(agent, *job.start, domain, run)
+    return NEVER if getattr(agent, "stateless", False) else 0
+
+
+def _go_on_from(agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run) -> None:
+    """Makes an agent what it was at the end of another trial: from its saved state, or by living through it again."""
+    state = run.state(cell.id, attempt)
+    if state is not None and isinstance(agent, Saves):
+        _load(agent, state[1])
+        return
+    rollout = Rollout(_make_world(domain, cell), past=run.raw_steps(cell.id, attempt), rehearse_from=0)
+    drive(rollout, agent)
+    rollout.close()
+
+
+def _load(agent: Saves, state: bytes) -> None:
+    try:
+        agent.load(state)
+    except Exception as error:
+        raise AgentCrashed(f"load() raised {type(error).__name__}: {error}") from error

@@ -1,0 +1,135 @@
+"""The file behind a run: its tables, how it is opened, and what SQLite's complaints mean to its owner.
+
+Used by `journal.py`, which writes it, and by `view.py`, which reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
+
+APPLICATION_ID = 0x6F66_6C64  # "ofld"
+SCHEMA_VERSION = 1
+SCHEMA = (
+    "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE agents (name TEXT PRIMARY KEY, source TEXT)",
+    "CREATE TABLE trials (id TEXT PRIMARY KEY, content TEXT NOT NULL)",
+    """CREATE TABLE cells (
+         id TEXT PRIMARY KEY, agent TEXT NOT NULL, trial TEXT NOT NULL REFERENCES trials, repeat INTEGER NOT NULL,
+         holder TEXT, held_until REAL)""",
+    """CREATE TABLE attempts (
+         cell TEXT NOT NULL REFERENCES cells, number INTEGER NOT NULL, outcome TEXT, note TEXT NOT NULL DEFAULT '',
+         seconds REAL NOT NULL DEFAULT 0, PRIMARY KEY (cell, number))""",
+    """CREATE TABLE episodes (
+         cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, phase TEXT NOT NULL,
+         novel INTEGER NOT NULL, turns INTEGER NOT NULL, performance REAL, belief BLOB, ended TEXT NOT NULL,
+         PRIMARY KEY (cell, attempt, number))""",
+    """CREATE TABLE chunks (
+         cell TEXT NOT NULL, attempt INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL,
+         crc INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (cell, attempt, first))""",
+    """CREATE TABLE states (
+         cell TEXT NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL,
+         PRIMARY KEY (cell, attempt))""",
+)
+_HEADER = b"SQLite format 3\x00"
+
+
+def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
+    """A run file for writing, made if it is not there, and a note if it is less safe than usual."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size:
+            _check_header(path)
+    except OSError as error:
+        raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
+    with explaining(path):
+        db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        wal = db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
+        db.execute("PRAGMA synchronous = FULL")
+        _create(db)
+        _check_schema(db, path)
+    return db, "" if wal else f"{path}: the write-ahead log does not work on this file system; a slower log is used."
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """A run file for reading only; a writer at work is not disturbed."""
+    if not path.is_file():
+        raise JournalError(f"There is no run file {path}.")
+    _check_header(path)
+    with explaining(path):
+        db = _connect_read_only(path)
+        _check_schema(db, path)
+    return db
+
+
+@contextmanager
+def explaining(path: Path) -> Iterator[None]:
+    """Turns what SQLite says about a file into a sentence for its owner."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "full" in text or ("disk I/O" in text and _no_room(path)):
+            raise DiskFull(f"No room left for {path}. Make some, then the same command goes on.") from None
+        if "not a database" in text:
+            raise NotARun(f"{path} is not a run of openfield.") from None
+        if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
+            raise DamagedRun(f"{path} is damaged or cut short: {text}.") from None
+        if "locked" in text:
+            raise RunBusy(f"{path} is being written by another process and stays locked.") from None
+        raise JournalError(f"{path}: {text}.") from None
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All that happens inside is kept, or nothing of it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _create(db: sqlite3.Connection) -> None:
+    with transaction(db):
+        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return
+        for statement in SCHEMA:
+            db.execute(f"{statement} STRICT")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(len(_HEADER)) != _HEADER:
+            raise NotARun(f"{path} is not a run of openfield.")
+
+
+def _check_schema(db: sqlite3.Connection, path: Path) -> None:
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise NotARun(f"{path} is an SQLite file, but not a run of openfield.")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version != SCHEMA_VERSION:
+        raise NotARun(f"{path} has format {version}; this openfield reads format {SCHEMA_VERSION}.")
+
+
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """Reading a write-ahead log needs a writable folder; a finished run in a read-only one is opened as it lies."""
+    lies_still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro{'&immutable=1' if lies_still else ''}"
+    return sqlite3.connect(uri, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False)
+
+
+def _no_room(path: Path) -> bool:
+    free = os.statvfs(path.parent)
+    return free.f_bavail * free.f_frsize < 1 << 20

@@ -1,0 +1,91 @@
+"""A world made of episodes: the script of a trial played one episode after the other.
+
+Domains with plain episodes give it a `Play` per episode; it does the bookkeeping every such world needs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from openfield.core import Ask, Ending, Reply, Truth, Turn
+from openfield.domain import Domain
+from openfield.errors import OpenfieldError
+from openfield.settings import Settings
+from openfield.trial import Trial, derive
+
+S = TypeVar("S", bound=Settings)
+
+
+class Play(Protocol):
+    """One episode."""
+
+    observation: Any
+    reward: float
+    """Of the last move."""
+    performance: float
+    """How well it went so far, from 0 to 1."""
+    ended: Ending | None
+
+    def move(self, action: Any) -> None:
+        """Does what an action does; raises `AgentProtocol` if it is none."""
+        ...
+
+
+class EpisodicWorld(Generic[S]):
+    """Plays the episodes of a trial in order, each with settings and a generator of its own."""
+
+    def __init__(self, domain: Domain[S], trial: Trial, start: Callable[[S, random.Random], Play]) -> None:
+        self._domain = domain
+        self._trial = trial
+        self._start = start
+        self._script = [phase for phase in trial.phases for _ in range(phase.episodes)]
+        self._number = -1
+        self.truth = Truth()
+
+    @property
+    def over(self) -> bool:
+        """Whether the last episode of the script is played."""
+        return self._number + 1 >= len(self._script)
+
+    def reset(self) -> Turn:
+        """Starts the first episode."""
+        self._number = -1
+        return self._next()
+
+    def step(self, reply: Reply) -> Turn:
+        """Moves in the episode, or starts the next one."""
+        if self._play.ended is not None:
+            return self._next()
+        self._play.move(reply.action)
+        return self._turn()
+
+    def look(self, query: str) -> Any:
+        """Reads something off the episode under way."""
+        if not hasattr(self._play, "look"):
+            raise OpenfieldError(f"{self._domain.name} has nothing to look at.")
+        return self._play.look(query)
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _next(self) -> Turn:
+        self._number += 1
+        self._phase = self._script[self._number]
+        rng = random.Random(derive(self._trial.seed, "episode", self._number))
+        self._play = self._start(self._domain.settings_in(self._trial, self._phase), rng)
+        return self._turn(first=True)
+
+    def _turn(self, first: bool = False) -> Turn:
+        play, novel = self._play, bool(self._phase.novelty)
+        self.truth = Truth(novel=novel, performance=play.performance, episode_over=play.ended is not None)
+        return Turn(
+            ask=Ask.ACT if play.ended is None else Ask.NONE,
+            observation=play.observation,
+            reward=play.reward,
+            phase=self._phase.name,
+            first=first,
+            last=play.ended,
+            red_light=novel if self._trial.red_light else None,
+        )

@@ -1,0 +1,197 @@
+"""Who plays cells: this process, or worker processes watched from outside.
+
+An executor is handed jobs by campaign.py and emits entries; another engine is one more short class like these.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, MutableSequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol
+
+import msgspec
+
+from openfield.cell import Job, Player
+from openfield.errors import InvalidInput
+from openfield.record import AttemptEnd, Emit, Entry
+
+GRACE_SECONDS = 0.5
+"""How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
+POLL_SECONDS = 0.1
+
+
+class Executor(Protocol):
+    """Plays jobs and emits what comes of them, each job's `AttemptEnd` last."""
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be started now."""
+        ...
+
+    def start(self, job: Job) -> None:
+        """Takes a job."""
+        ...
+
+    def poll(self) -> None:
+        """Emits what has come in; waits a moment if nothing has."""
+        ...
+
+    def stop(self) -> None:
+        """Has every job under way end after its current turn."""
+        ...
+
+    def close(self) -> None:
+        """Frees everything, ending at once what still runs."""
+        ...
+
+
+class Inline:
+    """Plays jobs in this process, one after the other. An agent that never answers is never ended."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._player = Player(emit)
+        self.free = 1
+
+    def start(self, job: Job) -> None:
+        """Plays the whole job."""
+        self._player.play(job)
+
+    def poll(self) -> None:
+        """Nothing comes in later."""
+
+    def stop(self) -> None:
+        """Ends the job under way after its turn."""
+        self._player.stop()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class Processes:
+    """Plays jobs in worker processes, and ends those whose agent does not answer in time."""
+
+    def __init__(self, emit: Emit, workers: int) -> None:
+        self._emit = emit
+        self._most = workers
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be started now."""
+        return self._most - len(self._busy)
+
+    def start(self, job: Job) -> None:
+        """Hands the job to an idle worker, or to a new one."""
+        worker = self._idle.pop() if self._idle else _Worker()
+        self._busy.append(worker)
+        worker.send(job)
+
+    def poll(self) -> None:
+        """Emits what the workers sent, and looks after those that hang or died."""
+        ready = wait([worker.connection for worker in self._busy], timeout=POLL_SECONDS)
+        for worker in list(self._busy):
+            if worker.connection in ready:
+                self._receive(worker)
+            elif worker.overdue() > 2 * GRACE_SECONDS:
+                self._give_up(worker, "agent_timeout", "No reply in time; its worker was ended.")
+            elif worker.overdue() > GRACE_SECONDS:
+                worker.interrupt()
+
+    def stop(self) -> None:
+        """Has every job under way end after its current turn."""
+        for worker in self._busy:
+            worker.process.terminate()
+
+    def close(self) -> None:
+        """Ends all workers."""
+        for worker in (*self._idle, *self._busy):
+            worker.end(at_once=worker in self._busy)
+        self._idle, self._busy = [], []
+
+    def _receive(self, worker: _Worker) -> None:
+        try:
+            while worker.job is not None and worker.connection.poll():
+                entries = _ENTRIES.decode(worker.connection.recv_bytes())
+                if isinstance(entries[-1], AttemptEnd):
+                    worker.job = None
+                    self._busy.remove(worker)
+                    self._idle.append(worker)
+                self._emit(*entries)
+        except (EOFError, OSError):
+            worker.process.join()
+            self._give_up(worker, "harness_error", f"Its worker process died ({_how(worker.process.exitcode)}).")
+
+    def _give_up(self, worker: _Worker, outcome: str, note: str) -> None:
+        job = worker.job
+        self._busy.remove(worker)
+        worker.end(at_once=True)
+        if job is not None:
+            self._emit(AttemptEnd(job.cell.id, job.attempt, outcome, note, 0.0))
+
+
+class _Worker:
+    """A worker process as its parent sees it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._pulse: MutableSequence[int] = context.RawArray("q", 1)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
+        self.job: Job | None = None
+        self.process.start()
+        theirs.close()
+
+    def send(self, job: Job) -> None:
+        try:
+            self.connection.send(job)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InvalidInput(
+                f"The agent '{job.cell.agent}' cannot be sent to a worker process ({error}). "
+                "Define it at the top of a module, name it as 'package.module:name', or use workers=0."
+            ) from None
+        self.job = job
+
+    def overdue(self) -> float:
+        """By how many seconds its agent is late."""
+        asked, limit = self._pulse[0], self.job.cell.trial.limits.reply_seconds if self.job else None
+        return 0.0 if not asked or limit is None else (time.monotonic_ns() - asked) / 1e9 - limit
+
+    def interrupt(self) -> None:
+        """Has the agent's turn end with an error inside the worker, so that all turns before it are kept."""
+        os.kill(self.process.pid or 0, signal.SIGUSR1)
+
+    def end(self, at_once: bool) -> None:
+        self.connection.close()
+        if at_once:
+            self.process.kill()
+        self.process.join()
+
+
+def _work(connection: Connection, shared: Any) -> None:
+    """What a worker process does: plays the jobs it is sent until its parent hangs up."""
+    player = Player(lambda *entries: connection.send_bytes(_ENCODE(entries)), memoryview(shared).cast("B").cast("q"))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.signal(signal.SIGTERM, lambda *_: player.stop())
+    signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
+    try:
+        while True:
+            player.play(connection.recv())
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def _how(exit_code: int | None) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"signal {signal.Signals(-exit_code).name}"
+    return f"exit status {exit_code}"
+
+
+_ENTRIES: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
+_ENCODE: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode

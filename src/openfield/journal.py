@@ -1,0 +1,206 @@
+"""The record of a run: one SQLite file that one thread writes, many may read, and a crash cannot tear.
+
+Stands between rollout and metrics: entries go in here, `view.py` reads them back.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from openfield.database import explaining, open_to_write, transaction
+from openfield.errors import JournalError, OpenfieldError
+from openfield.plan import Cell
+from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
+
+LEASE_SECONDS = 60.0
+"""How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], Any]
+
+
+class Journal:
+    """The writer of a run file. All its methods may be called from any thread."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens a run file, or makes one."""
+        self.path = Path(path)
+        self._db, self.note = open_to_write(self.path)
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
+        self._queue: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
+        self._failure: OpenfieldError | None = None
+        self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(self, *entries: Entry) -> Future[None]:
+        """Takes entries that belong together; the future is done when they are safely on disk."""
+        return self._submit(lambda db: _write(db, entries))
+
+    def flush(self) -> None:
+        """Waits until everything added so far is safely on disk."""
+        self.add().result()
+
+    def close(self) -> None:
+        """Writes what is left, gives up all leases and closes the file."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+        self._db.close()
+
+    def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
+        """Enters cells, where their agents come from, and facts; what is already there stays as it is."""
+        rows = list(cells)
+        self._submit(lambda db: _enter(db, rows, agents, facts)).result()
+
+    def lease(self, cell: str) -> bool:
+        """Takes a cell for this journal; False if another living one has it."""
+        return self._submit(lambda db: _lease(db, cell, self._holder)).result()
+
+    def begin(self, cell: str) -> int:
+        """Starts a new attempt at a cell and returns its number; an earlier one is superseded."""
+        return self._submit(lambda db: _begin(db, cell)).result()
+
+    def _submit(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        if self._failure is not None:
+            raise self._failure
+        future: Future[T] = Future()
+        self._queue.put((work, future))
+        return future
+
+    def _serve(self) -> None:
+        """Does all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
+        renew_at = time.monotonic() + LEASE_SECONDS / 4
+        going_on = True
+        while going_on:
+            tasks, going_on = self._gather(renew_at - time.monotonic())
+            if not going_on:
+                tasks.append((lambda db: _give_up(db, self._holder), Future()))
+            elif time.monotonic() >= renew_at:
+                tasks.append((lambda db: _renew(db, self._holder), Future()))
+                renew_at = time.monotonic() + LEASE_SECONDS / 4
+            self._commit(tasks)
+
+    def _gather(self, patience: float) -> tuple[list[tuple[Work, Future[Any]]], bool]:
+        """All waiting work, and whether more may come; returns empty-handed when patience runs out."""
+        tasks: list[tuple[Work, Future[Any]]] = []
+        try:
+            task = self._queue.get(timeout=max(patience, 0.0))
+            while task is not None:
+                tasks.append(task)
+                task = self._queue.get_nowait()
+        except queue.Empty:
+            return tasks, True
+        return tasks, False
+
+    def _commit(self, tasks: list[tuple[Work, Future[Any]]]) -> None:
+        """Does some work in one commit. After the first failure nothing more is written: the record has no gaps."""
+        results: list[Any] = []
+        if self._failure is None:
+            try:
+                with explaining(self.path), transaction(self._db):
+                    results = [work(self._db) for work, _ in tasks]
+            except OpenfieldError as error:
+                self._failure = error
+            except Exception as error:  # whoever waits for this work must hear of it, whatever it was
+                self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
+        for number, (_, future) in enumerate(tasks):
+            if self._failure is not None:
+                future.set_exception(self._failure)
+            else:
+                future.set_result(results[number])
+
+
+def _write(db: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:
+    for entry in entries:
+        match entry:
+            case Chunk():
+                row: tuple[Any, ...] = (entry.cell, entry.attempt, entry.first, entry.count, entry.crc, entry.data)
+                db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
+            case EpisodeEnd():
+                _write_episode(db, entry)
+            case AgentState():
+                row = (entry.cell, entry.attempt, entry.step, entry.data)
+                db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", row)
+            case AttemptEnd():
+                row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
+                db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
+                db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (entry.cell,))
+
+
+def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
+    belief = None if episode.belief is None else ENCODER.encode(episode.belief)
+    place = (episode.cell, episode.attempt, episode.number, episode.phase, episode.novel, episode.turns)
+    db.execute(
+        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*place, episode.performance, belief, episode.ended),
+    )
+
+
+def _enter(
+    db: sqlite3.Connection, cells: list[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]
+) -> None:
+    trials = {cell.trial.id: msgspec.json.encode(cell.trial).decode() for cell in cells}
+    db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", trials.items())
+    rows = [(cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells]
+    db.executemany("INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)", rows)
+    db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?)", agents.items())
+    db.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", facts.items())
+
+
+def _begin(db: sqlite3.Connection, cell: str) -> int:
+    db.execute(
+        "UPDATE attempts SET outcome = 'superseded' WHERE cell = ? "
+        "AND coalesce(outcome, '') NOT IN ('world_error', 'harness_error')",
+        (cell,),
+    )
+    (last,) = db.execute("SELECT max(number) FROM attempts WHERE cell = ?", (cell,)).fetchone()
+    db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, (last or 0) + 1))
+    return (last or 0) + 1
+
+
+def _lease(db: sqlite3.Connection, cell: str, holder: str) -> bool:
+    now = time.time()
+    other, until = db.execute("SELECT holder, held_until FROM cells WHERE id = ?", (cell,)).fetchone()
+    if other not in (None, holder) and until > now and not _is_dead(other):
+        return False
+    db.execute("UPDATE cells SET holder = ?, held_until = ? WHERE id = ?", (holder, now + LEASE_SECONDS, cell))
+    return True
+
+
+def _renew(db: sqlite3.Connection, holder: str) -> None:
+    db.execute("UPDATE cells SET held_until = ? WHERE holder = ?", (time.time() + LEASE_SECONDS, holder))
+
+
+def _give_up(db: sqlite3.Connection, holder: str) -> None:
+    db.execute("UPDATE cells SET holder = NULL WHERE holder = ?", (holder,))
+
+
+def _is_dead(holder: str) -> bool:
+    """Whether a holder was a process of this machine that is no more."""
+    host, process, _ = holder.split(":")
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,200 @@
+"""Finds domains, agents and metrics: installed ones by name, others as `module:attribute` or `file.py:attribute`.
+
+The first thing a plan asks. A broken plugin is a warning that names it, never a crash.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from openfield.core import AgentFactory
+from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.metrics.metric import Metric
+
+AgentSource = str | Callable[..., Any]
+"""What an agent may be given as: a name, a dotted name, a command, a function, a class or a factory."""
+
+_domains: dict[str, tuple[Domain[Any], str]] = {}
+"""Domains in use by name, each with the source another process finds it by (empty if there is none)."""
+
+
+class PluginWarning(UserWarning):
+    """A plugin could not be used."""
+
+
+def find_domain(source: str) -> Domain[Any]:
+    """The domain of this name, or the one at `package.module:attribute`, `file.py:attribute` or alone in `file.py`."""
+    if source in _domains:
+        return _domains[source][0]
+    if ":" in source or source.endswith(".py"):
+        return use_domain(_load_domain(source), source)
+    points = _points("openfield.domains")
+    if source not in points:
+        raise UnknownName("domain", source, [*points, *_domains])
+    return use_domain(_made(_load_point(points[source]), source), source)
+
+
+def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
+    """Makes a domain known by its name in this process; `source` is how another process finds it."""
+    _domains[domain.name] = domain, source or _domains.get(domain.name, (None, ""))[1] or _importable(domain)
+    return domain
+
+
+def domain_source(name: str) -> str:
+    """How another process finds a domain known here; empty if it cannot."""
+    return _domains[name][1] if name in _domains else name
+
+
+def installed_domains() -> list[Domain[Any]]:
+    """All installed domains; one that cannot be loaded is a warning."""
+    return list(_loadable(_points("openfield.domains"), find_domain, "domain"))
+
+
+def agent_names(domain: Domain[Any] | None = None) -> list[str]:
+    """The names of all agents; with a domain, those that come with it as well."""
+    return sorted({*_points("openfield.agents"), *(domain.agents if domain else ())})
+
+
+def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
+    """The factory behind whatever an agent was given as."""
+    if not isinstance(source, str):
+        return _as_factory(source)
+    if source.startswith("process:"):
+        from openfield.agents.process import process_agent
+
+        return process_agent(source.removeprefix("process:"))
+    if source in domain.agents:
+        built_in = domain.agents[source]
+        return _as_factory(load(built_in) if isinstance(built_in, str) else built_in)
+    points = _points("openfield.agents")
+    if source in points:
+        return _as_factory(_load_point(points[source]))
+    if ":" in source:
+        return _as_factory(load(source))
+    raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
+
+
+def installed_metrics() -> list[Metric]:
+    """The built-in metrics and those of plugins."""
+    from openfield.metrics.metric import BUILT_IN
+
+    points = _points("openfield.metrics")
+    return [*BUILT_IN, *_loadable(points, lambda name: _load_point(points[name]), "metric")]
+
+
+def load(source: str) -> Any:
+    """The object at `package.module:attribute` or `file.py:attribute`."""
+    place, _, attribute = source.partition(":")
+    module = _import(place, source)
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            names = [name for name in vars(found) if not name.startswith("_")]
+            raise UnknownName("name", f"{place}:{part}", names, label=f"In {place}")
+        found = getattr(found, part)
+    return found
+
+
+def _load_domain(source: str) -> Domain[Any]:
+    from openfield.domain import Domain
+
+    if ":" in source:
+        return _made(load(source), source)
+    found = [value for value in vars(_import(source, source)).values() if isinstance(value, Domain)]
+    if len(found) != 1:
+        raise InvalidInput(f"{source} holds {len(found)} domains; name one: {source}:NAME.")
+    return found[0]
+
+
+def _made(found: Any, source: str) -> Domain[Any]:
+    from openfield.domain import Domain
+
+    domain = found() if isinstance(found, type) else found
+    if not isinstance(domain, Domain):
+        raise InvalidInput(f"'{source}' is a {type(domain).__name__}, not a Domain.")
+    return domain
+
+
+def _importable(domain: Domain[Any]) -> str:
+    """`module:attribute` of a domain that is a module's global, or nothing."""
+    module = sys.modules.get(type(domain).__module__)
+    if module is None or module.__name__ == "__main__":
+        return ""
+    names = [name for name, value in vars(module).items() if value is domain]
+    return f"{module.__name__}:{names[0]}" if names else ""
+
+
+def _as_factory(found: Any) -> AgentFactory:
+    """A class or a function of two is a factory; a function of one is the agent itself."""
+    if not callable(found):
+        raise InvalidInput(f"An agent must be callable; {found!r} is not.")
+    if inspect.isclass(found) or _positional(found) != 1:
+        return found  # type: ignore[no-any-return]
+    if inspect.isroutine(found):
+        return lambda spec, seed: found  # type: ignore[no-any-return]
+    return lambda spec, seed: deepcopy(found)  # type: ignore[no-any-return]
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return 1
+    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def _points(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def _load_point(point: EntryPoint) -> Any:
+    return load(point.value)
+
+
+def _loadable(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Iterator[Any]:
+    for name in names:
+        try:
+            yield find(name)
+        except OpenfieldError as error:
+            warnings.warn(f"The {kind} '{name}' cannot be used: {error}", PluginWarning, stacklevel=3)
+
+
+def _import(place: str, source: str) -> ModuleType:
+    """Imports a module by name, as if started in the working directory, or a file by its path."""
+    try:
+        if place.endswith(".py"):
+            return _import_file(Path(place))
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(place)
+    except Exception as error:
+        reason = traceback.format_exception_only(error)[-1].strip()
+        raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = f"openfield_file_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(path.resolve()):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,310 @@
+"""A trial under way: it shows a turn, takes a reply, and has both written down before it goes on.
+
+The middle of plan -> rollout -> journal -> metrics -> report, and the only way into the journal.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, MutableSequence
+from typing import Any
+
+from openfield.core import Agent, Ask, Belief, Reply, Truth, Turn, World
+from openfield.errors import (
+    AgentCrashed,
+    AgentDiffers,
+    AgentFault,
+    AgentProtocol,
+    AgentTimeout,
+    Cancelled,
+    OpenfieldError,
+    ReplayMismatch,
+    WorldFault,
+)
+from openfield.record import CHUNK_BYTES, ENCODER, EpisodeEnd, RawStep, Recorder
+from openfield.trial import Limits
+
+MOST_HESITATIONS = 1_000
+"""How often in a row an agent may answer an ACT turn without acting."""
+UNLIMITED = Limits(reply_seconds=None)
+NEVER = 1 << 62
+
+
+def drive(rollout: Rollout, agent: Agent) -> str:
+    """Replies for an agent that lives here until the trial is over; returns the outcome."""
+    reply = rollout.reply
+    while not rollout.over:
+        try:
+            answer = agent(rollout.turn)
+        except AgentFault:
+            raise
+        except (Exception, SystemExit) as error:
+            raise AgentCrashed(f"Turn {rollout.turns}: the agent raised {type(error).__name__}: {error}") from error
+        reply(answer)
+    return rollout.outcome
+
+
+class Rollout:
+    """A trial under way."""
+
+    turn: Turn
+    """What the agent may see now."""
+    turns: int = 0
+    """Replies taken so far."""
+    over: bool = False
+    outcome: str = "done"
+    """How the trial ended, once it is over: `done` or `truncated`."""
+    reply: Callable[[Reply], Turn]
+    """Takes the reply to `turn` and returns the next turn."""
+    save: Callable[[], bytes] | None = None
+    """Gives the agent's state, which is committed with each finished episode."""
+
+    def __init__(
+        self,
+        world: World,
+        limits: Limits = UNLIMITED,
+        recorder: Recorder | None = None,
+        past: Iterable[RawStep] = (),
+        rehearse_from: int = NEVER,
+        pulse: MutableSequence[int] | None = None,
+    ) -> None:
+        """Opens a trial, or goes on with one.
+
+        Args:
+            world: A fresh world of the trial.
+            limits: What the agent may use up.
+            recorder: Where steps are written; None records nothing.
+            past: What was recorded before: it is replayed and compared turn by turn.
+            rehearse_from: The number of recorded steps the agent knows of. The turns after them are shown to it again,
+                and it must answer as it did; by default it knows of all.
+            pulse: A shared place for the moment the agent was asked, for a watchdog outside; 0 while it is not.
+
+        Raises:
+            ReplayMismatch: A replayed turn differs from the recorded one; the message says which.
+        """
+        steps = iter(past)
+        self.world = world
+        self._timed = bool(getattr(world, "timed", False))
+        self._limits = limits
+        self._started = time.monotonic_ns()
+        self._recorder: Recorder | None = None
+        self._number = 0  # of the episode under way; below it: its first turn, and what was believed in it
+        self._first = 0
+        self._belief: Belief | None = None
+        self._hesitations = 0
+        self._stopping = False
+        self._pause_at = limits.episode_turns or NEVER
+        self._open(next(steps, None), recorder)
+        for step in itertools.islice(steps, max(rehearse_from - 1, 0)):
+            self._repeat(step)
+        life = self._live(steps, recorder, pulse)
+        next(life)
+        self.reply = life.send
+
+    def stop(self) -> None:
+        """Ends the rollout as cancelled with the next reply; safe to call from a signal handler."""
+        self._stopping = True
+        self._pause_at = 0
+
+    def close(self, outcome: str = "cancelled", note: str = "") -> None:
+        """Writes down what is left and how it ended, and closes the world."""
+        if self._recorder is not None:
+            self._recorder.end(outcome, note, self.turns + 1, (time.monotonic_ns() - self._started) / 1e9)
+        self.world.close()
+
+    def _live(
+        self, past: Iterator[RawStep], recorder: Recorder | None, pulse: MutableSequence[int] | None
+    ) -> Generator[Turn, Reply, None]:
+        """Takes replies until the trial is over.
+
+        The common reply, an action inside an episode, is handled here and over local names: this loop is what a turn
+        costs. `_take` says what every reply means and handles the others.
+        """
+        yield from self._rehearse(past, pulse)
+        world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
+        if self.turns >= self._pause_at:
+            self._pause()
+        write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
+        timed, clock, act = self._timed, time.monotonic_ns, Ask.ACT
+        deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
+        stamped = bool(recorder or timed or pulse or deadline < NEVER or curfew < NEVER)
+        turn, truth, took, size = self.turn, self._truth, 0, len(buffer)
+        while not self.over:
+            if stamped:
+                shown = clock()
+                if pulse:
+                    pulse[0] = shown
+            reply = yield turn
+            if type(reply) is not Reply:
+                raise AgentProtocol(f"Turn {self.turns}: the agent answered {_short(reply)}; it must return a Reply.")
+            if stamped:
+                now = clock()
+                took = now - shown
+                if pulse:
+                    pulse[0] = 0
+                if took > deadline:
+                    raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
+                if now > curfew:
+                    self._pause_at = 0
+            if turn.ask is not act or reply.action is None or truth.episode_over:
+                self._take(reply, took)
+                turn, truth = self.turn, self._truth
+            else:
+                try:
+                    self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
+                    if recorder:
+                        if reply.belief is not None:
+                            self._belief = reply.belief
+                        known, truth = truth, world.truth
+                        if truth is known:
+                            write((reply, took, turn), buffer, -1)
+                        else:
+                            self._truth = truth
+                            write((reply, took, turn, truth), buffer, -1)
+                except Exception as error:
+                    raise self._blame(error, reply, took, size) from error
+                self.turns += 1
+            size = len(buffer)
+            if size > CHUNK_BYTES and recorder:
+                recorder.flush(self.turns + 1)
+                size = 0
+            if self.turns >= self._pause_at:
+                self._pause()
+        yield turn
+        raise OpenfieldError("The trial is over; it takes no further reply.")
+
+    def _take(self, reply: Reply, took: int) -> None:
+        """Does what a reply means: end the trial, show the same turn again, or move the world on."""
+        turn, truth, size = self.turn, self._truth, len(self._recorder.buffer) if self._recorder else 0
+        if reply.belief is not None:
+            self._belief = reply.belief
+        hesitates = turn.ask is Ask.ACT and reply.action is None
+        ends = (turn.last is not None or truth.episode_over) and not hesitates
+        try:
+            if turn.last is not None and self.world.over:
+                self.over = True
+                self._write((reply, took, None))
+            elif hesitates:
+                self._write((reply, took, turn))
+            elif turn.ask is Ask.BELIEF and reply.belief is None:
+                raise AgentProtocol("a belief was asked for and the reply has none")
+            else:
+                stamped = Reply(reply.action, reply.belief, took / 1e9) if self._timed else reply
+                self._show(self.world.step(stamped))
+                self._write((reply, took, self.turn, self._truth))
+        except Exception as error:
+            raise self._blame(error, reply, took, size) from error
+        self.turns += 1
+        self._count_hesitation(hesitates)
+        if ends:
+            self._end_episode(turn, truth, turn.last or "terminated")
+
+    def _show(self, turn: Turn) -> None:
+        self.turn, self._truth = turn, self.world.truth
+
+    def _write(self, step: tuple[Any, ...]) -> None:
+        if self._recorder is not None:
+            ENCODER.encode_into(step, self._recorder.buffer, -1)
+
+    def _end_episode(self, turn: Turn, truth: Truth, ended: str) -> None:
+        """Books the episode that ended with a turn, and starts counting the next one."""
+        if self._recorder is not None:
+            episode = EpisodeEnd(
+                cell=self._recorder.cell,
+                attempt=self._recorder.attempt,
+                number=self._number,
+                phase=turn.phase,
+                novel=truth.novel,
+                turns=self.turns - self._first,
+                performance=truth.performance,
+                belief=self._belief,
+                ended=ended,
+            )
+            self._recorder.end_episode(episode, self._saved(), self.turns + 1)
+        self._number += 1
+        self._first = self.turns
+        self._belief = None
+        if not self._stopping:
+            self._pause_at = self._first + (self._limits.episode_turns or NEVER)
+
+    def _saved(self) -> bytes | None:
+        try:
+            return self.save() if self.save is not None else None
+        except Exception as error:
+            raise AgentCrashed(f"Turn {self.turns}: save() raised {type(error).__name__}: {error}") from error
+
+    def _pause(self) -> None:
+        """Ends the rollout between two turns, because somebody said stop or a limit was reached."""
+        if self._stopping:
+            raise Cancelled("Stopped on request.")
+        if not self.over:
+            self.over, self.outcome = True, "truncated"
+            self._end_episode(self.turn, self._truth, "truncated")
+
+    def _count_hesitation(self, hesitates: bool) -> None:
+        self._hesitations = self._hesitations + 1 if hesitates else 0
+        if self._hesitations >= MOST_HESITATIONS:
+            raise AgentProtocol(f"Turn {self.turns}: {MOST_HESITATIONS} replies in a row without an action.")
+
+    def _blame(self, error: Exception, reply: Reply, took: int, size: int) -> OpenfieldError:
+        """Whose fault an error is; what the agent said stays on record if it can be written."""
+        place = f"Turn {self.turns}: "
+        if self._recorder is not None:
+            del self._recorder.buffer[size:]
+        try:
+            encoded = ENCODER.encode(reply)
+        except _UNWRITABLE as reason:
+            return AgentProtocol(f"{place}the reply cannot be recorded: {reason}.")
+        if self._recorder is not None and encoded:
+            self._write((reply, took, None))
+            self.turns += 1
+        if isinstance(error, AgentFault):
+            return type(error)(f"{place}{error}")
+        return WorldFault(f"{place}the world raised {type(error).__name__}: {error}")
+
+    def _open(self, recorded: RawStep | None, recorder: Recorder | None) -> None:
+        """Shows the first turn, and compares it or writes it down."""
+        try:
+            self._show(self.world.reset())
+            if recorded is None and recorder is not None:
+                ENCODER.encode_into((None, 0, self.turn, self._truth), recorder.buffer, -1)
+        except Exception as error:
+            raise WorldFault(f"The world could not start: {type(error).__name__}: {error}") from error
+        if recorded is not None:
+            self._compare(recorded)
+
+    def _rehearse(self, past: Iterator[RawStep], pulse: MutableSequence[int] | None) -> Generator[Turn, Reply, None]:
+        """Shows the agent turns it has answered before and sees that it answers them again as it did."""
+        for step in past:
+            if pulse:
+                pulse[0] = time.monotonic_ns()
+            reply = yield self.turn
+            if pulse:
+                pulse[0] = 0
+            if type(reply) is not Reply or ENCODER.encode(reply) != ENCODER.encode(step.reply):
+                raise AgentDiffers(f"Turn {self.turns}: the agent answers {_short(reply)}, not what it did before.")
+            self._repeat(step)
+
+    def _repeat(self, step: RawStep) -> None:
+        """Does what was done before, and compares what comes of it."""
+        if step.reply is not None:
+            self._started -= step.took
+            self._take(step.reply, step.took)
+        self._compare(step)
+
+    def _compare(self, step: RawStep) -> None:
+        if not self.over and ENCODER.encode(self.turn) != bytes(step.turn):
+            raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")
+
+
+_UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+def _nanoseconds(seconds: float | None, start: int = 0) -> int:
+    return NEVER if seconds is None else start + int(seconds * 1e9)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return f"{text[:60]}{'...' if len(text) > 60 else ''} ({type(value).__name__})"
