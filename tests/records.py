@@ -61,7 +61,7 @@ def _play(agent: str, rank: int, trial: Trial, episodes: int) -> CellRecord:
     random = np.random.default_rng([trial.seed, rank])
     quarter, half = episodes // 4, episodes // 2
     delay, recovery = random.geometric(0.5 / (rank + 1)) - 1, 0.5 / (rank + 1)
-    before = random.beta(8 - rank, 2, quarter)
+    before = random.beta(8 / (rank + 1), 2, quarter)
     after = np.clip(0.25 + recovery * (1 - np.exp(-np.arange(half) / 4)) + random.normal(0, 0.08, half), 0, 1)
     doubt = random.beta(1, 9, 2 * quarter)
     belief = np.where(np.arange(half) >= delay, random.beta(9, 2, half), random.beta(2, 6, half))

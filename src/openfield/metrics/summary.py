@@ -102,9 +102,9 @@ def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
-    """The cells of every agent in every scenario, in order of the names."""
+    """The cells of every agent in every scenario, in one order whatever order they came in: sums round alike then."""
     members: dict[Key, list[CellRecord]] = {}
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id)):
         members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
     return {key: members[key] for key in sorted(members)}
 
