@@ -70,6 +70,10 @@ class TestContent:
         cells = [make_cell([], [0.5, 0.6], [], trial=make_trial(s, novelty=())) for s in range(5)]
         assert ">onset</text>" not in render(cells)
 
+    def test_trials_that_never_reached_the_onset_are_counted_beside_the_panel(self) -> None:
+        early = make_cell([], [0.5, 0.5], [], outcome="truncated", trial=make_trial(99), id="early")
+        assert "10 trials; 1 more ended before the onset" in render([*make_run(["ada"]), early])
+
     def test_curves_of_one_episode_and_of_none(self) -> None:
         page = render([make_cell([], [], [0.5]), make_cell(agent="bob"), make_cell([], [None], [None], agent="cyd")])
         assert "NaN" not in page.replace("nan", "NaN").split("</style>")[1]

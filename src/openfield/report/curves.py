@@ -42,10 +42,13 @@ def draw_curves(played: Sequence[tuple[Group, Sequence[CellRecord]]], faint: int
 
 
 def _draw_panel(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curve], faint: int) -> str:
-    drawn = min(faint, len(cells))
-    which = f"{len(cells)} trials" if drawn == len(cells) else f"mean of {len(cells)} trials, {drawn} of them drawn"
-    label = f"{agent}: performance and belief, {which}"
-    drawing = draw_panel(label, curves, faint, _has_onset(cells))
+    """Trials that ended before their onset have no place on an axis that counts from it; the caption counts them."""
+    onset = _has_onset(cells)
+    aligned = [curve for cell, curve in zip(cells, curves, strict=True) if _has_onset([cell]) == onset]
+    drawn, early = min(faint, len(aligned)), len(curves) - len(aligned)
+    which = f"{drawn} trials" if drawn == len(aligned) else f"mean of {len(aligned)} trials, {drawn} of them drawn"
+    which += f"; {early} more ended before the onset" if early else ""
+    drawing = draw_panel(f"{agent}: performance and belief, {which}", aligned, faint, onset)
     return f"<figure><figcaption><b>{escape(agent)}</b> <small>{which}</small></figcaption>{drawing}</figure>"
 
 
