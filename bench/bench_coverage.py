@@ -1,7 +1,8 @@
 """How often the 95 % intervals of `openfield.metrics.stats` hold the truth, by simulation.
 
 One JSON line per rule, family of distributions and number of trials. Families with a bar (0.93 to 0.97) are those
-where the rule was found to hold: a guard against regressions. The others show where it ends. `python bench/bench_coverage.py 2000` is a quick look.
+where the rule was found to hold: a guard against regressions. The others show where it ends.
+`python bench/bench_coverage.py 2000` is a quick look.
 """
 
 from __future__ import annotations
