@@ -1,0 +1,154 @@
+"""How often the 95 % intervals of `openfield.metrics.stats` hold the truth, by simulation.
+
+One JSON line per rule, family of distributions and number of trials. Families with a bar (0.93 to 0.97) are those
+where the rule was found to hold: a guard against regressions. The others show where it ends.
+`python bench/bench_coverage.py 2000` is a quick look.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.metrics.stats import (
+    Estimate,
+    estimate_count,
+    estimate_improvement,
+    estimate_iqm,
+    estimate_mean,
+    estimate_rate,
+    interquartile_mean,
+)
+
+TRIALS = (5, 10, 30)
+IQM_HELD = ("normal", "uniform", "beta(2,5)", "beta(8,2)")
+Floats = NDArray[np.floating[Any]]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+
+
+class Family(NamedTuple):
+    """A distribution, and whether the rule answers for it."""
+
+    draw: Draw
+    mean: float
+    held: bool = True
+
+
+SCORES = {
+    "normal": Family(lambda r, s: r.normal(0.5, 0.15, s), 0.5),
+    "uniform": Family(lambda r, s: r.random(s), 0.5),
+    "beta(2,5)": Family(lambda r, s: r.beta(2, 5, s), 2 / 7),
+    "beta(8,2)": Family(lambda r, s: r.beta(8, 2, s), 0.8),
+    "beta(.5,.5)": Family(lambda r, s: r.beta(0.5, 0.5, s), 0.5),
+    "30 % at 1, else beta(2,2)": Family(lambda r, s: np.where(r.random(s) < 0.3, 1.0, r.beta(2, 2, s)), 0.65),
+    "beta(1,5)": Family(lambda r, s: r.beta(1, 5, s), 1 / 6, held=False),
+    "beta(8,1)": Family(lambda r, s: r.beta(8, 1, s), 8 / 9, held=False),
+    "beta(.5,2)": Family(lambda r, s: r.beta(0.5, 2, s), 0.2, held=False),
+    "70 % at 1, else uniform": Family(lambda r, s: np.where(r.random(s) < 0.7, 1.0, r.random(s)), 0.85, held=False),
+    "25 % beta(2,8), else beta(8,2)": Family(
+        lambda r, s: np.where(r.random(s) < 0.25, r.beta(2, 8, s), r.beta(8, 2, s)), 0.65, held=False
+    ),
+}
+
+COUNTS = {
+    "geometric(.1)": Family(lambda r, s: r.geometric(0.1, s) - 1.0, 9.0),
+    "geometric(.2)": Family(lambda r, s: r.geometric(0.2, s) - 1.0, 4.0),
+    "geometric(.3)": Family(lambda r, s: r.geometric(0.3, s) - 1.0, 7 / 3),
+    "poisson(3)": Family(lambda r, s: r.poisson(3, s) * 1.0, 3.0),
+    "uniform 0 to 9": Family(lambda r, s: r.integers(0, 10, s) * 1.0, 4.5),
+    "geometric(.5)": Family(lambda r, s: r.geometric(0.5, s) - 1.0, 1.0, held=False),
+    "geometric(.8)": Family(lambda r, s: r.geometric(0.8, s) - 1.0, 0.25, held=False),
+    "2 + geometric(.3)": Family(lambda r, s: r.geometric(0.3, s) + 1.0, 13 / 3, held=False),
+    "negative binomial(.5)": Family(lambda r, s: r.negative_binomial(0.5, 1 / 11, s) * 1.0, 5.0, held=False),
+}
+
+PAIRS: dict[str, tuple[Draw, Draw, bool]] = {
+    "equal normals": (lambda r, s: r.normal(0, 1, s), lambda r, s: r.normal(0, 1, s), True),
+    "normals 0.7 apart": (lambda r, s: r.normal(0.7, 1, s), lambda r, s: r.normal(0, 1, s), True),
+    "normals 1.5 apart": (lambda r, s: r.normal(1.5, 1, s), lambda r, s: r.normal(0, 1, s), True),
+    "beta(8,2), beta(4,3)": (lambda r, s: r.beta(8, 2, s), lambda r, s: r.beta(4, 3, s), True),
+    "ties: binomial(4), .7, .5": (
+        lambda r, s: r.binomial(4, 0.7, s) * 1.0,
+        lambda r, s: r.binomial(4, 0.5, s) * 1.0,
+        False,
+    ),
+    "normals, deviations 1, .3": (lambda r, s: r.normal(0.7, 1, s), lambda r, s: r.normal(0, 0.3, s), False),
+}
+
+
+def share_covered(truth: float, estimates: Iterator[Estimate]) -> float:
+    """How many of the intervals hold the truth, of those that exist."""
+    held = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e in estimates if e.low is not None and e.high is not None]
+    return float(np.mean(held))
+
+
+def cover_mean(family: Family, n: int, samples: int) -> float:
+    random = np.random.default_rng(n)
+    bounds = None if family is SCORES["normal"] else (0.0, 1.0)
+    return share_covered(family.mean, (estimate_mean(row, bounds) for row in _rows(family.draw(random, (samples, n)))))
+
+
+def cover_count(family: Family, n: int, samples: int) -> float:
+    random = np.random.default_rng(n)
+    return share_covered(family.mean, (estimate_count(row) for row in _rows(family.draw(random, (samples, n)))))
+
+
+def cover_iqm(family: Family, n: int, samples: int) -> float:
+    random = np.random.default_rng(n)
+    truth = interquartile_mean(family.draw(random, (2_000_000,)))
+    return share_covered(truth, (estimate_iqm(row, None) for row in _rows(family.draw(random, (samples, n)))))
+
+
+def cover_improvement(first: Draw, second: Draw, n: int, samples: int) -> float:
+    random = np.random.default_rng(n)
+    truth = float(np.heaviside(first(random, (4_000_000,)) - second(random, (4_000_000,)), 0.5).mean())
+    rows = zip(first(random, (samples, n)), second(random, (samples, n)), strict=True)
+    return share_covered(truth, (estimate_improvement(a, b) for a, b in rows))
+
+
+def cover_rate(n: int) -> tuple[float, float]:
+    """The exact coverage of a rate: its mean and its least over 999 true rates."""
+    intervals = [estimate_rate([1.0] * hits + [0.0] * (n - hits)) for hits in range(n + 1)]
+    low = np.array([e.low for e in intervals], dtype=float)
+    high = np.array([e.high for e in intervals], dtype=float)
+    ways = np.array([math.comb(n, hits) for hits in range(n + 1)], dtype=float)
+    hits = np.arange(n + 1)
+    coverage = [
+        float((ways * p**hits * (1 - p) ** (n - hits))[(low <= p) & (p <= high)].sum())
+        for p in np.linspace(0.001, 0.999, 999)
+    ]
+    return float(np.mean(coverage)), min(coverage)
+
+
+def main(samples: int) -> None:
+    for n in TRIALS:
+        for name, family in SCORES.items():
+            show(f"mean of {name}, n={n}", cover_mean(family, n, samples), family.held)
+        for name, family in COUNTS.items():
+            show(f"count of {name}, n={n}", cover_count(family, n, samples), family.held)
+        for name, family in SCORES.items():
+            show(f"iqm of {name}, n={n}", cover_iqm(family, n, samples), name in IQM_HELD)
+        for name, (first, second, held) in PAIRS.items():
+            show(f"improvement of {name}, n={n}", cover_improvement(first, second, n, samples), held)
+        mean, least = cover_rate(n)
+        show(f"rate, mean over all true rates, n={n}", mean, True)
+        show(f"rate, least over all true rates, n={n}", least, False)
+
+
+def show(figure: str, value: float, held: bool) -> None:
+    line = {"subject": "coverage", "figure": figure, "value": round(value, 4), "better": "nearer 0.95"}
+    print(json.dumps(line | ({"bar": [0.93, 0.97], "ok": 0.93 <= value <= 0.97} if held else {})), flush=True)
+
+
+def _rows(samples: Floats) -> Iterator[Sequence[float]]:
+    return iter(samples.tolist())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

@@ -1,0 +1,68 @@
+"""Whether, how fast and how reliably the agent noticed that its world had changed.
+
+Stands in metrics: one cell -> numbers of its trial. An episode speaks through the last belief reported in it. Beliefs
+in training never count: there the agent may be told, or still be learning, what normal is. Beliefs in the test before
+the onset are false alarms. A trial that never reached an onset has nothing to detect: no rate, no delay.
+"""
+
+from __future__ import annotations
+
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stretches import split
+from openfield.view import CellRecord
+
+CORRECT = Number(
+    name="correct",
+    title="Correct detection",
+    note="share of trials with a detection from the onset on and no false alarm before it",
+    kind="rate",
+)
+DETECTED = Number(
+    name="detected", title="Detected", note="share of trials with a detection from the onset on", kind="rate"
+)
+DELAY = Number(
+    name="delay",
+    title="Delay of detection",
+    note="episodes from the onset to the first detection, 0 = at once; over the trials that have one",
+    kind="count",
+    better="lower",
+    bounds=None,
+)
+ALARMED = Number(
+    name="alarmed",
+    title="Any false alarm",
+    note="share of trials with a detection in the test before the onset",
+    kind="rate",
+    better="lower",
+)
+ALARMS = Number(
+    name="alarms",
+    title="False alarms",
+    note="test episodes before the onset that ended in a detection",
+    kind="count",
+    better="lower",
+    bounds=None,
+)
+
+
+def measure_detection(cell: CellRecord) -> dict[str, float | None]:
+    """Detected or not, the delay in episodes, and the false alarms before the onset."""
+    parts = split(cell)
+    alarms = sum(episode.detected for episode in parts.before) if parts.before else None
+    delay = next((index for index, episode in enumerate(parts.after) if episode.detected), None)
+    detected = delay is not None if parts.after else None
+    return {
+        "correct": None if detected is None else float(detected and not alarms),
+        "detected": None if detected is None else float(detected),
+        "delay": delay,
+        "alarmed": None if alarms is None else float(alarms > 0),
+        "alarms": alarms,
+    }
+
+
+DETECTION = Metric(
+    name="detection",
+    note="Whether, how fast and how reliably the agent noticed that its world had changed.",
+    numbers=(CORRECT, DETECTED, DELAY, ALARMED, ALARMS),
+    measure=measure_detection,
+)

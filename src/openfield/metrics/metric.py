@@ -1,0 +1,45 @@
+"""A metric is a pure function from one cell to named numbers for that trial.
+
+Stands between the record and the summary: journal -> metrics -> report. Plugins provide `Metric` values through the
+entry points `openfield.metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from openfield.metrics.stats import Bounds
+from openfield.view import CellRecord
+
+Kind = Literal["mean", "rate", "count"]
+Measure = Callable[[CellRecord], Mapping[str, float | None]]
+
+
+class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One named number of a trial, and how it is read over trials."""
+
+    name: str
+    """Unique among all numbers; metrics that share a number share its name."""
+    title: str
+    note: str
+    """What exactly it says, for tables and tooltips."""
+    kind: Kind = "mean"
+    """`mean` of a continuous number, `rate` of a yes or no (1 or 0), `count` from 0 on."""
+    better: Literal["higher", "lower", ""] = "higher"
+    bounds: Bounds | None = (0.0, 1.0)
+    """Between which values it can lie at all; None if anywhere."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A family of numbers that are measured together."""
+
+    name: str
+    note: str
+    numbers: tuple[Number, ...]
+    measure: Measure
+    """A number that is missing or None is not defined in that trial."""

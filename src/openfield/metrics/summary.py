@@ -1,0 +1,191 @@
+"""Cells become groups with estimates, and agents are compared where they met the same change.
+
+Stands between the metrics of single trials and the report: journal -> metrics -> summary -> report.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from openfield.errors import InvalidInput
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stats import (
+    FEWEST,
+    Estimate,
+    estimate_count,
+    estimate_improvement,
+    estimate_iqm,
+    estimate_mean,
+    estimate_paired_improvement,
+    estimate_rate,
+)
+from openfield.metrics.stretches import mean, performances, split
+from openfield.view import CellRecord
+
+SCORED = ("done", "truncated")
+"""The outcomes that speak about the agent's behaviour. All others are counted, never scored."""
+
+Values = dict[str, dict[str, float]]
+"""Name of a number -> trial id -> its value there."""
+
+
+class Scenario(msgspec.Struct, frozen=True, order=True):
+    """What the agents of a table met: the trials differ in their seeds only."""
+
+    domain: str
+    novelty: tuple[str, ...]
+    red_light: bool
+    settings: str
+    """The settings that differ from the domain's defaults, in words."""
+
+
+Key = tuple[Scenario, str]
+"""A scenario and an agent in it."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """One agent in one scenario."""
+
+    agent: str
+    scenario: Scenario
+    trials: int
+    """How many trials are scored; repeats of a trial are averaged first."""
+    outcomes: dict[str, int]
+    """How the cells ended, the failed ones included."""
+    estimates: dict[str, Estimate]
+    """Name of a number -> its estimate; numbers that are defined in no trial are left out."""
+    iqm: Estimate
+    """The interquartile mean of the test performance, after the onset where there is one."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Two agents in one scenario, by their test performance (after the onset where there is one)."""
+
+    scenario: Scenario
+    first: str
+    second: str
+    paired: bool
+    """Whether both played the same trials, so that these are compared one by one."""
+    difference: Estimate
+    """The first's performance minus the second's, over shared trials; not defined where there are too few."""
+    improvement: Estimate
+    """The probability that the first does better, ties half."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Everything a report says about agents."""
+
+    numbers: tuple[Number, ...]
+    groups: tuple[Group, ...]
+    comparisons: tuple[Comparison, ...]
+    outcomes: dict[str, int]
+
+
+def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary:
+    """Estimates for every agent in every scenario, and comparisons of the agents that met the same."""
+    known = tuple(cells)
+    numbers = list_numbers(metrics)
+    members = group_cells(known)
+    scores = {key: score_trials(played) for key, played in members.items()}
+    groups = []
+    for (scenario, agent), played in members.items():
+        values = measure_trials(played, metrics)
+        estimates = {n.name: estimate(n, list(values[n.name].values())) for n in numbers if n.name in values}
+        iqm = estimate_iqm(list(scores[scenario, agent].values()))
+        trials = len({cell.trial.id for cell in played if cell.outcome in SCORED})
+        groups.append(Group(agent, scenario, trials, count_outcomes(played), estimates, iqm))
+    return Summary(numbers, tuple(groups), tuple(_compare_all(scores)), count_outcomes(known))
+
+
+def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
+    """The cells of every agent in every scenario, in one order whatever order they came in: sums round alike then."""
+    members: dict[Key, list[CellRecord]] = {}
+    for cell in sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id)):
+        members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
+    return {key: members[key] for key in sorted(members)}
+
+
+def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
+    """All numbers of the metrics in order, shared ones once."""
+    numbers: dict[str, Number] = {}
+    for metric in metrics:
+        for number in metric.numbers:
+            if numbers.setdefault(number.name, number) != number:
+                raise InvalidInput(
+                    f"Metric '{metric.name}' has a number '{number.name}' that another metric defines otherwise. "
+                    "Give it a name of its own."
+                )
+    return tuple(numbers.values())
+
+
+def scenario_of(cell: CellRecord) -> Scenario:
+    """What a cell's agent met."""
+    trial = cell.trial
+    settings = ", ".join(f"{key}={value}" for key, value in sorted(trial.settings.items()))
+    return Scenario(trial.domain, trial.novelty, trial.red_light, settings)
+
+
+def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
+    """How many cells ended how, the usual first; those that are not over are `unfinished`."""
+    counts = Counter(cell.outcome or "unfinished" for cell in cells)
+    order = sorted(counts, key=lambda outcome: (outcome != "done", outcome != "truncated", outcome))
+    return {outcome: counts[outcome] for outcome in order}
+
+
+def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Values:
+    """The numbers of each scored trial; repeats of a trial are averaged, for they are not independent."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for cell in cells:
+        if cell.outcome in SCORED:
+            measured = {name: value for metric in metrics for name, value in metric.measure(cell).items()}
+            for name, value in measured.items():
+                if value is not None:
+                    found.setdefault(name, {}).setdefault(cell.trial.id, []).append(float(value))
+    return {name: _averages(trials) for name, trials in found.items()}
+
+
+def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
+    """The test performance of each scored trial by which agents are compared: after the onset where there is one."""
+    scores: dict[str, list[float]] = {}
+    for cell in cells:
+        parts = split(cell)
+        score = mean(performances(parts.after or (() if cell.trial.novelty else parts.before)))
+        if cell.outcome in SCORED and score is not None:
+            scores.setdefault(cell.trial.id, []).append(score)
+    return _averages(scores)
+
+
+def estimate(number: Number, values: Sequence[float]) -> Estimate:
+    """The estimate that suits the kind of a number."""
+    if number.kind == "rate":
+        return estimate_rate(values)
+    if number.kind == "count":
+        return estimate_count(values)
+    return estimate_mean(values, number.bounds)
+
+
+def _averages(repeats: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {trial: sum(values) / len(values) for trial, values in repeats.items()}
+
+
+def _compare_all(scores: Mapping[Key, Mapping[str, float]]) -> Iterator[Comparison]:
+    for (scenario, first), (other, second) in itertools.combinations(scores, 2):
+        if scenario == other:
+            yield _compare(scenario, (first, scores[scenario, first]), (second, scores[scenario, second]))
+
+
+def _compare(
+    scenario: Scenario, first: tuple[str, Mapping[str, float]], second: tuple[str, Mapping[str, float]]
+) -> Comparison:
+    (name, ours), (rival, theirs) = first, second
+    shared = [trial for trial in ours if trial in theirs]
+    pairs = [ours[trial] for trial in shared], [theirs[trial] for trial in shared]
+    difference = estimate_mean([a - b for a, b in zip(*pairs, strict=True)], (-1.0, 1.0))
+    if len(shared) >= FEWEST:
+        return Comparison(scenario, name, rival, True, difference, estimate_paired_improvement(*pairs))
+    improvement = estimate_improvement(list(ours.values()), list(theirs.values()))
+    return Comparison(scenario, name, rival, False, difference, improvement)

@@ -1,0 +1,171 @@
+"""The report page: one self-contained HTML file that needs no network, no script and under 300 kB.
+
+Stands at the end of plan -> rollout -> journal -> metrics -> report. Everything that comes from outside is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib import resources
+from itertools import groupby
+from pathlib import Path
+from string import Template
+
+import msgspec
+
+from openfield.metrics import BUILT_IN, Metric
+from openfield.metrics.summary import SCORED, Group, Key, Scenario, Summary, group_cells, summarise
+from openfield.report.curves import draw_curves
+from openfield.report.files import replacing
+from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
+from openfield.report.words import (
+    READING,
+    Domains,
+    count_failed,
+    describe_novelty,
+    describe_terms,
+    pick_comparisons,
+    say_outcomes,
+    title_domain,
+)
+from openfield.view import CellRecord
+
+MOST_BYTES = 300_000
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """How much of a run a page shows."""
+
+    faint: int
+    """Faint lines in a panel."""
+    single: int
+    """Single trials under a panel."""
+    scenarios: int = 10_000
+    charts: bool = True
+
+
+DETAILS = (
+    Detail(40, 24),
+    Detail(24, 12),
+    Detail(12, 6),
+    Detail(8, 3),
+    Detail(4, 0),
+    Detail(0, 0, charts=False),
+    *(Detail(0, 0, scenarios, charts=False) for scenarios in (120, 80, 50, 30, 20, 12, 8, 4, 2, 1)),
+)
+"""From rich to poor; a page takes the first that fits its size."""
+
+
+def write_page(
+    path: Path,
+    title: str,
+    cells: Sequence[CellRecord],
+    domains: Domains,
+    facts: Mapping[str, str],
+    metrics: Sequence[Metric] = BUILT_IN,
+) -> None:
+    """Writes the report on these cells.
+
+    Args:
+        path: The file to write; it appears whole or not at all.
+        title: What the page is called.
+        cells: What happened.
+        domains: Whose titles and words for novelties are used; a missing one is shown by name.
+        facts: Further lines of the summary, such as the run file and the date.
+        metrics: What is measured.
+    """
+    page = render_page(title, cells, domains, facts, metrics)
+    with replacing(path) as draft:
+        draft.write_text(page, encoding="utf-8")
+
+
+def render_page(
+    title: str,
+    cells: Sequence[CellRecord],
+    domains: Domains,
+    facts: Mapping[str, str],
+    metrics: Sequence[Metric] = BUILT_IN,
+) -> str:
+    """The page as text, with as much detail as fits."""
+    summary = summarise(cells, metrics)
+    members = group_cells(cells)
+    for detail in DETAILS:
+        page = Template(_read("page.html")).substitute(
+            title=escape(title),
+            style=_read("page.css"),
+            facts=_draw_facts(_list_facts(cells, summary) | dict(facts)),
+            body="\n".join(_draw_body(summary, members, domains, detail)),
+            reading=f"<p>{escape(READING)}</p>",
+        )
+        if len(page.encode()) < MOST_BYTES:
+            break
+    return page
+
+
+def _read(name: str) -> str:
+    return resources.files("openfield.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _list_facts(cells: Sequence[CellRecord], summary: Summary) -> dict[str, str]:
+    """The run in a few figures."""
+    return {
+        "agents": str(len({cell.agent for cell in cells})),
+        "trials": str(len({cell.trial.id for cell in cells})),
+        "cells": say_outcomes(summary.outcomes),
+        "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
+    }
+
+
+def _draw_facts(facts: Mapping[str, str]) -> str:
+    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts.items())
+    return f'<dl class="facts">{pairs}</dl>'
+
+
+def _draw_body(
+    summary: Summary, members: Mapping[Key, Sequence[CellRecord]], domains: Domains, detail: Detail
+) -> Iterator[str]:
+    """What failed first, then a section for each scenario."""
+    if count_failed(summary.outcomes):
+        yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells])
+    if not summary.groups:
+        yield "<p>There are no cells yet.</p>"
+    scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
+    yield _say_omissions(len(scenarios), detail)
+    for scenario, groups in scenarios[: detail.scenarios]:
+        charts = _draw_charts(groups, members, detail) if detail.charts else ""
+        results = draw_results(summary.numbers, groups)
+        rivals = draw_comparisons(*pick_comparisons(summary.comparisons, groups))
+        yield f"<section>{_draw_heading(scenario, domains)}{charts}{results}{rivals}</section>"
+
+
+def _say_omissions(scenarios: int, detail: Detail) -> str:
+    """What a page of this size has no room for; panels say for themselves how many trials they draw."""
+    lacks = [] if detail.charts else ["the curves"]
+    lacks += [f"{scenarios - detail.scenarios} of {scenarios} scenarios"] if scenarios > detail.scenarios else []
+    if not lacks:
+        return ""
+    return f"<p>Left out to keep this page small: {' and '.join(lacks)}. The terminal report has every number.</p>"
+
+
+def _draw_heading(scenario: Scenario, domains: Domains) -> str:
+    """The domain, its novelty in words, and on what terms the agents met it."""
+    return (
+        f"<h2>{escape(title_domain(scenario, domains))}</h2>"
+        f'<p class="novelty">{escape(_sentence(describe_novelty(scenario, domains)))}</p>'
+        f'<p class="terms">{escape(_sentence(describe_terms(scenario)))}</p>'
+    )
+
+
+def _sentence(words: str) -> str:
+    """Words as a sentence: a capital and a full stop."""
+    return words and words[0].upper() + words[1:].rstrip(".") + "."
+
+
+def _draw_charts(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], detail: Detail) -> str:
+    """The curves of all scored cells, agent by agent."""
+    played = [
+        (group, [cell for cell in members[group.scenario, group.agent] if cell.outcome in SCORED and cell.episodes])
+        for group in groups
+    ]
+    return draw_curves(played, detail.faint, detail.single)

@@ -1,0 +1,123 @@
+"""The tables of the report page: outcomes, results, comparisons.
+
+Stands in report: summary -> tables -> page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from openfield.metrics.metric import Number
+from openfield.metrics.stats import Bounds, Estimate
+from openfield.metrics.summary import SCORED, Comparison, Group, Summary, count_outcomes
+from openfield.report.chart import draw_interval
+from openfield.report.words import OUTCOMES, count_failed, describe_basis, say_outcomes
+from openfield.view import CellRecord
+
+MOST_NOTES = 12
+LONGEST_NOTE = 300
+
+
+def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
+    """How cells ended, by agent, and what the failed ones said."""
+    agents = sorted({cell.agent for cell in cells})
+    ended = {agent: count_outcomes(cell for cell in cells if cell.agent == agent) for agent in agents}
+    rows = "".join(
+        f"<tr><th scope=row>{escape(outcome)}<small>{escape(OUTCOMES.get(outcome, ''))}</small></th>"
+        + "".join(f'<td class="num">{ended[agent].get(outcome, 0) or "·"}</td>' for agent in agents)
+        + f'<td class="num"><b>{count}</b></td></tr>'
+        for outcome, count in summary.outcomes.items()
+    )
+    failed, total = count_failed(summary.outcomes), len(cells)
+    return (
+        f'<section class="alert"><h2>{failed} of {total} cells could not be scored</h2>'
+        "<p>They are counted here and are in none of the numbers below.</p>"
+        f'<div class="wide"><table>{_head(["Outcome", *agents, "All"])}<tbody>{rows}</tbody></table></div>'
+        f"{_draw_notes(cells)}</section>"
+    )
+
+
+def draw_results(numbers: Iterable[Number], groups: Sequence[Group]) -> str:
+    """Numbers down, agents across, each with its interval in figures and as a line."""
+    shown = [number for number in numbers if any(number.name in group.estimates for group in groups)]
+    rows = "".join(_draw_number(number, groups) for number in shown)
+    played = "".join(
+        f"<td>{group.trials}<small>{escape(say_outcomes(group.outcomes))}</small></td>" for group in groups
+    )
+    return (
+        f'<h3>Results</h3><div class="wide results"><table>{_head(["", *(group.agent for group in groups)])}<tbody>'
+        f"<tr><th scope=row>Trials<small>scored; below, how the cells ended</small></th>{played}</tr>"
+        f"{rows}{_draw_iqm(groups)}</tbody></table></div>"
+    )
+
+
+def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
+    """Agents against each other, two by two; the note says what was left out."""
+    if not comparisons:
+        return ""
+    rows = "".join(
+        f'<tr><th scope=row>{escape(one.first)} <span class="better">against</span> {escape(one.second)}</th>'
+        f"<td>{_draw_estimate(one.difference, (-1.0, 1.0))}</td><td>{_draw_estimate(one.improvement, (0.0, 1.0))}</td>"
+        f'<td class="text">{escape(describe_basis(one))}</td></tr>'
+        for one in comparisons
+    )
+    titles = ["", "Difference in performance", "Probability of doing better", "Compared over"]
+    table = f'<div class="wide"><table>{_head(titles)}<tbody>{rows}</tbody></table></div>'
+    return f"<h3>Agents compared</h3>{table}<p>{escape(note)}</p>"
+
+
+def _head(titles: Iterable[str]) -> str:
+    cells = "".join(f"<th scope=col>{escape(title)}</th>" if title else "<td></td>" for title in titles)
+    return f"<thead><tr>{cells}</tr></thead>"
+
+
+def _draw_notes(cells: Iterable[CellRecord]) -> str:
+    """What the failed cells left as their last words."""
+    failed = [cell for cell in cells if cell.outcome not in SCORED and cell.note]
+    items = "".join(
+        f"<li><b>{escape(cell.agent)}</b>, cell <code>{escape(cell.id)}</code>, "
+        f"{escape(cell.outcome or 'unfinished')}: {escape(_shorten(cell.note))}</li>"
+        for cell in failed[:MOST_NOTES]
+    )
+    more = f"<p>And {len(failed) - MOST_NOTES} more.</p>" if len(failed) > MOST_NOTES else ""
+    return f"<details><summary>What they said</summary><ul>{items}</ul>{more}</details>" if failed else ""
+
+
+def _shorten(note: str) -> str:
+    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"
+
+
+def _draw_number(number: Number, groups: Sequence[Group]) -> str:
+    sign = {"higher": "↑", "lower": "↓", "": ""}[number.better]
+    better = f' <span class="better" title="{number.better} is better">{sign}</span>' if sign else ""
+    return (
+        f"<tr><th scope=row>{escape(number.title)}{better}<small>{escape(number.note)}</small></th>"
+        + "".join(_draw_cell(group, group.estimates.get(number.name), number.bounds) for group in groups)
+        + "</tr>"
+    )
+
+
+def _draw_iqm(groups: Sequence[Group]) -> str:
+    note = "of the test performance, after the onset where there is one: the mean of the middle half of the trials"
+    cells = "".join(_draw_cell(group, group.iqm, (0.0, 1.0)) for group in groups)
+    return f'<tr><th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>{cells}</tr>'
+
+
+def _draw_cell(group: Group, estimate: Estimate | None, bounds: Bounds | None) -> str:
+    """An estimate, with its own number of trials where that is not the group's."""
+    if estimate is None:
+        return '<td class="soft">–</td>'
+    fewer = estimate.mean is not None and estimate.n != group.trials
+    return f"<td>{_draw_estimate(estimate, bounds)}{f'<small>in {estimate.n} trials</small>' if fewer else ''}</td>"
+
+
+def _draw_estimate(estimate: Estimate, bounds: Bounds | None) -> str:
+    """The figures, and the interval as a line where the number has a range."""
+    if estimate.mean is None:
+        return f'<span class="soft">{escape(str(estimate))}</span>'
+    figure, _, interval = str(estimate).replace("-", "−").partition(" ")
+    text = f'<b>{figure}</b> <span class="ci">{escape(interval)}</span>'
+    if bounds is None or estimate.low is None or estimate.high is None:
+        return text
+    return text + draw_interval(estimate.low, estimate.mean, estimate.high, bounds)

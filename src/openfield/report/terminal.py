@@ -1,0 +1,97 @@
+"""The summary as tables for a terminal.
+
+Stands at the end of plan -> rollout -> journal -> metrics -> report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from rich.console import Group as Stack
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from openfield.metrics.stats import Estimate
+from openfield.metrics.summary import Comparison, Group, Scenario, Summary
+from openfield.report.words import (
+    OUTCOMES,
+    READING,
+    Domains,
+    count_failed,
+    describe_basis,
+    describe_novelty,
+    describe_terms,
+    pick_comparisons,
+    say_outcomes,
+    title_domain,
+)
+
+
+def render_summary(summary: Summary, domains: Domains) -> RenderableType:
+    """Everything a summary says: what failed first, then a table for each scenario."""
+    parts: list[RenderableType] = []
+    if count_failed(summary.outcomes):
+        parts += [_failures(summary), Text()]
+    for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
+        groups = list(members)
+        rivals, note = pick_comparisons(summary.comparisons, groups)
+        parts += [_heading(scenario, domains), _results(summary, groups)]
+        parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
+    return Stack(*parts, Text(READING, style="dim"))
+
+
+def _failures(summary: Summary) -> Table:
+    """How cells ended, by agent; the scored outcomes are there for comparison."""
+    table = Table(title="Not every cell could be scored", title_justify="left", title_style="bold red")
+    table.add_column("outcome")
+    table.add_column("cells", justify="right")
+    table.add_column("meaning")
+    for outcome, count in summary.outcomes.items():
+        style = "" if outcome in ("done", "truncated") else "red"
+        table.add_row(Text(outcome, style=style), str(count), Text(OUTCOMES.get(outcome, "")))
+    return table
+
+
+def _heading(scenario: Scenario, domains: Domains) -> Text:
+    text = Text(title_domain(scenario, domains), style="bold")
+    text.append(f"\n{describe_novelty(scenario, domains)}", style="not bold")
+    terms = describe_terms(scenario)
+    return text.append(f"\n{terms}", style="not bold dim") if terms else text
+
+
+def _results(summary: Summary, groups: list[Group]) -> Table:
+    """Numbers down, agents across."""
+    table = Table(caption_justify="left")
+    table.add_column("")
+    for group in groups:
+        table.add_column(Text(group.agent), justify="right")
+    table.add_row("cells", *(say_outcomes(group.outcomes) for group in groups), style="dim")
+    for number in summary.numbers:
+        if any(number.name in group.estimates for group in groups):
+            table.add_row(Text(number.title), *_cells(groups, number.name))
+    table.add_row("Interquartile mean", *(_estimate(group.iqm, group.trials) for group in groups))
+    return table
+
+
+def _cells(groups: list[Group], name: str) -> Iterator[Text]:
+    for group in groups:
+        found = group.estimates.get(name)
+        yield _estimate(found, group.trials) if found else Text("–", style="dim")
+
+
+def _estimate(estimate: Estimate, trials: int) -> Text:
+    """The estimate, with its own number of trials where that is not the group's."""
+    fewer = f" n={estimate.n}" if estimate.mean is not None and estimate.n != trials else ""
+    return Text(str(estimate), style="dim" if estimate.mean is None else "").append(fewer, style="dim")
+
+
+def _comparisons(comparisons: list[Comparison]) -> Table:
+    table = Table()
+    for title in ("first", "second", "difference", "P(first is better)", "basis"):
+        table.add_column(title)
+    for one in comparisons:
+        figures = str(one.difference), str(one.improvement), describe_basis(one)
+        table.add_row(Text(one.first), Text(one.second), *figures)
+    return table

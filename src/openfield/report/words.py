@@ -1,0 +1,90 @@
+"""What happened, in words: scenarios, outcomes and how cells fared.
+
+Stands in report, shared by the terminal and the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from openfield.domain import Domain
+from openfield.errors import OpenfieldError
+from openfield.metrics.stats import FEWEST
+from openfield.metrics.summary import SCORED, Comparison, Group, Scenario
+
+MOST_PAIRS = 15
+
+Domains = Mapping[str, Domain[Any]]
+
+OUTCOMES = {
+    "done": "played to the end",
+    "truncated": "ended by a limit, scored as far as it got",
+    "agent_error": "the agent raised an error",
+    "agent_timeout": "the agent took too long",
+    "agent_protocol": "the agent gave an answer that is none",
+    "agent_gone": "the agent went away",
+    "world_error": "the world failed",
+    "harness_error": "openfield failed",
+    "cancelled": "stopped on request",
+    "superseded": "replaced by a new attempt",
+    "unfinished": "not over yet",
+}
+"""Each outcome as a reader understands it."""
+
+READING = (
+    f"Numbers are over trials, with 95 % intervals in brackets; below {FEWEST} trials they are not defined. "
+    "Repeats of a trial are averaged first. Only cells that are done or truncated are scored; all others are counted."
+)
+
+
+def title_domain(scenario: Scenario, domains: Domains) -> str:
+    """The domain's title, or its name where it is not installed."""
+    domain = domains.get(scenario.domain)
+    return domain.title if domain else scenario.domain
+
+
+def describe_novelty(scenario: Scenario, domains: Domains) -> str:
+    """What changes, in the domain's words, or by name where the domain does not know it."""
+    names = " + ".join(scenario.novelty) or "no novelty"
+    domain = domains.get(scenario.domain)
+    if domain is None:
+        return names
+    try:
+        return domain.describe(scenario.novelty)
+    except OpenfieldError:
+        return names
+
+
+def describe_terms(scenario: Scenario) -> str:
+    """What else the agents met: the red light, and settings that are not the usual ones."""
+    light = "agents are told when the world changes (red light)" if scenario.red_light else "agents are not told"
+    terms = [light] if scenario.novelty else []
+    return "; ".join(terms + ([f"settings: {scenario.settings}"] if scenario.settings else []))
+
+
+def describe_basis(comparison: Comparison) -> str:
+    """What a comparison rests on."""
+    n = comparison.improvement.n
+    return f"{n} shared trials, one by one" if comparison.paired else f"all against all, at least {n} trials each"
+
+
+def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[Group]) -> tuple[list[Comparison], str]:
+    """The comparisons of a scenario that a reader can take in, and what was left out."""
+    scenario = groups[0].scenario
+    pairs = [one for one in comparisons if one.scenario == scenario]
+    if len(pairs) <= MOST_PAIRS:
+        return pairs, ""
+    best = max(groups, key=lambda group: -1.0 if group.iqm.mean is None else group.iqm.mean).agent
+    note = f"Of {len(pairs)} pairs only those with {best} are shown, whose interquartile mean is highest."
+    return [one for one in pairs if best in (one.first, one.second)], note
+
+
+def count_failed(outcomes: Mapping[str, int]) -> int:
+    """How many cells are counted but not scored."""
+    return sum(count for outcome, count in outcomes.items() if outcome not in SCORED)
+
+
+def say_outcomes(outcomes: Mapping[str, int]) -> str:
+    """All outcomes in one sentence."""
+    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no cells"

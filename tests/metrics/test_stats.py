@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from openfield.metrics.stats import (
+    SKEWNESS_WEIGHT,
+    WIDENING,
+    Estimate,
+    estimate_count,
+    estimate_improvement,
+    estimate_iqm,
+    estimate_mean,
+    estimate_paired_improvement,
+    estimate_rate,
+    interquartile_mean,
+)
+
+scores = st.lists(st.floats(0, 1), min_size=5, max_size=40)
+counts = st.lists(st.integers(0, 50).map(float), min_size=5, max_size=40)
+Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+
+
+class TestText:
+    def test_shows_mean_and_interval(self) -> None:
+        assert str(Estimate(0.62, 0.514, 0.716, 12)) == "0.62 [0.51, 0.72]"
+
+    @pytest.mark.parametrize(
+        "estimate", [estimate_mean, estimate_count, estimate_rate, estimate_iqm, lambda v: estimate_improvement(v, v)]
+    )
+    @pytest.mark.parametrize("n", range(5))
+    def test_below_five_trials_nothing_is_defined(self, estimate: Callable[[list[float]], Estimate], n: int) -> None:
+        found = estimate([0.5] * n)
+        assert str(found) == f"not defined (n={n})"
+        assert (found.mean, found.low, found.high, found.n) == (None, None, None, n)
+
+    def test_says_when_there_is_no_interval(self) -> None:
+        assert str(estimate_count([2.0] * 7)) == "2.00 (all 7 equal)"
+
+    def test_survives_json(self) -> None:
+        found = estimate_mean([0.1, 0.2, 0.3, 0.4, 0.6])
+        assert msgspec.json.decode(msgspec.json.encode(found), type=Estimate) == found
+
+
+class TestMean:
+    def test_without_skewness_is_students_interval_a_little_wider(self) -> None:
+        values = [0.3, 0.4, 0.5, 0.6, 0.7]
+        width = stats.t.ppf(0.975, 4) * statistics.stdev(values) / math.sqrt(5) * (1 + WIDENING / 5)
+        found = estimate_mean(values)
+        assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5 - width, 0.5 + width))
+
+    def test_solves_halls_cubic(self) -> None:
+        values = [0.1, 0.12, 0.2, 0.25, 0.6, 0.3]
+        found = estimate_mean(values, bounds=None)
+        n, error = 6, statistics.stdev(values) / math.sqrt(6)
+        skewness = SKEWNESS_WEIGHT * stats.skew(values)
+        want = stats.t.ppf(0.975, 5) * (1 + WIDENING / n)
+
+        def cubic(t: float) -> float:
+            a = skewness / math.sqrt(n)
+            return t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6
+
+        assert found.low is not None
+        assert found.high is not None
+        assert cubic((statistics.mean(values) - found.low) / error) == pytest.approx(want)
+        assert cubic((statistics.mean(values) - found.high) / error) == pytest.approx(-want)
+
+    def test_all_equal_is_not_certainty(self) -> None:
+        found = estimate_mean([1.0] * 5)
+        assert (found.mean, found.high) == (1.0, 1.0)
+        assert found.low == pytest.approx(0.05**0.2)
+        assert found.note == "all 5 equal"
+
+    def test_all_equal_without_bounds_has_no_interval(self) -> None:
+        assert estimate_mean([3.0] * 5, bounds=None) == Estimate(3.0, None, None, 5, "all 5 equal")
+
+    @given(scores)
+    def test_interval_holds_the_mean_and_stays_in_bounds(self, values: list[float]) -> None:
+        found = estimate_mean(values)
+        assert found.mean == pytest.approx(statistics.fmean(values))
+        assert found.low is not None
+        assert found.high is not None
+        assert 0 <= found.low <= found.mean + 1e-12
+        assert found.mean - 1e-12 <= found.high <= 1
+
+    @given(scores)
+    def test_mirrored_values_have_the_mirrored_interval(self, values: list[float]) -> None:
+        found, mirrored = estimate_mean(values), estimate_mean([1 - value for value in values])
+        assert found.low == pytest.approx(1 - (mirrored.high or 0), abs=1e-6)
+
+
+class TestCount:
+    def test_is_students_interval_on_the_logarithm(self) -> None:
+        values = [0.0, 1.0, 2.0, 2.0, 5.0]
+        spread = stats.t.ppf(0.975, 4) * stats.sem(values) / 2
+        found = estimate_count(values)
+        assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2 * math.exp(-spread), 2 * math.exp(spread)))
+
+    @given(counts)
+    def test_never_reaches_below_zero(self, values: list[float]) -> None:
+        found = estimate_count(values)
+        assert found.low is None or 0 <= found.low <= (found.mean or 0) <= (found.high or 0) < math.inf
+
+
+class TestRate:
+    @pytest.mark.parametrize(("hits", "n"), [(0, 5), (1, 5), (5, 5), (3, 10), (29, 30)])
+    def test_is_jeffreys_interval(self, hits: int, n: int) -> None:
+        found = estimate_rate([1.0] * hits + [0.0] * (n - hits))
+        low, high = stats.beta.ppf([0.025, 0.975], hits + 0.5, n - hits + 0.5)
+        assert found.mean == hits / n
+        assert found.low == pytest.approx(low if hits else 0)
+        assert found.high == pytest.approx(high if hits < n else 1)
+
+    @pytest.mark.parametrize("n", [5, 10, 30])
+    def test_mean_coverage_over_all_rates(self, n: int) -> None:
+        intervals = [estimate_rate([1.0] * hits + [0.0] * (n - hits)) for hits in range(n + 1)]
+        covered = [
+            sum(stats.binom.pmf(hits, n, p) for hits, e in enumerate(intervals) if e.low <= p <= e.high)  # type: ignore[operator]
+            for p in np.linspace(0.005, 0.995, 100)
+        ]
+        assert 0.93 <= statistics.fmean(covered) <= 0.97
+
+
+class TestInterquartileMean:
+    def test_by_hand(self) -> None:
+        # A quarter of 5 is 1.25: the lowest goes, three quarters of the next stay.
+        assert interquartile_mean([9.0, 1.0, 2.0, 3.0, 4.0]) == pytest.approx((0.75 * 2 + 3 + 0.75 * 4) / 2.5)
+
+    @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+    def test_equals_the_mean_of_the_middle_half_of_fourfold_values(self, values: list[float]) -> None:
+        fourfold = sorted(value for value in values for _ in range(4))
+        middle = fourfold[len(values) : 3 * len(values)]
+        assert interquartile_mean(values) == pytest.approx(statistics.fmean(middle))
+
+    @given(st.lists(st.floats(0, 1), min_size=2, max_size=10))
+    def test_equals_scipys_trimmed_mean_where_nothing_is_split(self, values: list[float]) -> None:
+        assert interquartile_mean(values * 4) == pytest.approx(stats.trim_mean(values * 4, 0.25))
+
+    @given(scores)
+    def test_interval_holds_the_estimate(self, values: list[float]) -> None:
+        found = estimate_iqm(values)
+        assert found.mean == pytest.approx(interquartile_mean(values))
+        assert (found.low or 0) - 1e-12 <= (found.mean or 0) <= (found.high or 0) + 1e-12
+
+
+def slow_improvement(first: Sequence[float], second: Sequence[float]) -> float:
+    wins = [1.0 if a > b else 0.5 if a == b else 0.0 for a, b in itertools.product(first, second)]
+    return sum(wins) / len(wins)
+
+
+def slow_limits(chance: float, m: int, n: int) -> tuple[float, float]:
+    """Newcombe's limits by trying every true value on a grid."""
+    kept = []
+    quantile = float(stats.norm.ppf(0.975))
+    for true in np.linspace(0, 1, 20_001):
+        more = (m + n) / 2 - 1
+        variance = true * (1 - true) / (m * n) * (1 + more * (1 - true) / (2 - true) + more * true / (1 + true))
+        if abs(chance - true) <= quantile * math.sqrt(variance) + 1e-12:
+            kept.append(float(true))
+    return min(kept), max(kept)
+
+
+class TestImprovement:
+    @given(scores, scores)
+    def test_equals_the_slow_count_and_mann_whitney(self, first: list[float], second: list[float]) -> None:
+        found = estimate_improvement(first, second).mean
+        assert found == pytest.approx(slow_improvement(first, second))
+        assert found == pytest.approx(stats.mannwhitneyu(first, second).statistic / len(first) / len(second))
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            ([5, 6, 7, 8, 9], [1, 2, 3, 4, 4]),
+            ([1, 2, 3, 4, 4], [5, 6, 7, 8, 9]),
+            ([1, 3, 5, 7, 9, 11], [2, 3, 4, 6, 8]),
+            (range(30), range(3, 23)),
+        ],
+    )
+    def test_limits_equal_the_slow_ones(self, first: Sequence[float], second: Sequence[float]) -> None:
+        found = estimate_improvement(first, second)
+        slow = slow_limits(slow_improvement(first, second), len(first), len(second))
+        assert (found.low, found.high) == pytest.approx(slow, abs=1e-4)
+
+    @given(scores, scores)
+    def test_exchanged_agents_have_the_mirrored_interval(self, first: list[float], second: list[float]) -> None:
+        one, other = estimate_improvement(first, second), estimate_improvement(second, first)
+        assert one.low == pytest.approx(1 - (other.high or 0), abs=1e-9)
+
+    def test_paired_counts_trial_by_trial(self) -> None:
+        found = estimate_paired_improvement([0.5, 0.5, 0.5, 0.9, 0.1], [0.4, 0.5, 0.6, 0.8, 0.0])
+        assert found == estimate_rate([1, 0.5, 0, 1, 1])
+        assert found.mean == 0.7
+
+
+FAMILIES: dict[str, tuple[Draw, float]] = {
+    "normal": (lambda r, s: r.normal(0.5, 0.15, s), 0.5),
+    "uniform": (lambda r, s: r.random(s), 0.5),
+    "beta(2,5)": (lambda r, s: r.beta(2, 5, s), 2 / 7),
+    "beta(8,2)": (lambda r, s: r.beta(8, 2, s), 0.8),
+    "beta(.5,.5)": (lambda r, s: r.beta(0.5, 0.5, s), 0.5),
+    "geometric(.2)": (lambda r, s: r.geometric(0.2, s) - 1.0, 4.0),
+}
+
+
+@pytest.mark.parametrize("n", [5, 10, 30])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_coverage(name: str, n: int) -> None:
+    draw, truth = FAMILIES[name]
+    rule = estimate_count if name.startswith("geometric") else lambda values: estimate_mean(values, None)
+    found = [rule(row) for row in draw(np.random.default_rng(n), (4000, n)).tolist()]
+    covered = [e.low <= truth <= e.high for e in found if e.low is not None and e.high is not None]
+    assert 0.93 <= statistics.fmean(covered) <= 0.97

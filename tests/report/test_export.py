@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from openfield.errors import MissingExtra, UnknownName
+from openfield.report.export import FORMATS, Row, list_rows, write_episodes
+from records import make_cell, make_run
+
+CELLS = [make_cell([0.25], [None], [0.5], [None, 0.1, 0.9], agent='a,"b"'), *make_run(trials=2)]
+
+
+def test_one_row_for_each_episode(tmp_path: Path) -> None:
+    total = sum(len(cell.episodes) for cell in CELLS)
+    for form in FORMATS:
+        assert write_episodes(tmp_path / f"x.{form}", CELLS, form) == total
+
+
+def test_csv_reads_back(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "x.csv", CELLS, "csv")
+    with (tmp_path / "x.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [rows[1][key] for key in ("agent", "phase", "novel", "performance", "belief", "detected")] == [
+        'a,"b"',
+        "test",
+        "false",
+        "",
+        "0.1",
+        "false",
+    ]
+    assert rows[2]["novel"] == "true"
+
+
+def test_json_lines_read_back(tmp_path: Path) -> None:
+    write_episodes(tmp_path / "x.jsonl", CELLS, "jsonl")
+    lines = (tmp_path / "x.jsonl").read_bytes().splitlines()
+    assert [msgspec.json.decode(line, type=Row) for line in lines] == list(list_rows(CELLS))
+
+
+def test_parquet_reads_back(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_episodes(tmp_path / "x.parquet", CELLS, "parquet")
+    table = parquet.read_table(tmp_path / "x.parquet")
+    assert [msgspec.convert(row, Row) for row in table.to_pylist()] == list(list_rows(CELLS))
+    assert str(table.schema.field("performance").type) == "double"
+
+
+def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"openfield\[data\]"):
+        write_episodes(tmp_path / "x.parquet", CELLS, "parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_formats_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'jsonl'"):
+        write_episodes(tmp_path / "x", CELLS, "json")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_text("old")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra):
+        write_episodes(path, CELLS, "parquet")
+    assert path.read_text() == "old"

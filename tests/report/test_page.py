@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from openfield.errors import InvalidInput, UnknownName
+from openfield.report.page import MOST_BYTES, render_page, write_page
+from openfield.report.words import Domains
+from records import make_cell, make_run, make_trial
+
+CHROMIUM = shutil.which("chromium")
+
+
+class Maze:
+    title = "A small maze"
+
+    def describe(self, names: Sequence[str]) -> str:
+        if names != ("swap",):
+            raise UnknownName("novelty", "+".join(names), ["swap"])
+        return "left and right change places"
+
+
+MAZE = cast(Domains, {"maze": Maze()})
+
+
+def render(cells: list[Any], domains: Domains = MAZE) -> str:
+    return render_page("A test", cells, domains, {"run": "x.sqlite"})
+
+
+class TestContent:
+    def test_describes_the_novelty_in_words(self) -> None:
+        page = render(make_run())
+        assert "A small maze" in page
+        assert "Left and right change places." in page
+
+    def test_names_what_no_domain_can_describe(self) -> None:
+        assert "Swap." in render(make_run(), {})
+        assert "Fog." in render(make_run(novelty=("fog",)))
+
+    def test_shows_estimates_with_intervals(self) -> None:
+        page = render([make_cell([], [0.9], [a], trial=make_trial(s)) for s, a in enumerate([0.1, 0.2, 0.3, 0.4, 0.6])])
+        assert re.search(r"<b>0\.32</b> <span class=\"ci\">\[0\.\d\d, 0\.\d\d\]</span>", page)
+
+    def test_few_trials_are_not_defined(self) -> None:
+        assert "not defined (n=3)" in render(make_run(trials=3))
+
+    def test_failures_come_first(self) -> None:
+        page = render([*make_run(), make_cell(outcome="agent_error", note="it broke", id="bad")])
+        assert "1 of 21 cells could not be scored" in page
+        assert page.index("could not be scored") < page.index("Episode by episode") < page.index("Results")
+        assert "it broke" in page
+
+    def test_without_failures_there_is_no_alarm(self) -> None:
+        assert 'class="alert"' not in render(make_run())
+
+    def test_marks_the_onset_and_the_belief(self) -> None:
+        page = render(make_run())
+        assert page.count(">onset</text>") == 2
+        assert page.count(">belief</text>") == 2
+        assert "first detection after the onset" in page
+
+    def test_without_novelty_there_is_no_onset_in_the_curves(self) -> None:
+        cells = [make_cell([], [0.5, 0.6], [], trial=make_trial(s, novelty=())) for s in range(5)]
+        assert ">onset</text>" not in render(cells)
+
+    def test_trials_that_never_reached_the_onset_are_counted_beside_the_panel(self) -> None:
+        early = make_cell([], [0.5, 0.5], [], outcome="truncated", trial=make_trial(99), id="early")
+        assert "10 trials; 1 more ended before the onset" in render([*make_run(["ada"]), early])
+
+    def test_curves_of_one_episode_and_of_none(self) -> None:
+        page = render([make_cell([], [], [0.5]), make_cell(agent="bob"), make_cell([], [None], [None], agent="cyd")])
+        assert "NaN" not in page.replace("nan", "NaN").split("</style>")[1]
+
+    def test_an_empty_run_says_so(self) -> None:
+        assert "There are no cells yet." in render([])
+
+    def test_everything_from_outside_is_escaped(self) -> None:
+        evil = '"><script>alert(1)</script>'
+        cells = [
+            make_cell([0.1], [0.2], [0.3], agent=evil, id=evil, outcome=outcome, note=evil, trial=trial)
+            for trial in (make_trial(), make_trial(novelty=(evil,), settings={evil: evil}, domain=evil))
+            for outcome in ("done", "agent_error", evil)
+        ]
+        page = render_page(evil, cells, {}, {evil: evil})
+        assert "<script" not in page
+        assert page.count("&lt;script&gt;") > 10
+
+
+class TestForm:
+    def test_is_well_formed(self) -> None:
+        page = render([*make_run(), make_cell(outcome="agent_error", note="a & b", id="bad")])
+        body = page[page.index("<body>") : page.index("</html>")]
+        body = re.sub(r"scope=(\w+)", r'scope="\1"', body)
+        assert ElementTree.fromstring(body).tag == "body"
+
+    def test_needs_no_network_and_no_script(self) -> None:
+        page = render(make_run())
+        assert "default-src 'none'" in page
+        assert not re.search(r"https?:|//|<script|<link|<img|@import|url\(|src=", page)
+
+    @pytest.mark.parametrize(
+        ("agents", "novelties", "trials", "episodes"),
+        [(2, 1, 1000, 40), (4, 10, 50, 40), (8, 40, 5, 12), (2, 1, 5, 4000)],
+    )
+    def test_stays_small(self, agents: int, novelties: int, trials: int, episodes: int) -> None:
+        names = [f"agent {number}" for number in range(agents)]
+        cells = [
+            cell for n in range(novelties) for cell in make_run(names, trials, episodes, novelty=(f"novelty-{n}",))
+        ]
+        page = render(cells)
+        assert len(page.encode()) < MOST_BYTES
+        if trials == 1000:
+            assert "mean of 1000 trials, 40 of them drawn" in page
+            assert "24 of 1000, evenly picked" in page
+        if novelties == 40:
+            assert "Left out to keep this page small: the curves" in page
+
+
+class TestFile:
+    def test_appears_whole(self, tmp_path: Path) -> None:
+        path = tmp_path / "new" / "page.html"
+        write_page(path, "A test", make_run(), MAZE, {})
+        assert path.read_text(encoding="utf-8").endswith("</html>\n")
+        assert [file.name for file in path.parent.iterdir()] == ["page.html"]
+
+    def test_says_where_it_could_not_be_written(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(InvalidInput, match=r"Cannot write .*page\.html"):
+            write_page(tmp_path / "file" / "page.html", "A test", make_run(), MAZE, {})
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; .ci/run installs it")
+def test_a_browser_renders_it_without_a_network(tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", "A test", make_run(), MAZE, {})
+    offline = ["--proxy-server=127.0.0.1:9", "--disable-background-networking", "--disable-component-update"]
+    quiet = [
+        "--disable-sync",
+        "--no-first-run",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
+    logging = ["--enable-logging=stderr", "--v=0"]
+    command = [str(CHROMIUM), "--headless", *offline, *quiet, *logging, "--dump-dom", (tmp_path / "page.html").as_uri()]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "Left and right change places." in result.stdout
+    assert result.stdout.count("<figure>") == 22
+    assert "Content Security Policy" not in result.stderr
+    assert "CONSOLE" not in result.stderr

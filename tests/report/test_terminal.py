@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from openfield.metrics import BUILT_IN, summarise
+from openfield.report.terminal import render_summary
+from openfield.view import CellRecord
+from records import make_cell, make_run, make_trial
+
+
+def render(cells: list[CellRecord]) -> str:
+    console = Console(width=140, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(render_summary(summarise(cells, BUILT_IN), {}))
+    return captured.get()
+
+
+def test_shows_intervals_and_comparisons() -> None:
+    text = render([make_cell([], [0.9], [a], trial=make_trial(s)) for s, a in enumerate([0.1, 0.2, 0.3, 0.4, 0.6])])
+    assert "0.32 [0." in text
+    assert "P(first is better)" not in text
+    assert "P(first is better)" in render(make_run())
+
+
+def test_failures_come_first_and_only_when_there_are_any() -> None:
+    assert "Not every cell could be scored" not in render(make_run())
+    text = render([*make_run(), make_cell(outcome="world_error", id="bad")])
+    assert text.index("world_error") < text.index("Performance after the onset")
+
+
+def test_few_trials_are_not_defined() -> None:
+    assert "not defined (n=3)" in render(make_run(trials=3))
+
+
+def test_names_are_no_markup() -> None:
+    assert "[bold]x[/bold]" in render(make_run(["[bold]x[/bold]"]))
+
+
+def test_many_agents_are_compared_with_the_best() -> None:
+    text = render(make_run([f"a{number}" for number in range(7)], trials=5))
+    assert "Of 21 pairs only those with a0 are shown" in text
