@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from openfield.campaign import run, trials
     from openfield.core import Agent, Ask, Belief, Reply, Spec, Truth, Turn, World
     from openfield.domain import Domain
     from openfield.episodes import EpisodicWorld
     from openfield.novelty import Novelty
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
-    from openfield.campaign import run, trials
     from openfield.settings import Settings
     from openfield.spaces import Box, Choice, Discrete, Fields
     from openfield.trial import Limits, Phase, Trial

@@ -5,7 +5,6 @@ Stands between run, which hands out cells, and rollout, which plays them; it is 
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from openfield.errors import (
 from openfield.plan import Cell
 from openfield.record import Emit, Recorder
 from openfield.registry import AgentSource, find_agent, find_domain
-from openfield.rollout import NEVER, Rollout, drive
+from openfield.rollout import NEVER, Pulse, Rollout, drive
 from openfield.view import Run
 
 
@@ -49,7 +48,7 @@ class Job(msgspec.Struct, frozen=True):
 class Player:
     """Plays cells, one at a time."""
 
-    def __init__(self, emit: Emit, pulse: MutableSequence[int] | None = None) -> None:
+    def __init__(self, emit: Emit, pulse: Pulse | None = None) -> None:
         self._emit = emit
         self._pulse = pulse
         self._rollout: Rollout | None = None
@@ -88,7 +87,7 @@ class Player:
             from openfield.agents.wire import drive_program
 
             rollout = self._open(job, domain, recorder, rehearse_from=0)
-            return drive_program(rollout, domain, job.agent.removeprefix("wire:"), trial.limits)
+            return drive_program(rollout, domain, trial, job.cell.seed, job.agent.removeprefix("wire:"))
         spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
         agent = make_agent(job, domain, spec)
         try:

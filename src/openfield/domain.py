@@ -17,7 +17,6 @@ from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
-    from openfield.play import View
     from openfield.serve import Wire
 
 S = TypeVar("S", bound=Settings)
@@ -98,15 +97,15 @@ class Domain(ABC, Generic[S]):
 
     def wire(self) -> Wire:
         """The protocol foreign agents speak; JSON lines over TCP unless the domain brings its own."""
-        from openfield.wire import LineWire
+        from openfield.lines import LineWire
 
         return LineWire()
 
-    def view(self) -> View:
-        """How a person plays: line by line unless the domain brings its own."""
-        from openfield.play import LineView
+    def view(self) -> AgentFactory:
+        """The agent through which a person plays: line by line unless the domain brings its own."""
+        from openfield.agents.human import LineHuman
 
-        return LineView()
+        return LineHuman
 
     def novelty_names(self, wanted: str) -> tuple[str, ...]:
         """The full names behind `a+b:hard`; `none` is no novelty."""

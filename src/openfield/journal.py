@@ -131,7 +131,9 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:
     for entry in entries:
         match entry:
             case Chunk():
-                row: tuple[Any, ...] = (entry.cell, entry.attempt, entry.first, entry.count, entry.crc, entry.data)
+                place = (entry.cell, entry.attempt, entry.first)
+                db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
+                row: tuple[Any, ...] = (*place, entry.count, entry.crc, entry.data)
                 db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
             case EpisodeEnd():
                 _write_episode(db, entry)

@@ -43,7 +43,7 @@ class RawStep(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
-    """Some steps of an attempt, compressed."""
+    """Some steps of an attempt, compressed. It replaces whatever was recorded from its first step on."""
 
     cell: str
     attempt: int
@@ -106,11 +106,20 @@ class Recorder:
         self.buffer = bytearray()
         self._emit = emit
         self.written = written
-        """Steps emitted so far."""
+        """Steps in finished chunks."""
+        self._committed = written  # steps emitted early, and where in the buffer the next one begins
+        self._mark = 0
 
     def flush(self, steps: int) -> None:
         """Emits what the buffer holds; `steps` is how many the attempt has so far."""
         self._emit(*self._chunk(steps))
+
+    def commit(self, steps: int) -> object:
+        """Emits the newest steps at once, on their own; the chunk they belong to will replace them."""
+        count, first = steps - self._committed, self._committed
+        early = _chunk_of(self.cell, self.attempt, first, count, self.buffer[self._mark :])
+        self._committed, self._mark = steps, len(self.buffer)
+        return self._emit(*early)
 
     def end_episode(self, episode: EpisodeEnd, state: bytes | None, steps: int) -> None:
         """Emits an episode with its last steps, and the agent's state if it has one."""
@@ -122,13 +131,11 @@ class Recorder:
         self._emit(*self._chunk(steps), AttemptEnd(self.cell, self.attempt, outcome, note, seconds))
 
     def _chunk(self, steps: int) -> tuple[Chunk, ...]:
-        count, first = steps - self.written, self.written
-        if not count:
-            return ()
-        data = zlib.compress(_ARRAY32 + count.to_bytes(4, "big") + self.buffer, 1)
+        chunk = _chunk_of(self.cell, self.attempt, self.written, steps - self.written, self.buffer)
         self.buffer.clear()
-        self.written = steps
-        return (Chunk(self.cell, self.attempt, first, count, zlib.crc32(data), data),)
+        self.written = self._committed = steps
+        self._mark = 0
+        return chunk
 
 
 def read_chunk(chunk: Chunk) -> list[Step]:
@@ -147,6 +154,13 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
     for step in steps:
         known = step.truth or known
         yield msgspec.structs.replace(step, truth=known)
+
+
+def _chunk_of(cell: str, attempt: int, first: int, count: int, steps: bytearray) -> tuple[Chunk, ...]:
+    if not count:
+        return ()
+    data = zlib.compress(_ARRAY32 + count.to_bytes(4, "big") + steps, 1)
+    return (Chunk(cell, attempt, first, count, zlib.crc32(data), data),)
 
 
 def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[Any]:

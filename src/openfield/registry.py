@@ -90,7 +90,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
 
 def installed_metrics() -> list[Metric]:
     """The built-in metrics and those of plugins."""
-    from openfield.metrics.metric import BUILT_IN
+    from openfield.metrics import BUILT_IN
 
     points = _points("openfield.metrics")
     return [*BUILT_IN, *_loadable(points, lambda name: _load_point(points[name]), "metric")]
@@ -145,8 +145,8 @@ def _as_factory(found: Any) -> AgentFactory:
     if inspect.isclass(found) or _positional(found) != 1:
         return found  # type: ignore[no-any-return]
     if inspect.isroutine(found):
-        return lambda spec, seed: found  # type: ignore[no-any-return]
-    return lambda spec, seed: deepcopy(found)  # type: ignore[no-any-return]
+        return lambda spec, seed: found
+    return lambda spec, seed: deepcopy(found)
 
 
 def _positional(function: Callable[..., Any]) -> int:

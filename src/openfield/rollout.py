@@ -29,6 +29,7 @@ MOST_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
 UNLIMITED = Limits(reply_seconds=None)
 NEVER = 1 << 62
+Pulse = MutableSequence[int] | memoryview
 
 
 def drive(rollout: Rollout, agent: Agent) -> str:
@@ -37,7 +38,7 @@ def drive(rollout: Rollout, agent: Agent) -> str:
     while not rollout.over:
         try:
             answer = agent(rollout.turn)
-        except AgentFault:
+        except (AgentFault, Cancelled):
             raise
         except (Exception, SystemExit) as error:
             raise AgentCrashed(f"Turn {rollout.turns}: the agent raised {type(error).__name__}: {error}") from error
@@ -67,7 +68,7 @@ class Rollout:
         recorder: Recorder | None = None,
         past: Iterable[RawStep] = (),
         rehearse_from: int = NEVER,
-        pulse: MutableSequence[int] | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         """Opens a trial, or goes on with one.
 
@@ -89,6 +90,7 @@ class Rollout:
         self._limits = limits
         self._started = time.monotonic_ns()
         self._recorder: Recorder | None = None
+        self._truth = Truth()
         self._number = 0  # of the episode under way; below it: its first turn, and what was believed in it
         self._first = 0
         self._belief: Belief | None = None
@@ -107,6 +109,10 @@ class Rollout:
         self._stopping = True
         self._pause_at = 0
 
+    def commit(self) -> object:
+        """Hands over all turns so far to be made durable; returns what the recorder's emitter returns."""
+        return None if self._recorder is None else self._recorder.commit(self.turns + 1)
+
     def close(self, outcome: str = "cancelled", note: str = "") -> None:
         """Writes down what is left and how it ended, and closes the world."""
         if self._recorder is not None:
@@ -114,7 +120,7 @@ class Rollout:
         self.world.close()
 
     def _live(
-        self, past: Iterator[RawStep], recorder: Recorder | None, pulse: MutableSequence[int] | None
+        self, past: Iterator[RawStep], recorder: Recorder | None, pulse: Pulse | None
     ) -> Generator[Turn, Reply, None]:
         """Takes replies until the trial is over.
 
@@ -274,7 +280,7 @@ class Rollout:
         if recorded is not None:
             self._compare(recorded)
 
-    def _rehearse(self, past: Iterator[RawStep], pulse: MutableSequence[int] | None) -> Generator[Turn, Reply, None]:
+    def _rehearse(self, past: Iterator[RawStep], pulse: Pulse | None) -> Generator[Turn, Reply, None]:
         """Shows the agent turns it has answered before and sees that it answers them again as it did."""
         for step in past:
             if pulse:

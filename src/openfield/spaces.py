@@ -50,8 +50,11 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
 
     def sample(self, rng: random.Random) -> Any:
         """Draws a value: nested lists of numbers, a bare number for shape ()."""
-        draw = rng.randint if np.issubdtype(self.dtype, np.integer) else rng.uniform
-        flat = [draw(self.low, self.high) for _ in range(int(np.prod(self.shape)))]  # type: ignore[operator]
+        whole = np.issubdtype(self.dtype, np.integer)
+        flat = [
+            rng.randint(int(self.low), int(self.high)) if whole else rng.uniform(self.low, self.high)
+            for _ in range(int(np.prod(self.shape)))
+        ]
         return np.array(flat).reshape(self.shape).tolist()
 
     def contains(self, value: Any) -> bool:

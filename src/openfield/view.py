@@ -109,9 +109,7 @@ class Run:
                 seconds=seconds or 0.0,
                 episodes=tuple(episodes.get((cell, attempt), ())),
             )
-            for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds in self._rows(
-                _LATEST_ATTEMPTS, (only, only)
-            )
+            for cell, agent, trial, repeat, attempt, outcome, note, steps, seconds in rows
         ]
 
     def cell(self, wanted: str) -> CellRecord:

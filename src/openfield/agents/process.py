@@ -1,0 +1,165 @@
+"""An agent that is a program in any language, talking JSON lines on its standard input and output.
+
+`process:COMMAND` on the command line. The protocol is in `lines.py` and in docs/stdio.md.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from typing import IO, TypeVar
+
+from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
+from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
+from openfield.lines import (
+    Answer,
+    FromAgent,
+    Hello,
+    Lines,
+    Loaded,
+    State,
+    bye,
+    load_line,
+    save_line,
+    turn_line,
+    welcome,
+)
+
+M = TypeVar("M", bound=FromAgent)
+FAREWELL_SECONDS = 2.0
+
+
+def process_agent(command: str) -> AgentFactory:
+    """A factory that starts the command anew for every cell."""
+    words = shlex.split(command)
+    if not words:
+        raise InvalidInput("process: needs a command, for instance process:'python3 agent.py'.")
+
+    def make(spec: Spec, seed: int) -> Agent:
+        program = Program(words, spec, seed)
+        return SavingProgram(program) if program.saves else program
+
+    return make
+
+
+class Program:
+    """A program under way."""
+
+    def __init__(self, words: list[str], spec: Spec, seed: int) -> None:
+        self._patience = spec.reply_seconds
+        self._lines = Lines()
+        self._waiting: list[FromAgent] = []
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the user's own command
+                words, stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0, start_new_session=True
+            )
+        except OSError as error:
+            self._errors.close()
+            raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._pipe(self._process.stdout), selectors.EVENT_READ)
+        try:
+            self.saves = self.read(Hello).saves
+            self.write(welcome(spec, seed))
+        except BaseException:
+            self.close()
+            raise
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answers a turn; one that asks nothing is shown and not waited for."""
+        if turn.ask is Ask.NONE:
+            self.write(turn_line(turn))
+            return Reply()
+        answer = self.ask(turn_line(turn), Answer)
+        return Reply(answer.action, answer.belief)
+
+    def ask(self, message: bytes, kind: type[M]) -> M:
+        """Sends a message and reads what it is answered with."""
+        self.write(message)
+        return self.read(kind)
+
+    def write(self, message: bytes) -> None:
+        """Sends a message."""
+        rest = memoryview(message)
+        try:
+            while rest:
+                rest = rest[self._pipe(self._process.stdin).write(rest) :]
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def read(self, kind: type[M]) -> M:
+        """Reads the next message, which must be of a kind and must not be followed by another."""
+        end = None if self._patience is None else time.monotonic() + self._patience
+        while not self._waiting:
+            if not self._selector.select(None if end is None else max(end - time.monotonic(), 0)):
+                raise AgentTimeout(f"No message within {self._patience:g} s.")
+            data = self._pipe(self._process.stdout).read(1 << 16)
+            if not data:
+                raise self._gone()
+            self._waiting += self._lines.feed(data)
+        message, *more = self._waiting
+        self._waiting = []
+        if more or not isinstance(message, kind):
+            names = ", ".join(str(each.__struct_config__.tag) for each in (message, *more[:3]))
+            raise AgentProtocol(f"expected one {kind.__struct_config__.tag}, got {names}")
+        return message
+
+    def close(self) -> None:
+        """Says goodbye, waits a little, then ends the program and all it started."""
+        with suppress(AgentGone, OSError):
+            self.write(bye())
+        self._selector.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            self._pipe(pipe).close()
+        try:
+            self._process.wait(FAREWELL_SECONDS)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._errors.close()
+
+    def _gone(self) -> AgentGone:
+        """What to say of a program that is no more: its own last words, if it had any."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(FAREWELL_SECONDS)
+        self._errors.seek(0)
+        words = self._errors.read()[-2000:].decode(errors="replace").strip().splitlines()
+        return AgentGone(f"The program ended (status {self._process.poll()}){': ' + words[-1] if words else '.'}")
+
+    @staticmethod
+    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+        if pipe is None:
+            raise AgentGone("The program has no pipe.")
+        return pipe
+
+
+class SavingProgram:
+    """A program that can hand over its state and take it back."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answers a turn."""
+        return self._program(turn)
+
+    def save(self) -> bytes:
+        """The state as the program gives it."""
+        return self._program.ask(save_line(), State).state
+
+    def load(self, state: bytes) -> None:
+        """Has the program become what it was."""
+        self._program.ask(load_line(state), Loaded)
+
+    def close(self) -> None:
+        """Ends the program."""
+        self._program.close()

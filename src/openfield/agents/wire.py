@@ -1,0 +1,86 @@
+"""A legacy program as an agent: started for one cell against the domain's own wire.
+
+`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from openfield.domain import Domain
+from openfield.errors import AgentGone, AgentTimeout
+from openfield.rollout import Rollout
+from openfield.serve import Seat, SingleDesk
+from openfield.trial import Trial
+
+HOST = "127.0.0.1"
+FAREWELL_SECONDS = 2.0
+
+
+def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
+    """Has a program play a rollout over the domain's wire; returns the outcome."""
+    spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+    return asyncio.run(_play(Seat(rollout, spec, seed), domain, command))
+
+
+async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
+    port, listening = 0, asyncio.Event()
+
+    def ready(number: int) -> None:
+        nonlocal port
+        port = number
+        listening.set()
+
+    server = asyncio.create_task(domain.wire().serve(SingleDesk(seat), HOST, 0, ready))
+    opened = asyncio.create_task(listening.wait())
+    await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
+    if server.done():
+        await server  # raises what kept it from starting
+    words = [word.replace("{host}", HOST).replace("{port}", str(port)) for word in shlex.split(command)]
+    try:
+        program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
+    except OSError as error:
+        server.cancel()
+        raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
+    try:
+        return await _watch(seat, program)
+    finally:
+        server.cancel()
+        await _end(program)
+
+
+async def _watch(seat: Seat, program: asyncio.subprocess.Process) -> str:
+    """Waits until the trial is over, the agent fails, or the program ends before its time."""
+    ended = asyncio.create_task(program.wait())
+    first_turns, patience = seat.rollout.turns, seat.spec.reply_seconds
+    while not seat.rollout.over and seat.fault is None:
+        left = asyncio.create_task(seat.left.wait())
+        done, _ = await asyncio.wait([ended, left], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        left.cancel()
+        if ended in done and not seat.rollout.over and seat.fault is None:
+            raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
+        if not done and seat.rollout.turns == first_turns:
+            raise AgentTimeout(f"The program did nothing for {patience:g} s.")
+        first_turns = seat.rollout.turns
+        if left in done:
+            seat.left.clear()
+    if seat.fault is not None:
+        raise seat.fault
+    return seat.rollout.outcome
+
+
+async def _end(program: asyncio.subprocess.Process) -> None:
+    """Gives the program a moment to end by itself, then ends it and all it started."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)
+    if program.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        await program.wait()

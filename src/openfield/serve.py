@@ -1,0 +1,177 @@
+"""Where foreign agents get their trials: a desk hands out seats, a seat holds a rollout, a wire does the talking.
+
+A wire is to a foreign agent what `drive` is to one that lives here; both go through the same rollout and journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+import msgspec
+
+from openfield.cell import explain
+from openfield.core import Reply, Spec, Turn
+from openfield.domain import Domain
+from openfield.errors import AgentFault, InvalidInput, OpenfieldError
+from openfield.journal import Journal
+from openfield.plan import Cell, make_cells
+from openfield.record import Recorder
+from openfield.rollout import Rollout
+from openfield.trial import Trial
+from openfield.view import RESUMABLE, Run
+
+
+class Wire(Protocol):
+    """A protocol foreign agents speak."""
+
+    port: int
+    """Where its agents expect it."""
+
+    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+        """Serves until cancelled; tells `ready` the port it listens on."""
+        ...
+
+
+class Desk(Protocol):
+    """Hands out seats."""
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """A seat for an agent: the one it had, if it names a session, or the next free one.
+
+        Raises:
+            AgentFault: The token is wrong, the session unknown, or there is nothing left to play.
+        """
+        ...
+
+
+class Seat:
+    """A foreign agent's place in a trial. As a context it books faults of the agent; a lost connection is none."""
+
+    def __init__(self, rollout: Rollout, spec: Spec, seed: int, session: str = "") -> None:
+        self.rollout = rollout
+        self.spec = spec
+        self.seed = seed
+        self.session = session
+        self.fault: OpenfieldError | None = None
+        self.left = asyncio.Event()
+        """Set when nobody sits here: the trial is over, the agent failed, or its connection broke."""
+        self._pool = ThreadPoolExecutor(1)
+
+    async def reply(self, reply: Reply, durable: bool = True) -> Turn:
+        """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
+        turn, written = await asyncio.get_running_loop().run_in_executor(self._pool, self._reply, reply, durable)
+        if isinstance(written, Future):
+            await asyncio.wrap_future(written)
+        return turn
+
+    def _reply(self, reply: Reply, durable: bool) -> tuple[Turn, object]:
+        turn = self.rollout.reply(reply)
+        return turn, self.rollout.commit() if durable else None
+
+    def __enter__(self) -> Seat:
+        self.left.clear()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OpenfieldError):
+            self.fault = error
+        self.left.set()
+
+
+class TrialDesk:
+    """Hands out the trials of a run to whoever comes, each agent under its own name."""
+
+    def __init__(
+        self, journal: Journal, domain: Domain[Any], trials: Iterable[Trial], agent: str, token: str | None
+    ) -> None:
+        self._journal = journal
+        self._domain = domain
+        self._trials = list(trials)
+        self._agent = agent
+        self._token = token
+        self._seats: dict[str, tuple[Cell, Seat]] = {}
+        self._lock = asyncio.Lock()
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """A seat for an agent: the one it had, or the next of its trials that is left."""
+        if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
+            raise AgentFault("The token is wrong.")
+        async with self._lock:
+            self._book()
+            if session is not None:
+                return self._seat_of(session)
+            return await asyncio.to_thread(self._open, name or self._agent)
+
+    def close(self) -> None:
+        """Books all seats; trials that are not over can be resumed."""
+        self._book(closing=True)
+
+    def _seat_of(self, session: str) -> Seat:
+        if session not in self._seats:
+            raise AgentFault("There is no trial under way for this session.")
+        return self._seats[session][1]
+
+    def _open(self, name: str) -> Seat:
+        """Opens, or resumes, the first of an agent's trials that nobody plays."""
+        cells = make_cells([name], self._trials)
+        self._journal.enter(cells, {name: None}, {})
+        taken = {cell.id for cell, _ in self._seats.values()}
+        with Run(self._journal.path) as run:
+            for cell in cells:
+                (record,) = run.cells(with_episodes=False, only=cell.id)
+                if record.outcome in RESUMABLE and cell.id not in taken and self._journal.lease(cell.id):
+                    attempt = record.attempt or self._journal.begin(cell.id)
+                    return self._sit(cell, attempt, list(run.raw_steps(cell.id, attempt)))
+        raise AgentFault(f"There is no trial left for '{name}'.")
+
+    def _sit(self, cell: Cell, attempt: int, past: list[Any]) -> Seat:
+        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
+        limits = cell.trial.limits
+        rollout = Rollout(self._domain.world(cell.trial), limits, recorder, past)
+        spec = msgspec.structs.replace(self._domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
+        seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex)
+        self._seats[seat.session] = cell, seat
+        return seat
+
+    def _book(self, closing: bool = False) -> None:
+        """Writes down the outcome of every seat whose trial is over or whose agent failed."""
+        for session, (_, seat) in list(self._seats.items()):
+            if not (closing or seat.rollout.over or seat.fault is not None):
+                continue
+            outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
+            if seat.fault is not None:
+                outcome, note = explain(seat.fault)
+            seat.rollout.close(outcome, note)
+            del self._seats[session]
+
+
+class SingleDesk:
+    """Has one seat, for the program that plays one cell."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """The seat, until its trial is over."""
+        if self._seat.rollout.over:
+            raise AgentFault("The trial is over.")
+        return self._seat
+
+
+async def serve_domain(wire: Wire, desk: TrialDesk, host: str, port: int | None, ready: Callable[[int], None]) -> None:
+    """Serves a domain's trials until cancelled, and books what is left then."""
+    try:
+        await wire.serve(desk, host, wire.port if port is None else port, ready)
+    finally:
+        desk.close()
+
+
+def check_exposure(host: str, token: str | None) -> None:
+    """Refuses to open a server to other machines without a token."""
+    if host not in ("127.0.0.1", "localhost", "::1") and not token:
+        raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
