@@ -89,7 +89,8 @@ class Rollout:
         self._timed = bool(getattr(world, "timed", False))
         self._limits = limits
         self._started = time.monotonic_ns()
-        self._recorder: Recorder | None = None
+        self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
+        self._book = recorder
         self._truth = Truth()
         self._number = 0  # of the episode under way; below it: its first turn, and what was believed in it
         self._first = 0
@@ -115,8 +116,9 @@ class Rollout:
 
     def close(self, outcome: str = "cancelled", note: str = "") -> None:
         """Writes down what is left and how it ended, and closes the world."""
-        if self._recorder is not None:
-            self._recorder.end(outcome, note, self.turns + 1, (time.monotonic_ns() - self._started) / 1e9)
+        if self._book is not None:
+            steps = self._book.written if self._recorder is None else self.turns + 1
+            self._book.end(outcome, note, steps, (time.monotonic_ns() - self._started) / 1e9)
         self.world.close()
 
     def _live(
