@@ -97,6 +97,7 @@ class Rollout:
         self._belief: Belief | None = None
         self._hesitations = 0
         self._stopping = False
+        self._late = False
         self._pause_at = limits.episode_turns or NEVER
         self._open(next(steps, None), recorder)
         for step in itertools.islice(steps, max(rehearse_from - 1, 0)):
@@ -154,7 +155,7 @@ class Rollout:
                 if took > deadline:
                     raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
                 if now > curfew:
-                    self._pause_at = 0
+                    self._late, self._pause_at = True, 0
             if turn.ask is not act or reply.action is None or truth.episode_over:
                 self._take(reply, took)
                 turn, truth = self.turn, self._truth
@@ -233,8 +234,9 @@ class Rollout:
         self._number += 1
         self._first = self.turns
         self._belief = None
-        if not self._stopping:
-            self._pause_at = self._first + (self._limits.episode_turns or NEVER)
+        self._pause_at = self._first + (self._limits.episode_turns or NEVER)
+        if self._stopping or self._late:  # asked after the assignment, which a signal may have interrupted
+            self._pause_at = 0
 
     def _saved(self) -> bytes | None:
         try:
@@ -243,12 +245,19 @@ class Rollout:
             raise AgentCrashed(f"Turn {self.turns}: save() raised {type(error).__name__}: {error}") from error
 
     def _pause(self) -> None:
-        """Ends the rollout between two turns, because somebody said stop or a limit was reached."""
+        """Ends the rollout between two turns, because somebody said stop or a limit was reached.
+
+        An episode that ended by itself is booked as it ended, with the reply to its last turn; one that nobody has
+        played a turn of is not booked at all.
+        """
+        if self.over:
+            return
         if self._stopping:
             raise Cancelled("Stopped on request.")
-        if not self.over:
+        if self.turn.last is None and not self._truth.episode_over:
             self.over, self.outcome = True, "truncated"
-            self._end_episode(self.turn, self._truth, "truncated")
+            if self.turns > self._first:
+                self._end_episode(self.turn, self._truth, "truncated")
 
     def _count_hesitation(self, hesitates: bool) -> None:
         self._hesitations = self._hesitations + 1 if hesitates else 0
