@@ -103,8 +103,8 @@ class Rollout:
         for step in itertools.islice(steps, max(rehearse_from - 1, 0)):
             self._repeat(step)
         life = self._live(steps, recorder, pulse)
-        next(life)
         self.reply = life.send
+        next(life)
 
     def stop(self) -> None:
         """Ends the rollout as cancelled with the next reply; safe to call from a signal handler."""
@@ -130,58 +130,65 @@ class Rollout:
         The common reply, an action inside an episode, is handled here and over local names: this loop is what a turn
         costs. `_take` says what every reply means and handles the others.
         """
-        yield from self._rehearse(past, pulse)
-        world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
-        if self.turns >= self._pause_at:
-            self._pause()
-        write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
-        timed, clock, act = self._timed, time.monotonic_ns, Ask.ACT
-        deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
-        stamped = bool(recorder or timed or pulse or deadline < NEVER or curfew < NEVER)
-        turn, truth, took, size = self.turn, self._truth, 0, len(buffer)
-        while not self.over:
-            if stamped:
-                shown = clock()
-                if pulse:
-                    pulse[0] = shown
-            reply = yield turn
-            if type(reply) is not Reply:
-                raise AgentProtocol(f"Turn {self.turns}: the agent answered {_short(reply)}; it must return a Reply.")
-            if stamped:
-                now = clock()
-                took = now - shown
-                if pulse:
-                    pulse[0] = 0
-                if took > deadline:
-                    raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
-                if now > curfew:
-                    self._late, self._pause_at = True, 0
-            if turn.ask is not act or reply.action is None or truth.episode_over:
-                self._take(reply, took)
-                turn, truth = self.turn, self._truth
-            else:
-                try:
-                    self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
-                    if recorder:
-                        if reply.belief is not None:
-                            self._belief = reply.belief
-                        known, truth = truth, world.truth
-                        if truth is known:
-                            write((reply, took, turn), buffer, -1)
-                        else:
-                            self._truth = truth
-                            write((reply, took, turn, truth), buffer, -1)
-                except Exception as error:
-                    raise self._blame(error, reply, took, size) from error
-                self.turns += 1
-            size = len(buffer)
-            if size > CHUNK_BYTES and recorder:
-                recorder.flush(self.turns + 1)
-                size = 0
+        try:
+            yield from self._rehearse(past, pulse)
+            world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
             if self.turns >= self._pause_at:
                 self._pause()
+            write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
+            timed, clock, act = self._timed, time.monotonic_ns, Ask.ACT
+            deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
+            stamped = bool(recorder or timed or pulse or deadline < NEVER or curfew < NEVER)
+            turn, truth, took, size = self.turn, self._truth, 0, len(buffer)
+            while not self.over:
+                if stamped:
+                    shown = clock()
+                    if pulse:
+                        pulse[0] = shown
+                reply = yield turn
+                if type(reply) is not Reply:
+                    raise AgentProtocol(
+                        f"Turn {self.turns}: the agent answered {_short(reply)}; it must return a Reply."
+                    )
+                if stamped:
+                    now = clock()
+                    took = now - shown
+                    if pulse:
+                        pulse[0] = 0
+                    if took > deadline:
+                        raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
+                    if now > curfew:
+                        self._late, self._pause_at = True, 0
+                if turn.ask is not act or reply.action is None or truth.episode_over:
+                    self._take(reply, took)
+                    turn, truth = self.turn, self._truth
+                else:
+                    try:
+                        self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
+                        if recorder:
+                            if reply.belief is not None:
+                                self._belief = reply.belief
+                            known, truth = truth, world.truth
+                            if truth is known:
+                                write((reply, took, turn), buffer, -1)
+                            else:
+                                self._truth = truth
+                                write((reply, took, turn, truth), buffer, -1)
+                    except Exception as error:
+                        raise self._blame(error, reply, took, size) from error
+                    self.turns += 1
+                size = len(buffer)
+                if size > CHUNK_BYTES and recorder:
+                    recorder.flush(self.turns + 1)
+                    size = 0
+                if self.turns >= self._pause_at:
+                    self._pause()
+        finally:
+            self.reply = self._refuse
         yield turn
-        raise OpenfieldError("The trial is over; it takes no further reply.")
+
+    def _refuse(self, reply: Reply) -> Turn:
+        raise OpenfieldError(f"Turn {self.turns}: the trial has ended; it takes no further reply.")
 
     def _take(self, reply: Reply, took: int) -> None:
         """Does what a reply means: end the trial, show the same turn again, or move the world on."""
