@@ -306,7 +306,7 @@ class Rollout:
             reply = yield self.turn
             if pulse:
                 pulse[0] = 0
-            if type(reply) is not Reply or ENCODER.encode(reply) != ENCODER.encode(step.reply):
+            if not _same(reply, step.reply):
                 raise AgentDiffers(f"Turn {self.turns}: the agent answers {_short(reply)}, not what it did before.")
             self._repeat(step)
 
@@ -323,6 +323,13 @@ class Rollout:
 
 
 _UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+def _same(reply: object, recorded: Reply | None) -> bool:
+    try:
+        return type(reply) is Reply and ENCODER.encode(reply) == ENCODER.encode(recorded)
+    except _UNWRITABLE:
+        return False
 
 
 def _nanoseconds(seconds: float | None, start: int = 0) -> int:
