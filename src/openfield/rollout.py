@@ -237,7 +237,10 @@ class Rollout:
                 belief=self._belief,
                 ended=ended,
             )
-            self._recorder.end_episode(episode, self._saved(), self.turns + 1)
+            state, fault = self._saved()
+            self._recorder.end_episode(episode, state, self.turns + 1)
+            if fault is not None:
+                raise fault
         self._number += 1
         self._first = self.turns
         self._belief = None
@@ -245,11 +248,19 @@ class Rollout:
         if self._stopping or self._late:  # asked after the assignment, which a signal may have interrupted
             self._pause_at = 0
 
-    def _saved(self) -> bytes | None:
+    def _saved(self) -> tuple[bytes | None, AgentFault | None]:
+        """The agent's state, or what went wrong: the episode is finished all the same."""
+        if self.save is None:
+            return None, None
         try:
-            return self.save() if self.save is not None else None
+            state = self.save()
+        except AgentFault as fault:
+            return None, fault
         except Exception as error:
-            raise AgentCrashed(f"Turn {self.turns}: save() raised {type(error).__name__}: {error}") from error
+            return None, AgentCrashed(f"Turn {self.turns}: save() raised {type(error).__name__}: {error}")
+        if not isinstance(state, bytes):
+            return None, AgentProtocol(f"Turn {self.turns}: save() gave {_short(state)}; it must give bytes.")
+        return state, None
 
     def _pause(self) -> None:
         """Ends the rollout between two turns, because somebody said stop or a limit was reached.
