@@ -95,7 +95,8 @@ class Rollout:
         self._number = 0  # of the episode under way; below it: its first turn, and what was believed in it
         self._first = 0
         self._belief: Belief | None = None
-        self._hesitations = 0
+        self._hesitations = 0  # in a row, and before which turn the last of them was
+        self._hesitated_at = 0
         self._stopping = False
         self._late = False
         self._pause_at = limits.episode_turns or NEVER
@@ -212,7 +213,8 @@ class Rollout:
         except Exception as error:
             raise self._blame(error, reply, took, size) from error
         self.turns += 1
-        self._count_hesitation(hesitates)
+        if hesitates:
+            self._count_hesitation()
         if ends:
             self._end_episode(turn, truth, turn.last or "terminated")
 
@@ -277,8 +279,10 @@ class Rollout:
             if self.turns > self._first:
                 self._end_episode(self.turn, self._truth, "truncated")
 
-    def _count_hesitation(self, hesitates: bool) -> None:
-        self._hesitations = self._hesitations + 1 if hesitates else 0
+    def _count_hesitation(self) -> None:
+        in_a_row = self._hesitated_at == self.turns - 1
+        self._hesitations = self._hesitations + 1 if in_a_row else 1
+        self._hesitated_at = self.turns
         if self._hesitations >= MOST_HESITATIONS:
             raise AgentProtocol(f"Turn {self.turns}: {MOST_HESITATIONS} replies in a row without an action.")
 
