@@ -139,6 +139,7 @@ class Rollout:
             write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
             timed, clock, act = self._timed, time.monotonic_ns, Ask.ACT
             deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
+            tracked = bool(recorder or limits != UNLIMITED)
             stamped = bool(recorder or timed or pulse or deadline < NEVER or curfew < NEVER)
             turn, truth, took, size = self.turn, self._truth, 0, len(buffer)
             while not self.over:
@@ -166,15 +167,13 @@ class Rollout:
                 else:
                     try:
                         self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
+                        if tracked:
+                            known, truth = truth, world.truth
+                            self._truth = truth
                         if recorder:
                             if reply.belief is not None:
                                 self._belief = reply.belief
-                            known, truth = truth, world.truth
-                            if truth is known:
-                                write((reply, took, turn), buffer, -1)
-                            else:
-                                self._truth = truth
-                                write((reply, took, turn, truth), buffer, -1)
+                            write((reply, took, turn) if truth is known else (reply, took, turn, truth), buffer, -1)
                     except Exception as error:
                         raise self._blame(error, reply, took, size) from error
                     self.turns += 1
