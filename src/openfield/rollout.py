@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, MutableSequence
 from typing import Any
 
+import msgspec
+
 from openfield.core import Agent, Ask, Belief, Reply, Truth, Turn, World
 from openfield.errors import (
     AgentCrashed,
@@ -161,6 +163,10 @@ class Rollout:
                         raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
                     if now > curfew:
                         self._late, self._pause_at = True, 0
+                if (belief := reply.belief) is not None and (
+                    type(belief) is not Belief or type(belief.novel) is not float or belief.level is not None
+                ):
+                    self._check(belief)
                 if turn.ask is not act or reply.action is None or truth.episode_over:
                     self._take(reply, took)
                     turn, truth = self.turn, self._truth
@@ -171,8 +177,8 @@ class Rollout:
                             known, truth = truth, world.truth
                             self._truth = truth
                         if recorder:
-                            if reply.belief is not None:
-                                self._belief = reply.belief
+                            if belief is not None:
+                                self._belief = belief
                             write((reply, took, turn) if truth is known else (reply, took, turn, truth), buffer, -1)
                     except Exception as error:
                         raise self._blame(error, reply, took, size) from error
@@ -189,6 +195,13 @@ class Rollout:
 
     def _refuse(self, reply: Reply) -> Turn:
         raise OpenfieldError(f"Turn {self.turns}: the trial has ended; it takes no further reply.")
+
+    def _check(self, belief: object) -> None:
+        """Sees that a belief can be read back from the record; the plainest ones are let through before this."""
+        try:
+            _BELIEFS.decode(ENCODER.encode(belief))
+        except (*_UNWRITABLE, msgspec.DecodeError) as error:
+            raise AgentProtocol(f"Turn {self.turns}: {_short(belief)} is no belief: {error}.") from None
 
     def _take(self, reply: Reply, took: int) -> None:
         """Does what a reply means: end the trial, show the same turn again, or move the world on."""
@@ -336,6 +349,7 @@ class Rollout:
             raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")
 
 
+_BELIEFS = msgspec.msgpack.Decoder(Belief)
 _UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 
 
