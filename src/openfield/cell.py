@@ -53,6 +53,7 @@ class Player:
         self._pulse = pulse
         self._rollout: Rollout | None = None
         self._stopping = False
+        self._interrupted = 0
 
     def stop(self) -> None:
         """Ends the cell under way as cancelled after its turn; safe to call from a signal handler."""
@@ -61,9 +62,14 @@ class Player:
             self._rollout.stop()
 
     def interrupt(self) -> None:
-        """Ends the turn under way as timed out, if the agent is still being asked; for a signal handler."""
-        if self._pulse is not None and self._pulse[0]:
-            self._pulse[0] = 0
+        """Ends the turn under way as timed out, if the agent is still being asked; for a signal handler.
+
+        It raises once a turn and leaves the pulse as it is: an agent that swallows the error stays overdue, and its
+        worker is ended from outside.
+        """
+        asked = 0 if self._pulse is None else self._pulse[0]
+        if asked not in (0, self._interrupted):
+            self._interrupted = asked
             raise AgentTimeout("No reply in time.")
 
     def play(self, job: Job) -> None:
@@ -95,7 +101,13 @@ class Player:
             rollout.save = agent.save if isinstance(agent, Saves) else None
             return drive(rollout, agent)
         finally:
+            self._rest()
             close_agent(agent)
+
+    def _rest(self) -> None:
+        """Says that no agent is being asked: it may have been left without an answer."""
+        if self._pulse is not None:
+            self._pulse[0] = 0
 
     def _open(self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int) -> Rollout:
         with Run(job.run) as run:
