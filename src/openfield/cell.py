@@ -5,6 +5,7 @@ Stands between run, which hands out cells, and rollout, which plays them; it is 
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,8 @@ def close_agent(agent: Agent) -> None:
     if close is not None:
         try:
             close()
-        except Exception as error:
-            raise AgentCrashed(f"close() raised {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:
+            warnings.warn(f"An agent's close() raised {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
 
 def explain(error: Exception) -> tuple[str, str]:
