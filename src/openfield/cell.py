@@ -114,7 +114,11 @@ class Player:
         with Run(job.run) as run:
             past = run.raw_steps(job.cell.id, job.attempt) if job.steps else ()
             world, limits = _make_world(domain, job.cell), job.cell.trial.limits
-            self._rollout = Rollout(world, limits, recorder, list(past), rehearse_from, self._pulse)
+            try:
+                self._rollout = Rollout(world, limits, recorder, list(past), rehearse_from, self._pulse)
+            except BaseException:
+                world.close()
+                raise
         if self._stopping:
             self._rollout.stop()
         return self._rollout
