@@ -98,12 +98,41 @@ class Player:
         spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
         agent = make_agent(job, domain, spec)
         try:
-            rollout = self._open(job, domain, recorder, _prepare(agent, job, domain))
+            rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain))
             rollout.save = agent.save if isinstance(agent, Saves) else None
             return drive(rollout, agent)
         finally:
             self._rest()
             close_agent(agent)
+
+    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any]) -> int:
+        """Brings an agent to where its cell stands; returns of how many recorded steps it then knows."""
+        with Run(job.run) as run:
+            state = run.state(job.cell.id, job.attempt) if job.steps else None
+            if state is not None and isinstance(agent, Saves):
+                _load(agent, state[1])
+                return state[0]
+            stateless = getattr(agent, "stateless", False)
+            if job.start is not None and not stateless:
+                self._go_on_from(agent, *job.start, domain, run)
+        return NEVER if stateless else 0
+
+    def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run) -> None:
+        """Makes an agent what it was at the end of another trial: by loading its state, or by living through it."""
+        state = run.state(cell.id, attempt)
+        if state is not None and isinstance(agent, Saves):
+            _load(agent, state[1])
+            return
+        world, past = _make_world(domain, cell), list(run.raw_steps(cell.id, attempt))
+        try:
+            rollout = Rollout(world, past=past, rehearse_from=0, pulse=self._pulse)
+            drive(rollout, agent, len(past) - 1)
+        except AgentDiffers as error:
+            raise AgentFault(
+                f"It has no save() and did not live through trial {cell.trial.id} as before: {error}"
+            ) from None
+        finally:
+            world.close()
 
     def _rest(self) -> None:
         """Says that no agent is being asked: it may have been left without an answer."""
@@ -168,29 +197,6 @@ def _make_world(domain: Domain[Any], cell: Cell) -> Any:
         raise
     except Exception as error:
         raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error
-
-
-def _prepare(agent: Agent, job: Job, domain: Domain[Any]) -> int:
-    """Brings an agent to where its cell stands; returns of how many recorded steps it then knows."""
-    with Run(job.run) as run:
-        state = run.state(job.cell.id, job.attempt) if job.steps else None
-        if state is not None and isinstance(agent, Saves):
-            _load(agent, state[1])
-            return state[0]
-        if job.start is not None:
-            _go_on_from(agent, *job.start, domain, run)
-    return NEVER if getattr(agent, "stateless", False) else 0
-
-
-def _go_on_from(agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run) -> None:
-    """Makes an agent what it was at the end of another trial: from its saved state, or by living through it again."""
-    state = run.state(cell.id, attempt)
-    if state is not None and isinstance(agent, Saves):
-        _load(agent, state[1])
-        return
-    rollout = Rollout(_make_world(domain, cell), past=run.raw_steps(cell.id, attempt), rehearse_from=0)
-    drive(rollout, agent)
-    rollout.close()
 
 
 def _load(agent: Saves, state: bytes) -> None:

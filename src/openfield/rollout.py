@@ -34,10 +34,10 @@ NEVER = 1 << 62
 Pulse = MutableSequence[int] | memoryview
 
 
-def drive(rollout: Rollout, agent: Agent) -> str:
-    """Replies for an agent that lives here until the trial is over; returns the outcome."""
+def drive(rollout: Rollout, agent: Agent, turns: int = NEVER) -> str:
+    """Replies for an agent that lives here until the trial is over, or has so many turns; returns the outcome."""
     reply = rollout.reply
-    while not rollout.over:
+    while not rollout.over and rollout.turns < turns:
         try:
             answer = agent(rollout.turn)
         except (AgentFault, Cancelled):
