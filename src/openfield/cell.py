@@ -5,6 +5,7 @@ Stands between run, which hands out cells, and rollout, which plays them; it is 
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -98,20 +99,24 @@ class Player:
         spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
         agent = make_agent(job, domain, spec)
         try:
-            rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain))
+            rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder))
             rollout.save = agent.save if isinstance(agent, Saves) else None
             return drive(rollout, agent)
         finally:
             self._rest()
             close_agent(agent)
 
-    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any]) -> int:
-        """Brings an agent to where its cell stands; returns of how many recorded steps it then knows."""
+    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder) -> int:
+        """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
+
+        A saved agent goes on right after its last finished episode, whether it is deterministic or not.
+        """
         with Run(job.run) as run:
             state = run.state(job.cell.id, job.attempt) if job.steps else None
             if state is not None and isinstance(agent, Saves):
                 _load(agent, state[1])
-                return state[0]
+                recorder.rewind(state[0])
+                return NEVER
             stateless = getattr(agent, "stateless", False)
             if job.start is not None and not stateless:
                 self._go_on_from(agent, *job.start, domain, run)
@@ -141,7 +146,7 @@ class Player:
 
     def _open(self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int) -> Rollout:
         with Run(job.run) as run:
-            past = run.raw_steps(job.cell.id, job.attempt) if job.steps else ()
+            past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
             world, limits = _make_world(domain, job.cell), job.cell.trial.limits
             try:
                 self._rollout = Rollout(world, limits, recorder, list(past), rehearse_from, self._pulse)

@@ -110,6 +110,10 @@ class Recorder:
         self._committed = written  # steps emitted early, and where in the buffer the next one begins
         self._mark = 0
 
+    def rewind(self, steps: int) -> None:
+        """Goes back to where the attempt had fewer steps, before anything is added; what follows replaces the rest."""
+        self.written = self._committed = steps
+
     def flush(self, steps: int) -> None:
         """Emits what the buffer holds; `steps` is how many the attempt has so far."""
         self._emit(*self._chunk(steps))
