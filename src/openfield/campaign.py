@@ -22,7 +22,7 @@ from openfield.executors import Executor, Inline, Processes
 from openfield.journal import Journal
 from openfield.plan import Cell, agent_text, make_cells, name_agents
 from openfield.record import AttemptEnd, Entry
-from openfield.registry import AgentSource, domain_source, find_domain, use_domain
+from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
 from openfield.result import Result
 from openfield.trial import Trial
 from openfield.view import RESUMABLE, CellRecord, Run
@@ -63,6 +63,7 @@ def run(
     cells = make_cells(named, trials, repeats)
     if not cells:
         raise InvalidInput("There is no trial to run.")
+    _check_agents(cells, named)
     with Journal(journal) as record:
         texts = {name: agent_text(source) for name, source in named.items()}
         record.enter(cells, texts, _facts(cells))
@@ -80,6 +81,7 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
     agents = {name: source for name, source in sources.items() if source is not None}
     for name in sources.keys() - agents.keys():
         raise InvalidInput(f"The agent '{name}' lives in a Python program; run that program again to resume.")
+    _check_agents(cells, agents)
     with Journal(journal) as record:
         Campaign(record, cells, agents, retry, watch).run(workers)
     return Result([journal])
@@ -204,6 +206,14 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> None:
+    """Sees that every domain and agent can be found, before anything is written."""
+    for domain, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
+        source, known = agents[agent], find_domain(domain)
+        if not (isinstance(source, str) and source.startswith("wire:")):
+            find_agent(source, known)
 
 
 def _facts(cells: Iterable[Cell]) -> dict[str, str]:
