@@ -129,10 +129,10 @@ class Campaign:
     def _start_some(self, executor: Executor) -> None:
         while executor.free and not self._stopping and (ready := next(filter(self._is_ready, self._left), None)):
             self._left.remove(ready)
-            if self._journal.lease(ready):
-                self._start(self._cells[ready], executor)
-            else:
+            if self._cells[ready].after in self._elsewhere or not self._journal.lease(ready):
                 self._elsewhere.append(ready)
+            else:
+                self._start(self._cells[ready], executor)
         if self._left and not self._running and not self._stopping and not self._elsewhere:
             raise InvalidInput("The trials that are left wait for each other (`after`).")
 
