@@ -116,17 +116,21 @@ class Processes:
         self._idle, self._busy = [], []
 
     def _receive(self, worker: _Worker) -> None:
-        try:
-            while worker.job is not None and worker.connection.poll():
+        while worker.job is not None and worker.connection.poll():
+            try:
                 entries = _ENTRIES.decode(worker.connection.recv_bytes())
-                if isinstance(entries[-1], AttemptEnd):
-                    worker.job = None
-                    self._busy.remove(worker)
-                    self._idle.append(worker)
-                self._emit(*entries)
-        except (EOFError, OSError):
-            worker.process.join()
-            self._give_up(worker, "harness_error", f"Its worker process died ({_how(worker.process.exitcode)}).")
+            except (EOFError, OSError):
+                self._bury(worker)
+                return
+            if entries and isinstance(entries[-1], AttemptEnd):
+                worker.job = None
+                self._busy.remove(worker)
+                self._idle.append(worker)
+            self._emit(*entries)
+
+    def _bury(self, worker: _Worker) -> None:
+        worker.process.join(GRACE_SECONDS)
+        self._give_up(worker, "harness_error", f"Its worker process died ({_how(worker.process.exitcode)}).")
 
     def _give_up(self, worker: _Worker, outcome: str, note: str) -> None:
         job = worker.job
