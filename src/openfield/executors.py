@@ -79,6 +79,7 @@ class Processes:
     def __init__(self, emit: Emit, workers: int) -> None:
         self._emit = emit
         self._most = workers
+        self._stopping = False
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
 
@@ -106,6 +107,7 @@ class Processes:
 
     def stop(self) -> None:
         """Has every job under way end after its current turn."""
+        self._stopping = True
         for worker in self._busy:
             worker.process.terminate()
 
@@ -129,8 +131,12 @@ class Processes:
             self._emit(*entries)
 
     def _bury(self, worker: _Worker) -> None:
+        """Books what a dead worker did; one that was told to stop before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
-        self._give_up(worker, "harness_error", f"Its worker process died ({_how(worker.process.exitcode)}).")
+        if self._stopping:
+            self._give_up(worker, "cancelled", "")
+        else:
+            self._give_up(worker, "harness_error", f"Its worker process died ({_how(worker.process.exitcode)}).")
 
     def _give_up(self, worker: _Worker, outcome: str, note: str) -> None:
         job = worker.job
