@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import time
 from collections.abc import Callable, MutableSequence
 from multiprocessing.connection import Connection, wait
@@ -179,14 +180,17 @@ class _Worker:
 
     def end(self, at_once: bool) -> None:
         self.connection.close()
-        if at_once:
-            self.process.kill()
+        if not at_once:
+            self.process.join(2 * GRACE_SECONDS)  # an agent may have left a thread that never ends
+        self.process.kill()
         self.process.join()
+        self.process.close()
 
 
 def _work(connection: Connection, shared: Any) -> None:
     """What a worker process does: plays the jobs it is sent until its parent hangs up."""
     player = Player(lambda *entries: connection.send_bytes(_ENCODE(entries)), memoryview(shared).cast("B").cast("q"))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
     signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
@@ -195,6 +199,14 @@ def _work(connection: Connection, shared: Any) -> None:
             player.play(connection.recv())
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
+
+
+def _end_with_parent() -> None:
+    """Ends this process with its parent: nobody would end an agent here that never answers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
 
 
 def _how(exit_code: int | None) -> str:
