@@ -26,6 +26,8 @@ from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, Entry, Epis
 
 LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
+_living: set[str] = set()
+"""The journals open in this process, by the names they hold cells under."""
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
 
@@ -40,6 +42,7 @@ class Journal:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
         self._queue: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
+        _living.add(self._holder)
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
         self._thread.start()
 
@@ -62,6 +65,8 @@ class Journal:
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
+        self._failure = self._failure or JournalError(f"{self.path} is closed.")
+        _living.discard(self._holder)
         self._db.close()
 
     def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
@@ -195,10 +200,12 @@ def _give_up(db: sqlite3.Connection, holder: str) -> None:
 
 
 def _is_dead(holder: str) -> bool:
-    """Whether a holder was a process of this machine that is no more."""
+    """Whether a holder was a journal on this machine that is no more."""
     host, process, _ = holder.split(":")
     if host != socket.gethostname():
         return False
+    if int(process) == os.getpid():
+        return holder not in _living
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
