@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from openfield.database import explaining, open_to_write, transaction
-from openfield.errors import JournalError, OpenfieldError
+from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.plan import Cell
 from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
@@ -54,7 +54,7 @@ class Journal:
 
     def add(self, *entries: Entry) -> Future[None]:
         """Takes entries that belong together; the future is done when they are safely on disk."""
-        return self._submit(lambda db: _write(db, entries))
+        return self._submit(lambda db: _write(db, entries, self._holder))
 
     def flush(self) -> None:
         """Waits until everything added so far is safely on disk."""
@@ -132,7 +132,9 @@ class Journal:
                 future.set_result(results[number])
 
 
-def _write(db: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:
+def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str) -> None:
+    for cell in {entry.cell for entry in entries}:
+        _check_lease(db, cell, holder)
     for entry in entries:
         match entry:
             case Chunk():
@@ -149,6 +151,13 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:
                 row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
                 db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
                 db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (entry.cell,))
+
+
+def _check_lease(db: sqlite3.Connection, cell: str, holder: str) -> None:
+    """Keeps a process that slept through its lease from writing into a cell another one has taken over."""
+    (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
+    if other not in (None, holder):
+        raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
