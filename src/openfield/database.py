@@ -50,6 +50,8 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
         raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
     with explaining(path):
         db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+        if not _is_empty(db):
+            _check_schema(db, path)  # before anything is changed: it may be somebody else's
         wal = db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
         db.execute("PRAGMA synchronous = FULL")
         _create(db)
@@ -61,7 +63,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """A run file for reading only; a writer at work is not disturbed."""
     if not path.is_file():
         raise JournalError(f"There is no run file {path}.")
-    _check_header(path)
+    try:
+        _check_header(path)
+    except OSError as error:
+        raise JournalError(f"{path} cannot be read: {error.strerror}.") from None
     with explaining(path):
         db = _connect_read_only(path)
         _check_schema(db, path)
@@ -101,12 +106,16 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 def _create(db: sqlite3.Connection) -> None:
     with transaction(db):
-        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if not _is_empty(db):
             return
         for statement in SCHEMA:
             db.execute(f"{statement} STRICT")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _is_empty(db: sqlite3.Connection) -> bool:
+    return not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
 def _check_header(path: Path) -> None:
