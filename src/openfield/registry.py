@@ -196,5 +196,9 @@ def _import_file(path: Path) -> ModuleType:
         raise FileNotFoundError(f"no such file: {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
