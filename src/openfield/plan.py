@@ -73,6 +73,6 @@ def agent_text(source: AgentSource) -> str | None:
     if isinstance(source, str):
         return source
     module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", "")
-    if module in (None, "__main__") or not name or "<" in name:
+    if module in (None, "__main__") or not name or "<" in name or hasattr(source, "__self__"):
         return None
     return f"{module}:{name}"
