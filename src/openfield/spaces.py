@@ -23,7 +23,7 @@ class Discrete(msgspec.Struct, frozen=True, tag="discrete"):
 
     def contains(self, value: Any) -> bool:
         """Whether the value belongs here."""
-        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < self.n
+        return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < self.n
 
 
 class Choice(msgspec.Struct, frozen=True, tag="choice"):
@@ -37,7 +37,7 @@ class Choice(msgspec.Struct, frozen=True, tag="choice"):
 
     def contains(self, value: Any) -> bool:
         """Whether the value belongs here."""
-        return value in self.options
+        return isinstance(value, str) and value in self.options
 
 
 class Box(msgspec.Struct, frozen=True, tag="box"):
@@ -60,10 +60,15 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
     def contains(self, value: Any) -> bool:
         """Whether the value belongs here."""
         try:
-            array = np.asarray(value, dtype=self.dtype)
+            array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
             return False
-        return array.shape == self.shape and bool(np.all((array >= self.low) & (array <= self.high)))
+        kinds = "iu" if np.issubdtype(self.dtype, np.integer) else "iuf"
+        return (
+            array.dtype.kind in kinds
+            and array.shape == self.shape
+            and bool(np.all((array >= self.low) & (array <= self.high)))
+        )
 
 
 class Fields(msgspec.Struct, frozen=True, tag="fields"):
