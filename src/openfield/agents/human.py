@@ -72,7 +72,7 @@ class LineHuman:
             return self._belief(text.lstrip("? "))
         if prompt.startswith("Ready"):
             return Reply(True)
-        action = _parse(text)
+        action = text if isinstance(self._spec.actions, Choice) else _parse(text)
         if not text or (self._spec.actions is not None and not self._spec.actions.contains(action)):
             self._say(f"'{text}' is no action here. {HELP}")
             return None
