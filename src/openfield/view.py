@@ -135,7 +135,15 @@ class Run:
 
     def verify(self) -> list[str]:
         """Everything wrong with the file: one line per damaged part, each naming it."""
-        faults = [text for (text,) in self._rows("PRAGMA integrity_check(20)") if text != "ok"]
+        faults: list[str] = []
+        try:
+            faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)") if text != "ok"]
+            faults += self._damaged_chunks()
+        except DamagedRun as error:
+            faults.append(str(error))
+        return faults
+
+    def _damaged_chunks(self) -> Iterator[str]:
         expected: dict[tuple[str, int], int] = {}
         for chunk in self._all_chunks():
             place = chunk.cell, chunk.attempt
@@ -146,9 +154,8 @@ class Run:
                     )
                 read_chunk(chunk)
             except DamagedRun as error:
-                faults.append(str(error))
+                yield str(error)
             expected[place] = chunk.first + chunk.count
-        return faults
 
     def _episodes(self, trials: dict[str, Trial]) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
