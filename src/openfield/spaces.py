@@ -23,7 +23,7 @@ class Discrete(msgspec.Struct, frozen=True, tag="discrete"):
 
     def contains(self, value: Any) -> bool:
         """Whether the value belongs here."""
-        return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < self.n
+        return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < self.n)
 
 
 class Choice(msgspec.Struct, frozen=True, tag="choice"):
