@@ -64,8 +64,10 @@ class Program:
         except OSError as error:
             self._errors.close()
             raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._pipe(self._process.stdout), selectors.EVENT_READ)
+        self._inbox, self._outbox = selectors.DefaultSelector(), selectors.DefaultSelector()
+        self._inbox.register(self._pipe(self._process.stdout), selectors.EVENT_READ)
+        self._outbox.register(self._pipe(self._process.stdin), selectors.EVENT_WRITE)
+        os.set_blocking(self._pipe(self._process.stdin).fileno(), False)
         try:
             self.saves = self.read(Hello).saves
             self.write(welcome(spec, seed))
@@ -87,20 +89,20 @@ class Program:
         return self.read(kind)
 
     def write(self, message: bytes) -> None:
-        """Sends a message."""
-        rest = memoryview(message)
+        """Sends a message; a program that does not read it runs out of time."""
+        rest, end = memoryview(message), self._deadline()
         try:
             while rest:
-                rest = rest[self._pipe(self._process.stdin).write(rest) :]
+                self._await(self._outbox, end)
+                rest = rest[self._pipe(self._process.stdin).write(rest) or 0 :]
         except BrokenPipeError:
             raise self._gone() from None
 
     def read(self, kind: type[M]) -> M:
         """Reads the next message, which must be of a kind and must not be followed by another."""
-        end = None if self._patience is None else time.monotonic() + self._patience
+        end = self._deadline()
         while not self._waiting:
-            if not self._selector.select(None if end is None else max(end - time.monotonic(), 0)):
-                raise AgentTimeout(f"No message within {self._patience:g} s.")
+            self._await(self._inbox, end)
             data = self._pipe(self._process.stdout).read(1 << 16)
             if not data:
                 raise self._gone()
@@ -114,9 +116,11 @@ class Program:
 
     def close(self) -> None:
         """Says goodbye, waits a little, then ends the program and all it started."""
-        with suppress(AgentGone, OSError):
+        with suppress(AgentGone, AgentTimeout, OSError):
+            self._patience = FAREWELL_SECONDS
             self.write(bye())
-        self._selector.close()
+        self._inbox.close()
+        self._outbox.close()
         for pipe in (self._process.stdin, self._process.stdout):
             self._pipe(pipe).close()
         try:
@@ -126,6 +130,13 @@ class Program:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._errors.close()
+
+    def _deadline(self) -> float | None:
+        return None if self._patience is None else time.monotonic() + self._patience
+
+    def _await(self, selector: selectors.BaseSelector, end: float | None) -> None:
+        if not selector.select(None if end is None else max(end - time.monotonic(), 0)):
+            raise AgentTimeout(f"No message within {self._patience:g} s.")
 
     def _gone(self) -> AgentGone:
         """What to say of a program that is no more: its own last words, if it had any."""
