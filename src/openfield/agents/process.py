@@ -54,7 +54,6 @@ class Program:
     def __init__(self, words: list[str], spec: Spec, seed: int) -> None:
         self._patience = spec.reply_seconds
         self._lines = Lines()
-        self._waiting: list[FromAgent] = []
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         pipe = subprocess.PIPE
         try:
@@ -84,7 +83,9 @@ class Program:
         return Reply(answer.action, answer.belief)
 
     def ask(self, message: bytes, kind: type[M]) -> M:
-        """Sends a message and reads what it is answered with."""
+        """Sends a message and reads what it is answered with; it must have kept quiet until then."""
+        if self._inbox.select(0):
+            raise AgentProtocol(f"got {_names(self._messages())} without having asked")
         self.write(message)
         return self.read(kind)
 
@@ -100,18 +101,9 @@ class Program:
 
     def read(self, kind: type[M]) -> M:
         """Reads the next message, which must be of a kind and must not be followed by another."""
-        end = self._deadline()
-        while not self._waiting:
-            self._await(self._inbox, end)
-            data = self._pipe(self._process.stdout).read(1 << 16)
-            if not data:
-                raise self._gone()
-            self._waiting += self._lines.feed(data)
-        message, *more = self._waiting
-        self._waiting = []
+        message, *more = self._messages()
         if more or not isinstance(message, kind):
-            names = ", ".join(str(each.__struct_config__.tag) for each in (message, *more[:3]))
-            raise AgentProtocol(f"expected one {kind.__struct_config__.tag}, got {names}")
+            raise AgentProtocol(f"expected one {kind.__struct_config__.tag}, got {_names([message, *more])}")
         return message
 
     def close(self) -> None:
@@ -130,6 +122,17 @@ class Program:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._errors.close()
+
+    def _messages(self) -> list[FromAgent]:
+        """Waits for a message and returns all that have come."""
+        end, messages = self._deadline(), list[FromAgent]()
+        while not messages:
+            self._await(self._inbox, end)
+            data = self._pipe(self._process.stdout).read(1 << 16)
+            if not data:
+                raise self._gone()
+            messages += self._lines.feed(data)
+        return messages
 
     def _deadline(self) -> float | None:
         return None if self._patience is None else time.monotonic() + self._patience
@@ -174,3 +177,8 @@ class SavingProgram:
     def close(self) -> None:
         """Ends the program."""
         self._program.close()
+
+
+def _names(messages: list[FromAgent]) -> str:
+    names = [str(each.__struct_config__.tag) for each in messages]
+    return ", ".join(names[:4]) + (" and more" if len(names) > 4 else "")
