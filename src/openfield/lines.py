@@ -109,11 +109,22 @@ class LineWire:
     port = 5570
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled."""
-        server = await asyncio.start_server(lambda r, w: self._talk(desk, r, w), host, port, limit=LONGEST_LINE)
-        ready(server.sockets[0].getsockname()[1])
-        async with server:
-            await server.serve_forever()
+        """Serves until cancelled; then nobody is waited for, and no conversation goes on."""
+        talks: set[asyncio.Task[None]] = set()
+
+        def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            talks.add(talk := asyncio.create_task(self._talk(desk, reader, writer)))
+            talk.add_done_callback(talks.discard)
+
+        server = await asyncio.start_server(begin, host, port, limit=LONGEST_LINE)
+        try:
+            ready(server.sockets[0].getsockname()[1])
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+            for talk in talks:
+                talk.cancel()
+            await asyncio.gather(*talks, return_exceptions=True)
 
     async def _talk(self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lines = _Conversation(reader, writer)
