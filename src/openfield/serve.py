@@ -52,14 +52,24 @@ class Desk(Protocol):
 class Seat:
     """A foreign agent's place in a trial. As a context it books faults of the agent; a lost connection is none."""
 
-    def __init__(self, rollout: Rollout, spec: Spec, seed: int, session: str = "") -> None:
+    def __init__(
+        self,
+        rollout: Rollout,
+        spec: Spec,
+        seed: int,
+        session: str = "",
+        leave: Callable[[], None] = lambda: None,
+    ) -> None:
         self.rollout = rollout
         self.spec = spec
         self.seed = seed
         self.session = session
         self.fault: OpenfieldError | None = None
+        self.taken = False
+        """Whether somebody sits here."""
         self.left = asyncio.Event()
-        """Set when nobody sits here: the trial is over, the agent failed, or its connection broke."""
+        """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
+        self._leave = leave
         self._pool = ThreadPoolExecutor(1)
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
@@ -73,14 +83,23 @@ class Seat:
         turn = self.rollout.reply(reply)
         return turn, self.rollout.commit() if durable else None
 
+    def settle(self) -> None:
+        """Waits for a reply under way; none is taken after it."""
+        self._pool.shutdown()
+
     def __enter__(self) -> Seat:
+        self.taken = True
         self.left.clear()
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OpenfieldError):
             self.fault = error
+        elif isinstance(error, Exception) and not isinstance(error, OSError | EOFError):
+            self.fault = OpenfieldError(f"The wire failed: {type(error).__name__}: {error}")
+        self.taken = False
         self.left.set()
+        self._leave()
 
 
 class TrialDesk:
@@ -120,7 +139,7 @@ class TrialDesk:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
         cells = make_cells([name], self._trials)
         self._journal.enter(cells, {name: None}, {})
-        taken = {cell.id for cell, _ in self._seats.values()}
+        taken = {cell.id for cell, _ in list(self._seats.values())}
         with Run(self._journal.path) as run:
             for cell in cells:
                 (record,) = run.cells(with_episodes=False, only=cell.id)
@@ -134,7 +153,7 @@ class TrialDesk:
         limits = cell.trial.limits
         rollout = Rollout(self._domain.world(cell.trial), limits, recorder, past)
         spec = msgspec.structs.replace(self._domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
-        seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex)
+        seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex, self._book)
         self._seats[seat.session] = cell, seat
         return seat
 
@@ -143,11 +162,12 @@ class TrialDesk:
         for session, (_, seat) in list(self._seats.items()):
             if not (closing or seat.rollout.over or seat.fault is not None):
                 continue
+            del self._seats[session]
+            seat.settle()
             outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
             if seat.fault is not None:
                 outcome, note = explain(seat.fault)
             seat.rollout.close(outcome, note)
-            del self._seats[session]
 
 
 class SingleDesk:
