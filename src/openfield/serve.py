@@ -70,10 +70,13 @@ class Seat:
         self.left = asyncio.Event()
         """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
         self._leave = leave
+        self._moved = False
         self._pool = ThreadPoolExecutor(1)
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
         """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
+        if self._moved:
+            raise ConnectionError("the agent has come back over another connection")
         turn, written = await asyncio.get_running_loop().run_in_executor(self._pool, self._reply, reply, durable)
         if isinstance(written, Future):
             await asyncio.wrap_future(written)
@@ -82,6 +85,16 @@ class Seat:
     def _reply(self, reply: Reply, durable: bool) -> tuple[Turn, object]:
         turn = self.rollout.reply(reply)
         return turn, self.rollout.commit() if durable else None
+
+    async def hand_over(self) -> Seat:
+        """The seat for an agent that comes back: whatever still happens on the old connection counts no more."""
+        self._moved = True
+        heir = Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
+        heir._pool = self._pool
+        written = await asyncio.get_running_loop().run_in_executor(self._pool, self.rollout.commit)
+        if isinstance(written, Future):
+            await asyncio.wrap_future(written)
+        return heir
 
     def settle(self) -> None:
         """Waits for a reply under way; none is taken after it."""
@@ -123,17 +136,19 @@ class TrialDesk:
         async with self._lock:
             self._book()
             if session is not None:
-                return self._seat_of(session)
+                return await self._seat_of(session)
             return await asyncio.to_thread(self._open, name or self._agent)
 
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
         self._book(closing=True)
 
-    def _seat_of(self, session: str) -> Seat:
+    async def _seat_of(self, session: str) -> Seat:
         if session not in self._seats:
             raise AgentFault("There is no trial under way for this session.")
-        return self._seats[session][1]
+        cell, seat = self._seats[session]
+        self._seats[session] = cell, (heir := await seat.hand_over())
+        return heir
 
     def _open(self, name: str) -> Seat:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
