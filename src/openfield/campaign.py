@@ -25,11 +25,9 @@ from openfield.record import AttemptEnd, Entry
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
 from openfield.result import Result
 from openfield.trial import Trial
-from openfield.view import RESUMABLE, CellRecord, Run
+from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
 
 SCORED = ("done", "truncated")
-OUR_FAILURES = ("world_error", "harness_error")
-MOST_RETRIES = 3
 Watch = Callable[[Entry], None]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from openfield.errors import (
     WorldFault,
 )
 from openfield.plan import Cell
-from openfield.record import Emit, Recorder
+from openfield.record import Emit, RawStep, Recorder
 from openfield.registry import AgentSource, find_agent, find_domain
 from openfield.rollout import NEVER, Pulse, Rollout, drive
 from openfield.view import Run
@@ -128,16 +129,16 @@ class Player:
         if state is not None and isinstance(agent, Saves):
             _load(agent, state[1])
             return
-        world, past = _make_world(domain, cell), list(run.raw_steps(cell.id, attempt))
+        past = list(run.raw_steps(cell.id, attempt))
+        rollout = open_rollout(domain, cell, None, past, 0, self._pulse)
         try:
-            rollout = Rollout(world, past=past, rehearse_from=0, pulse=self._pulse)
             drive(rollout, agent, len(past) - 1)
         except AgentDiffers as error:
             raise AgentFault(
                 f"It has no save() and did not live through trial {cell.trial.id} as before: {error}"
             ) from None
         finally:
-            world.close()
+            rollout.close()
 
     def _rest(self) -> None:
         """Says that no agent is being asked: it may have been left without an answer."""
@@ -147,15 +148,27 @@ class Player:
     def _open(self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int) -> Rollout:
         with Run(job.run) as run:
             past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
-            world, limits = _make_world(domain, job.cell), job.cell.trial.limits
-            try:
-                self._rollout = Rollout(world, limits, recorder, list(past), rehearse_from, self._pulse)
-            except BaseException:
-                world.close()
-                raise
+            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, self._pulse)
         if self._stopping:
             self._rollout.stop()
         return self._rollout
+
+
+def open_rollout(
+    domain: Domain[Any],
+    cell: Cell,
+    recorder: Recorder | None,
+    past: Sequence[RawStep],
+    rehearse_from: int = NEVER,
+    pulse: Pulse | None = None,
+) -> Rollout:
+    """A rollout of a cell's trial in a fresh world, which is closed again if it cannot be opened."""
+    world = _make_world(domain, cell)
+    try:
+        return Rollout(world, cell.trial.limits, recorder, past, rehearse_from, pulse)
+    except BaseException:
+        world.close()
+        raise
 
 
 def make_agent(job: Job, domain: Domain[Any], spec: Spec) -> Agent:

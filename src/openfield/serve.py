@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from openfield.cell import explain
+from openfield.cell import explain, open_rollout
 from openfield.core import Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
@@ -23,7 +23,7 @@ from openfield.plan import Cell, make_cells
 from openfield.record import Recorder
 from openfield.rollout import Rollout
 from openfield.trial import Trial
-from openfield.view import RESUMABLE, Run
+from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, Run
 
 
 class Wire(Protocol):
@@ -154,19 +154,35 @@ class TrialDesk:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
         cells = make_cells([name], self._trials)
         self._journal.enter(cells, {name: None}, {})
-        taken = {cell.id for cell, _ in list(self._seats.values())}
-        with Run(self._journal.path) as run:
-            for cell in cells:
-                (record,) = run.cells(with_episodes=False, only=cell.id)
-                if record.outcome in RESUMABLE and cell.id not in taken and self._journal.lease(cell.id):
-                    attempt = record.attempt or self._journal.begin(cell.id)
-                    return self._sit(cell, attempt, list(run.raw_steps(cell.id, attempt)))
+        for cell in cells:
+            while (attempt := self._attempt(cell)) is not None:
+                seat = self._sit(cell, attempt)
+                if seat is not None and not seat.rollout.over:
+                    return seat
+                self._book()
         raise AgentFault(f"There is no trial left for '{name}'.")
 
-    def _sit(self, cell: Cell, attempt: int, past: list[Any]) -> Seat:
-        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
-        limits = cell.trial.limits
-        rollout = Rollout(self._domain.world(cell.trial), limits, recorder, past)
+    def _attempt(self, cell: Cell) -> int | None:
+        """The attempt to play a cell in; None if nobody may play it now."""
+        self._journal.flush()
+        with Run(self._journal.path) as run:
+            (record,) = run.cells(with_episodes=False, only=cell.id)
+        again = record.outcome in OUR_FAILURES and record.attempt <= MOST_RETRIES
+        taken = any(cell.id == other.id for other, _ in list(self._seats.values()))
+        if taken or not (again or record.outcome in RESUMABLE) or not self._journal.lease(cell.id):
+            return None
+        return self._journal.begin(cell.id) if again or not record.attempt else record.attempt
+
+    def _sit(self, cell: Cell, attempt: int) -> Seat | None:
+        """A seat in an attempt; None if it cannot be gone on with, which is booked."""
+        with Run(self._journal.path) as run:
+            past = list(run.raw_steps(cell.id, attempt))
+        recorder, limits = Recorder(cell.id, attempt, self._journal.add, len(past)), cell.trial.limits
+        try:
+            rollout = open_rollout(self._domain, cell, recorder, past)
+        except OpenfieldError as error:
+            recorder.end(*explain(error), len(past), 0.0)
+            return None
         spec = msgspec.structs.replace(self._domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
         seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex, self._book)
         self._seats[seat.session] = cell, seat
@@ -177,7 +193,8 @@ class TrialDesk:
         for session, (_, seat) in list(self._seats.items()):
             if not (closing or seat.rollout.over or seat.fault is not None):
                 continue
-            del self._seats[session]
+            if self._seats.pop(session, None) is None:
+                continue  # another thread was faster
             seat.settle()
             outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
             if seat.fault is not None:
@@ -193,7 +210,7 @@ class SingleDesk:
 
     async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
         """The seat, until its trial is over."""
-        if self._seat.rollout.over:
+        if self._seat.rollout.over or self._seat.fault is not None:
             raise AgentFault("The trial is over.")
         return self._seat
 

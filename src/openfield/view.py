@@ -24,6 +24,9 @@ from openfield.trial import Trial
 
 RESUMABLE = (None, "cancelled")
 """Outcomes of an attempt that goes on where it was."""
+OUR_FAILURES = ("world_error", "harness_error")
+"""Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
+MOST_RETRIES = 3
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
