@@ -54,6 +54,7 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
     finally:
         server.cancel()
         await _end(program)
+        seat.settle()
 
 
 async def _watch(seat: Seat, program: asyncio.subprocess.Process) -> str:
@@ -64,6 +65,9 @@ async def _watch(seat: Seat, program: asyncio.subprocess.Process) -> str:
         left = asyncio.create_task(seat.left.wait())
         done, _ = await asyncio.wait([ended, left], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         left.cancel()
+        if ended in done and seat.taken:  # it may have said its last words and left
+            with suppress(TimeoutError):
+                await asyncio.wait_for(seat.left.wait(), FAREWELL_SECONDS)
         if ended in done and not seat.rollout.over and seat.fault is None:
             raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
         if not done and seat.rollout.turns == first_turns:
