@@ -1,0 +1,50 @@
+"""What many tests share: the example maze, a place for a run file, and a Python program run as its own process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+from openfield.registry import find_domain
+
+ROOT = Path(__file__).parent.parent
+Spawn = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def maze() -> of.Domain[Any]:
+    """The domain of examples/maze.py."""
+    return find_domain(str(ROOT / "examples" / "maze.py"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a run file may be made."""
+    return tmp_path / "run.sqlite"
+
+
+@pytest.fixture
+def spawn() -> Iterator[Spawn]:
+    """Starts Python programs that find the modules of these tests; none outlives its test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*words: str | Path, **options: Any) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+        program = subprocess.Popen([sys.executable, *map(str, words)], env=environment, cwd=ROOT, **options)
+        started.append(program)
+        return program
+
+    yield start
+    for program in started:
+        program.kill()
+        program.wait()
+        for pipe in (program.stdin, program.stdout, program.stderr):
+            if pipe is not None:
+                pipe.close()

@@ -1,0 +1,585 @@
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import openfield as of
+from openfield import rollout as module
+from openfield.core import Ask, Belief, Reply, Truth, Turn
+from openfield.errors import (
+    AgentCrashed,
+    AgentDiffers,
+    AgentProtocol,
+    AgentTimeout,
+    Cancelled,
+    OpenfieldError,
+    ReplayMismatch,
+    WorldFault,
+)
+from openfield.record import AgentState, AttemptEnd, EpisodeEnd, RawStep, read_raw_chunk
+from openfield.rollout import MOST_HESITATIONS, Rollout, drive
+from openfield.trial import Limits
+from players import Crasher, Learner, Redriven
+from stories import Kept, close_and_read
+from worlds import FAR, TINY, Scripted, act, end, tiny_trials
+
+ENDLESS = 1_000
+
+
+def endless(**fields: Any) -> Scripted:
+    return Scripted([act(n, **fields) for n in range(ENDLESS)])
+
+
+def two_episodes() -> Scripted:
+    return Scripted([act(0, first=True), act(1), end(2, reward=1.0), act(3, first=True), end(4, "truncated")])
+
+
+def past_of(kept: Kept) -> list[RawStep]:
+    return [step for chunk in kept.entries if hasattr(chunk, "crc") for step in read_raw_chunk(chunk)]
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_000
+        monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now)
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += int(seconds * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+# what an agent is shown
+
+
+def test_a_trial_is_played_to_its_end() -> None:
+    kept, world = Kept(), two_episodes()
+    rollout = Rollout(world, recorder=kept.recorder())
+    shown: list[Turn] = []
+
+    def agent(turn: Turn) -> Reply:
+        shown.append(turn)
+        return Reply(len(shown), Belief(len(shown) / 10))
+
+    assert drive(rollout, agent) == "done"
+    assert shown == world.script
+    first, second = kept.of(EpisodeEnd)
+    assert (first.number, first.turns, first.performance, first.ended) == (0, 3, 1.0, "terminated")
+    assert (second.number, second.turns, second.performance, second.ended) == (1, 2, 1.0, "truncated")
+    assert (first.belief, second.belief) == (Belief(0.3), Belief(0.5))
+    steps = close_and_read(rollout, kept)
+    assert [step.turn for step in steps] == [*world.script, None]
+    assert [step.reply.action for step in steps[1:] if step.reply] == [1, 2, 3, 4, 5]
+    assert [reply.action for reply in world.replies] == [1, 2, 3, 4]
+    assert world.closed
+
+
+def walk(value: Any) -> Any:
+    """Every value inside a value."""
+    yield value
+    if isinstance(value, dict):
+        for part in itertools.chain(value, value.values()):
+            yield from walk(part)
+    elif isinstance(value, list | tuple | set):
+        for part in value:
+            yield from walk(part)
+    elif hasattr(value, "__struct_fields__"):
+        for name in value.__struct_fields__:
+            yield from walk(getattr(value, name))
+
+
+@pytest.mark.parametrize("red_light", [False, True])
+def test_nothing_of_the_truth_reaches_an_agent(maze: of.Domain[Any], red_light: bool) -> None:
+    """Walks all that a whole run shows: no Truth, no name or note of the novelty, no word of an onset."""
+    (trial,) = maze.trials(1, novelty="swapped+slip:hard", red_light=red_light)
+    world, received = maze.world(trial), [maze.spec(trial)]
+    kept = Kept()
+    agent = maze.agents["compass"](maze.spec(trial), 1)
+    drive(Rollout(world, recorder=kept.recorder()), lambda turn: (received.append(turn), agent(turn))[1])
+    truths = [step.truth for step in kept.steps() if step.truth]
+    assert {truth.novel for truth in truths} == {False, True}
+    parts = [part for each in received for part in walk(each)]
+    assert len(received) > 100
+    assert not any(isinstance(part, Truth) for part in parts)
+    words = " ".join(part for part in parts if isinstance(part, str))
+    secret = ("swap", "slip", "novel", "onset", "astray", "post", "before", "after", str(trial.seed))
+    assert not any(word in words for word in secret)
+    assert {turn.phase for turn in received[1:]} == {"training", "test"}
+    lights = [turn.red_light for turn in received[1:]]
+    assert lights == ([truth.novel for truth in truths[: len(lights)]] if red_light else [None] * len(lights))
+
+
+def test_hesitation_shows_the_same_turn_again() -> None:
+    kept, world = Kept(), two_episodes()
+    rollout = Rollout(world, recorder=kept.recorder())
+    assert rollout.reply(Reply(None, Belief(0.9))) is world.script[0]
+    assert rollout.turns == 1
+    assert world.replies == []
+    assert rollout.reply(Reply("go")) == world.script[1]
+    steps = close_and_read(rollout, kept)
+    assert [step.reply and step.reply.action for step in steps] == [None, None, "go"]
+    assert [step.turn for step in steps] == [world.script[0], world.script[0], world.script[1]]
+
+
+def test_hesitations_in_a_row_are_bounded_and_others_are_not() -> None:
+    rollout = Rollout(endless())
+    for _ in range(MOST_HESITATIONS // 2):
+        rollout.reply(Reply(None, Belief(0.5)))
+        rollout.reply(Reply(None, Belief(0.5)))
+        rollout.reply(Reply(1))
+    with pytest.raises(AgentProtocol, match="1000 replies in a row"):
+        for _ in range(MOST_HESITATIONS):
+            rollout.reply(Reply(None, Belief(0.5)))
+
+
+def test_a_belief_that_was_asked_for_must_come() -> None:
+    script = [Turn(ask=Ask.READY), act(1), Turn(ask=Ask.BELIEF), end(2)]
+    kept = Kept()
+    rollout = Rollout(Scripted(script), recorder=kept.recorder())
+    rollout.reply(Reply())
+    rollout.reply(Reply("go"))
+    assert rollout.reply(Reply(None, Belief(0.25, 2))) == script[3]
+    rollout.reply(Reply())
+    assert rollout.over
+    (episode,) = kept.of(EpisodeEnd)
+    assert episode.belief == Belief(0.25, 2)
+
+    rollout = Rollout(Scripted([Turn(ask=Ask.BELIEF), end()]))
+    with pytest.raises(AgentProtocol, match="a belief was asked for"):
+        rollout.reply(Reply("act"))
+
+
+def test_hidden_episode_ends_are_booked_without_being_shown() -> None:
+    truths = [FAR, Truth(performance=0.5, episode_over=True), FAR, Truth(performance=1.0, episode_over=True)]
+    script = [act(0), act(1), act(2), end(3)]
+    kept = Kept()
+    rollout = Rollout(Scripted(script, truths), recorder=kept.recorder())
+    assert drive(rollout, lambda turn: Reply(1, Belief(0.1 * turn.observation))) == "done"
+    assert [(e.turns, e.performance, e.ended) for e in kept.of(EpisodeEnd)] == [
+        (2, 0.5, "terminated"),
+        (2, 1.0, "terminated"),
+    ]
+
+
+# time
+
+
+def test_replies_are_stamped_and_timed_worlds_see_it(clock: Clock) -> None:
+    kept, world = Kept(), Scripted([act(0), act(1), end(2)], timed=True)
+    rollout = Rollout(world, recorder=kept.recorder())
+    for seconds in (0.25, 1.5):
+        clock.pass_seconds(seconds)
+        rollout.reply(Reply("go", took=99.0))
+    assert [reply.took for reply in world.replies] == [0.25, 1.5]
+    assert [step.took for step in close_and_read(rollout, kept)] == [0, 250_000_000, 1_500_000_000]
+
+
+def test_untimed_worlds_get_the_reply_itself() -> None:
+    world, reply = endless(), Reply("go")
+    Rollout(world).reply(reply)
+    assert world.replies[0] is reply
+
+
+def test_a_late_reply_ends_the_rollout_and_leaves_the_turns_before(clock: Clock) -> None:
+    kept, world = Kept(), endless()
+    rollout = Rollout(world, Limits(reply_seconds=2.0), kept.recorder())
+    clock.pass_seconds(2.0)
+    rollout.reply(Reply(1))
+    clock.pass_seconds(2.1)
+    with pytest.raises(AgentTimeout, match="Turn 1: no reply within 2 s"):
+        rollout.reply(Reply(2))
+    assert len(close_and_read(rollout, kept)) == 2
+
+
+def test_the_trial_limit_cuts_the_episode_under_way(clock: Clock) -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), Limits(trial_seconds=5.0), kept.recorder())
+    for _ in range(2):
+        clock.pass_seconds(3.0)
+        rollout.reply(Reply(1))
+    assert (rollout.over, rollout.outcome) == (True, "truncated")
+    assert [(e.turns, e.ended) for e in kept.of(EpisodeEnd)] == [(2, "truncated")]
+
+
+def test_past_the_trial_limit_an_ended_episode_counts_as_it_ended(clock: Clock) -> None:
+    """And the next one, of which no turn was played, does not count at all."""
+    kept = Kept()
+    rollout = Rollout(two_episodes(), Limits(trial_seconds=5.0), kept.recorder())
+    rollout.reply(Reply(1))
+    clock.pass_seconds(6.0)
+    rollout.reply(Reply(1))
+    assert not rollout.over
+    rollout.reply(Reply())
+    assert (rollout.over, rollout.outcome) == (True, "truncated")
+    assert [(e.turns, e.ended) for e in kept.of(EpisodeEnd)] == [(3, "terminated")]
+
+
+def test_the_episode_limit_truncates_the_trial() -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), Limits(episode_turns=3), kept.recorder())
+    assert drive(rollout, lambda turn: Reply(1)) == "truncated"
+    assert rollout.turns == 3
+    assert [(e.turns, e.ended) for e in kept.of(EpisodeEnd)] == [(3, "truncated")]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_episodes_within_the_limit_are_left_alone(recorded: bool, hidden: bool) -> None:
+    over = Truth(episode_over=True)
+    script = [act(n) if hidden else end(n) if n % 3 == 2 else act(n) for n in range(11)] + [end(11)]
+    truths = [over if n % 3 == 2 else FAR for n in range(12)]
+    limits = Limits(reply_seconds=None, episode_turns=3)
+    rollout = Rollout(Scripted(script, truths), limits, Kept().recorder() if recorded else None)
+    assert drive(rollout, lambda turn: Reply(1)) == "done"
+
+
+# faults
+
+
+@pytest.mark.parametrize("answer", [None, "left", 3, {"action": 1}, (1, None)])
+def test_what_is_no_reply_is_a_protocol_fault(answer: Any) -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), recorder=kept.recorder())
+    rollout.reply(Reply(1))
+    with pytest.raises(AgentProtocol, match="Turn 1: the agent answered .* must return a Reply"):
+        rollout.reply(answer)
+    assert len(close_and_read(rollout, kept)) == 2
+
+
+def recursive() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize("make", [object, lambda: 2**70, recursive, lambda: "\ud800", lambda: {"a": [1, object()]}])
+@pytest.mark.parametrize("where", ["action", "detail"])
+def test_an_unrecordable_reply_is_a_protocol_fault_and_leaves_no_half_step(make: Callable[[], Any], where: str) -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), recorder=kept.recorder())
+    rollout.reply(Reply(1))
+    size = len(rollout._recorder.buffer)
+    bad = Reply([1, make()]) if where == "action" else Reply(1, Belief(0.5, None, make()))
+    with pytest.raises(AgentProtocol, match="Turn 1: the reply cannot be recorded"):
+        rollout.reply(bad)
+    assert len(rollout._recorder.buffer) == size
+    assert [step.reply and step.reply.action for step in close_and_read(rollout, kept)] == [None, 1]
+
+
+@pytest.mark.parametrize(
+    "belief",
+    [0.7, "high", Belief("high"), Belief(None), Belief(0.5, "two"), Belief(0.5, 2.5), Belief(np.zeros(100)), {}],
+)
+@pytest.mark.parametrize("ask", [Ask.ACT, Ask.BELIEF])
+def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
+    kept = Kept()
+    rollout = Rollout(endless(ask=ask), recorder=kept.recorder())
+    with pytest.raises(AgentProtocol, match="Turn 0: .* is no belief"):
+        rollout.reply(Reply(1, belief))
+    assert len(close_and_read(rollout, kept)) == 1
+
+
+@pytest.mark.parametrize(
+    ("belief", "read"),
+    [
+        (Belief(1), Belief(1.0)),
+        (Belief(np.float32(0.5)), Belief(0.5)),
+        (Belief(np.array([0.5, 1.0])), Belief((0.5, 1.0))),
+        (Belief([0.5]), Belief((0.5,))),
+        (Belief(0.5, np.int64(3)), Belief(0.5, 3)),
+        (Belief(math.inf, 2, {"objects": [4, 9]}), Belief(math.inf, 2, {"objects": [4, 9]})),
+    ],
+)
+def test_beliefs_in_other_numbers_are_read_back_as_plain_ones(belief: Belief, read: Belief) -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), recorder=kept.recorder())
+    rollout.reply(Reply(1, belief))
+    assert close_and_read(rollout, kept)[1].reply == Reply(1, read)
+
+
+def test_a_failing_world_is_a_world_fault_and_the_reply_stays_on_record() -> None:
+    kept = Kept()
+    rollout = Rollout(Scripted([act(0), act(1), ArithmeticError("apart")]), recorder=kept.recorder())
+    rollout.reply(Reply("a"))
+    with pytest.raises(WorldFault, match="Turn 1: the world raised ArithmeticError: apart"):
+        rollout.reply(Reply("b"))
+    last = close_and_read(rollout, kept)[-1]
+    assert (last.reply, last.turn) == (Reply("b"), None)
+
+
+def test_a_world_that_shows_the_unrecordable_is_at_fault_not_the_agent() -> None:
+    kept = Kept()
+    rollout = Rollout(Scripted([act(0), act(object())]), recorder=kept.recorder())
+    with pytest.raises(WorldFault, match="cannot be recorded"):
+        rollout.reply(Reply("a"))
+    assert [step.reply for step in close_and_read(rollout, kept)] == [None, Reply("a")]
+
+
+def test_a_world_that_cannot_start_is_a_world_fault() -> None:
+    with pytest.raises(WorldFault, match="could not start: ArithmeticError: apart"):
+        Rollout(Scripted([ArithmeticError("apart")]))
+
+
+def test_an_action_the_world_does_not_know_is_the_agents_fault() -> None:
+    kept = Kept()
+    rollout = Rollout(TINY.world(tiny_trials()[0]), recorder=kept.recorder())
+    with pytest.raises(AgentProtocol, match="Turn 0: unknown action 7"):
+        rollout.reply(Reply(7))
+    assert close_and_read(rollout, kept)[-1].reply == Reply(7)
+
+
+def test_a_crash_of_the_agent_names_turn_and_error() -> None:
+    kept = Kept()
+    rollout = Rollout(TINY.world(tiny_trials()[0]), recorder=kept.recorder())
+    with pytest.raises(AgentCrashed, match="Turn 9: the agent raised ZeroDivisionError: no way out"):
+        drive(rollout, Crasher(TINY.spec(tiny_trials()[0]), 0))
+    assert len(close_and_read(rollout, kept)) == 10
+
+
+@pytest.mark.parametrize("failing", [lambda r: r.reply("nonsense"), lambda r: drive(r, lambda turn: Reply(1))])
+def test_an_ended_rollout_takes_no_reply_and_says_so_every_time(failing: Callable[[Rollout], Any]) -> None:
+    rollout = Rollout(Scripted([act(0), end(1)]))
+    with contextlib.suppress(AgentProtocol):
+        failing(rollout)
+    for _ in range(3):
+        with pytest.raises(OpenfieldError, match="it takes no further reply"):
+            rollout.reply(Reply(1))
+
+
+@pytest.mark.parametrize("state", ["text", MemoryError("too much"), AgentTimeout("silent")])
+def test_a_save_that_fails_does_not_lose_the_episode(state: Any) -> None:
+    def save() -> bytes:
+        if isinstance(state, Exception):
+            raise state
+        return state
+
+    kept = Kept()
+    rollout = Rollout(two_episodes(), recorder=kept.recorder())
+    rollout.save = save
+    wanted = {"text": AgentProtocol}.get(str(state), AgentTimeout if "silent" in str(state) else AgentCrashed)
+    with pytest.raises(wanted):
+        drive(rollout, lambda turn: Reply(1))
+    assert len(kept.of(EpisodeEnd)) == 1
+    assert kept.of(AgentState) == []
+    assert len(close_and_read(rollout, kept)) == 4
+
+
+# stopping
+
+
+def test_stop_ends_after_the_reply_under_way() -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), recorder=kept.recorder())
+    rollout.reply(Reply(1))
+    rollout.stop()
+    with pytest.raises(Cancelled):
+        rollout.reply(Reply(2))
+    assert [step.reply and step.reply.action for step in close_and_read(rollout, kept)] == [None, 1, 2]
+    assert kept.of(AttemptEnd)[0].outcome == "cancelled"
+
+
+def test_a_trial_that_ends_while_it_is_stopped_is_done() -> None:
+    rollout = Rollout(Scripted([act(0), end(1)]))
+    rollout.reply(Reply(1))
+    rollout.stop()
+    rollout.reply(Reply())
+    assert (rollout.over, rollout.outcome) == (True, "done")
+
+
+def test_a_stop_survives_the_end_of_an_episode() -> None:
+    rollout = Rollout(two_episodes(), recorder=Kept().recorder())
+    rollout.reply(Reply(1))
+    rollout.reply(Reply(1))
+    rollout.save = lambda: (rollout.stop(), b"")[1]
+    with pytest.raises(Cancelled):
+        rollout.reply(Reply())
+
+
+# going on
+
+
+def test_going_on_replays_and_then_plays() -> None:
+    kept = Kept()
+    rollout = Rollout(two_episodes(), recorder=kept.recorder())
+    for n in range(3):
+        rollout.reply(Reply(n))
+    rollout.close()
+    later, world = Kept(), two_episodes()
+    rollout = Rollout(world, recorder=later.recorder(4), past=past_of(kept))
+    assert (rollout.turns, rollout.turn) == (3, world.script[3])
+    assert drive(rollout, lambda turn: Reply("new")) == "done"
+    (episode,) = later.of(EpisodeEnd)
+    assert (episode.number, episode.turns) == (1, 2)
+
+
+def test_a_changed_world_is_noticed_and_the_turn_named() -> None:
+    kept = Kept()
+    rollout = Rollout(two_episodes(), recorder=kept.recorder())
+    for n in range(3):
+        rollout.reply(Reply(n))
+    rollout.close()
+    changed = two_episodes()
+    changed.script[2] = end(99)
+    with pytest.raises(ReplayMismatch, match="Turn 2 differs from the recorded one"):
+        Rollout(changed, past=past_of(kept))
+
+
+@pytest.mark.parametrize("answer", [Reply("other"), Reply(object()), "nonsense"])
+def test_a_rehearsed_agent_must_answer_as_it_did(answer: Any) -> None:
+    kept = Kept()
+    rollout = Rollout(two_episodes(), recorder=kept.recorder())
+    rollout.reply(Reply(0))
+    rollout.reply(Reply(1))
+    rollout.close()
+    later = Kept()
+    rollout = Rollout(two_episodes(), recorder=later.recorder(3), past=past_of(kept), rehearse_from=0)
+    assert (rollout.turns, rollout.turn.observation) == (0, 0)
+    rollout.reply(Reply(0))
+    with pytest.raises(AgentDiffers, match="Turn 1: the agent answers"):
+        rollout.reply(answer)
+    rollout.close("superseded", "why")
+    (ended,) = later.entries
+    assert (ended.outcome, ended.note) == ("superseded", "why")
+
+
+def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
+    def make() -> Scripted:
+        return Scripted([act(n) for n in range(5)], timed=True)
+
+    kept = Kept()
+    rollout = Rollout(make(), recorder=kept.recorder())
+    for seconds in (1.0, 2.0, 3.0):
+        clock.pass_seconds(seconds)
+        rollout.reply(Reply("go"))
+    rollout.close()
+    world = make()
+    Rollout(world, past=past_of(kept))
+    assert [reply.took for reply in world.replies] == [1.0, 2.0, 3.0]
+
+
+def test_time_used_before_counts_against_the_trial_limit(clock: Clock) -> None:
+    kept = Kept()
+    rollout = Rollout(endless(), Limits(trial_seconds=10.0), kept.recorder())
+    clock.pass_seconds(8.0)
+    rollout.reply(Reply(1))
+    rollout.close()
+    rollout = Rollout(endless(), Limits(trial_seconds=10.0), Kept().recorder(2), past_of(kept))
+    clock.pass_seconds(3.0)
+    rollout.reply(Reply(1))
+    assert rollout.outcome == "truncated"
+
+
+def test_the_pulse_shows_when_the_agent_is_being_asked() -> None:
+    pulse = [0]
+    seen: list[bool] = []
+
+    class Watched(Scripted):
+        def step(self, reply: Reply) -> Turn:
+            seen.append(bool(pulse[0]))
+            return super().step(reply)
+
+    rollout = Rollout(Watched([act(0), act(1), end(2)]), recorder=Kept().recorder(), pulse=pulse)
+    before = time.monotonic_ns()
+    assert pulse[0] <= before
+    drive(rollout, lambda turn: (seen.append(bool(pulse[0])), Reply(1))[1])
+    assert seen == [True, False, True, False, True]
+    assert pulse[0] == 0
+
+
+def test_commits_are_replaced_by_the_chunk_they_belong_to() -> None:
+    kept = Kept()
+    rollout = Rollout(two_episodes(), recorder=kept.recorder())
+    rollout.commit()
+    rollout.reply(Reply(0))
+    rollout.reply(Reply(1))
+    rollout.commit()
+    assert [step.reply and step.reply.action for step in kept.steps()] == [None, 0, 1]
+    rollout.reply(Reply(2))
+    firsts = [(chunk.first, chunk.count) for chunk in kept.entries if hasattr(chunk, "crc")]
+    assert firsts == [(0, 1), (1, 2), (0, 4)]
+    assert [step.reply and step.reply.action for step in close_and_read(rollout, kept)] == [None, 0, 1, 2]
+
+
+# a model
+
+Choice = st.sampled_from(["act", "act", "act", "hesitate", "believe", "stop"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4), st.lists(Choice, max_size=40), st.integers(1, 6) | st.none()
+)
+def test_a_rollout_does_what_a_tiny_model_says(lengths: list[int], choices: list[str], limit: int | None) -> None:
+    """The model: a flat list of turns, a place in it, and counts of what was replied in the episode."""
+    script = [
+        end((e, n)) if n == length else act((e, n)) for e, length in enumerate(lengths) for n in range(length + 1)
+    ]
+    kept = Kept()
+    rollout = Rollout(Scripted(script), Limits(reply_seconds=None, episode_turns=limit), kept.recorder())
+    at, used, booked, outcome = 0, 0, list[int](), ""
+    recorded: list[tuple[Any, Any]] = [(None, script[0])]
+    for number, choice in enumerate(choices):
+        if outcome:
+            break
+        reply = {"act": Reply(number), "believe": Reply(number, Belief(0.5)), "stop": Reply(number)}.get(
+            choice, Reply()
+        )
+        if choice == "stop":
+            rollout.stop()
+        ended, hesitates = script[at].last is not None, reply.action is None and script[at].last is None
+        used, at = used + 1, at if hesitates else at + 1
+        if ended:
+            booked, used = [*booked, used], 0
+        if at == len(script):
+            outcome = "done"
+        elif choice == "stop":
+            outcome = "cancelled"
+        elif limit is not None and used >= limit and script[at].last is None:
+            outcome, booked = "truncated", [*booked, used]
+        recorded.append((reply, script[at] if at < len(script) else None))
+        try:
+            rollout.reply(reply)
+        except Cancelled:
+            assert outcome == "cancelled"
+            break
+        assert rollout.over == (outcome in ("done", "truncated"))
+        assert rollout.turns == number + 1
+        if not outcome:
+            assert rollout.turn == script[at]
+    if rollout.over:
+        assert rollout.outcome == outcome
+    steps = close_and_read(rollout, kept)
+    plain = [(step.reply, step.turn and (step.turn.ask, tuple(step.turn.observation))) for step in steps]
+    assert plain == [(reply, turn and (turn.ask, turn.observation)) for reply, turn in recorded]
+    assert [episode.turns for episode in kept.of(EpisodeEnd)] == booked
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.sampled_from([Learner, Redriven]), st.integers(0, 3))
+def test_going_on_at_any_turn_gives_the_same_record(stop: int, kind: type[Redriven], seed: int) -> None:
+    (trial,) = tiny_trials(seed=seed)
+    whole = Kept()
+    drive(Rollout(TINY.world(trial), recorder=whole.recorder()), kind(TINY.spec(trial), 5))
+    kept, agent = Kept(), kind(TINY.spec(trial), 5)
+    rollout = Rollout(TINY.world(trial), recorder=kept.recorder())
+    drive(rollout, agent, stop)
+    rollout.close()
+    past = past_of(kept)
+    rollout = Rollout(TINY.world(trial), recorder=kept.recorder(len(past)), past=past, rehearse_from=0)
+    drive(rollout, kind(TINY.spec(trial), 5))
+    rollout.close("done")
+    assert [(s.reply, s.turn, s.truth) for s in kept.steps()] == [(s.reply, s.turn, s.truth) for s in whole.steps()]
