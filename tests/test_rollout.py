@@ -141,9 +141,10 @@ def test_hesitations_in_a_row_are_bounded_and_others_are_not() -> None:
         rollout.reply(Reply(None, Belief(0.5)))
         rollout.reply(Reply(None, Belief(0.5)))
         rollout.reply(Reply(1))
+    for _ in range(MOST_HESITATIONS - 1):
+        rollout.reply(Reply(None, Belief(0.5)))
     with pytest.raises(AgentProtocol, match="1000 replies in a row"):
-        for _ in range(MOST_HESITATIONS):
-            rollout.reply(Reply(None, Belief(0.5)))
+        rollout.reply(Reply(None, Belief(0.5)))
 
 
 def test_a_belief_that_was_asked_for_must_come() -> None:
@@ -255,7 +256,7 @@ def test_what_is_no_reply_is_a_protocol_fault(answer: Any) -> None:
     kept = Kept()
     rollout = Rollout(endless(), recorder=kept.recorder())
     rollout.reply(Reply(1))
-    with pytest.raises(AgentProtocol, match="Turn 1: the agent answered .* must return a Reply"):
+    with pytest.raises(AgentProtocol, match=r"Turn 1: the agent answered .* must return a Reply"):
         rollout.reply(answer)
     assert len(close_and_read(rollout, kept)) == 2
 
@@ -288,7 +289,7 @@ def test_an_unrecordable_reply_is_a_protocol_fault_and_leaves_no_half_step(make:
 def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
     kept = Kept()
     rollout = Rollout(endless(ask=ask), recorder=kept.recorder())
-    with pytest.raises(AgentProtocol, match="Turn 0: .* is no belief"):
+    with pytest.raises(AgentProtocol, match=r"Turn 0: .* is no belief"):
         rollout.reply(Reply(1, belief))
     assert len(close_and_read(rollout, kept)) == 1
 
