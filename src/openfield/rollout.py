@@ -345,19 +345,25 @@ class Rollout:
         self._compare(step)
 
     def _compare(self, step: RawStep) -> None:
-        if not self.over and ENCODER.encode(self.turn) != bytes(step.turn):
+        if not self.over and not _equal(ENCODER.encode(self.turn), bytes(step.turn), _TURNS):
             raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")
 
 
+_TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
 _BELIEFS = msgspec.msgpack.Decoder(Belief)
 _UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 def _same(reply: object, recorded: Reply | None) -> bool:
     try:
-        return type(reply) is Reply and ENCODER.encode(reply) == ENCODER.encode(recorded)
-    except _UNWRITABLE:
+        return type(reply) is Reply and _equal(ENCODER.encode(reply), ENCODER.encode(recorded), _REPLIES)
+    except (*_UNWRITABLE, msgspec.DecodeError):
         return False
+
+
+def _equal(one: bytes, other: bytes, decoder: msgspec.msgpack.Decoder[Any]) -> bool:
+    """Whether two records say the same: a default may be written out or not, a whole number stand for a float."""
+    return one == other or ENCODER.encode(decoder.decode(one)) == ENCODER.encode(decoder.decode(other))
 
 
 def _nanoseconds(seconds: float | None, start: int = 0) -> int:
