@@ -134,7 +134,8 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:
     """Reading a write-ahead log needs a writable folder; a finished run in a read-only one is opened as it lies."""
-    lies_still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    log = Path(f"{path}-wal")
+    lies_still = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     uri = f"file:{quote(str(path.resolve()))}?mode=ro{'&immutable=1' if lies_still else ''}"
     return sqlite3.connect(uri, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False)
 
