@@ -363,7 +363,10 @@ def _same(reply: object, recorded: Reply | None) -> bool:
 
 def _equal(one: bytes, other: bytes, decoder: msgspec.msgpack.Decoder[Any]) -> bool:
     """Whether two records say the same: a default may be written out or not, a whole number stand for a float."""
-    return one == other or ENCODER.encode(decoder.decode(one)) == ENCODER.encode(decoder.decode(other))
+    if one == other:
+        return True
+    first, second = (ENCODER.encode(msgspec.structs.astuple(decoder.decode(each))) for each in (one, other))
+    return first == second
 
 
 def _nanoseconds(seconds: float | None, start: int = 0) -> int:
