@@ -25,7 +25,7 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.record import AgentState, AttemptEnd, EpisodeEnd, RawStep, read_raw_chunk
+from openfield.record import ENCODER, AgentState, AttemptEnd, EpisodeEnd, RawStep, read_raw_chunk
 from openfield.rollout import MOST_HESITATIONS, Rollout, drive
 from openfield.trial import Limits
 from players import Crasher, Learner, Redriven
@@ -455,6 +455,29 @@ def test_a_rehearsed_agent_must_answer_as_it_did(answer: Any) -> None:
     rollout.close("superseded", "why")
     (ended,) = later.entries
     assert (ended.outcome, ended.note) == ("superseded", "why")
+
+
+@pytest.mark.parametrize("again", [Reply(0, Belief(1)), Reply(0, Belief(1.0)), Reply(0, Belief(np.float64(1)))])
+@pytest.mark.parametrize("before", [Reply(0, Belief(1)), Reply(0, Belief(1.0))])
+def test_a_rehearsed_reply_may_be_written_otherwise(before: Reply, again: Reply) -> None:
+    kept = Kept()
+    rollout = Rollout(two_episodes(), recorder=kept.recorder())
+    rollout.reply(before)
+    rollout.close()
+    rollout = Rollout(two_episodes(), past=past_of(kept), rehearse_from=0)
+    rollout.reply(again)
+    assert rollout.turns == 1
+
+
+def test_a_replayed_turn_may_be_written_otherwise() -> None:
+    """msgspec leaves out a default that is the same object, and writes it out if it is only equal."""
+    phase, reward = "".join(["te", "st"]), float("0")
+    given, equal = act(float("nan")), act(float("nan"), phase=phase, reward=reward)
+    assert ENCODER.encode(given) != ENCODER.encode(equal)
+    for one, other in ((given, equal), (equal, given)):
+        kept = Kept()
+        Rollout(Scripted([one]), recorder=kept.recorder()).close()
+        assert Rollout(Scripted([other]), past=past_of(kept)).turns == 0
 
 
 def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:

@@ -1,0 +1,172 @@
+"""Worker processes, with agents that hang, die and cannot be sent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+from conftest import Spawn
+from openfield.errors import Cancelled, InvalidInput
+from openfield.trial import Limits
+from openfield.view import Run
+from players import (
+    FATAL_CALL,
+    Crasher,
+    Learner,
+    Lingerer,
+    Looper,
+    Redriven,
+    Sleeper,
+    Stateless,
+    Suicide,
+    Swallower,
+    copycat,
+    numpy_believer,
+)
+from stories import attempts, rows, story, wait_until
+from worlds import tiny_trials
+
+IMPATIENT = Limits(reply_seconds=0.3)
+
+
+def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+    agents = [Learner, Redriven, Stateless, copycat, numpy_believer]
+    stories = []
+    for workers in (0, 1, 2):
+        of.run(agents, tiny_trials(2, padding=3_000), tmp_path / f"{workers}.sqlite", workers=workers, repeats=2)
+        stories.append(story(tmp_path / f"{workers}.sqlite"))
+    assert len(stories[0]) == 20
+    assert stories[0] == stories[1] == stories[2]
+
+
+@pytest.mark.parametrize("agent", [Looper, Sleeper])
+def test_a_hanging_agent_is_ended_and_its_turns_are_kept(path: Path, agent: Any) -> None:
+    of.run([agent, copycat], tiny_trials(2, IMPATIENT), path, workers=1)
+    with Run(path) as run:
+        hung = [cell for cell in run.cells() if cell.agent == agent.__name__]
+        fine = [cell for cell in run.cells() if cell.agent == "copycat"]
+        assert [(cell.outcome, cell.steps, len(cell.episodes)) for cell in hung] == [
+            ("agent_timeout", FATAL_CALL, 1)
+        ] * 2
+        assert [cell.outcome for cell in fine] == ["done", "done"]
+        assert run.verify() == []
+    assert len(attempts(path)) == 4
+
+
+def test_an_agent_that_will_not_be_interrupted_is_ended_with_its_worker(path: Path) -> None:
+    of.run([Swallower, copycat], tiny_trials(1, IMPATIENT), path, workers=1)
+    with Run(path) as run:
+        hung, fine = run.cells()
+    assert (hung.outcome, hung.note) == ("agent_timeout", "No reply in time; its worker was ended.")
+    assert len(hung.episodes) == 1
+    assert fine.outcome == "done"
+
+
+def test_a_failed_agent_does_not_make_the_next_one_late(path: Path) -> None:
+    """The worker's clock of the first agent must not run on while the second is slowly being made."""
+    of.run([Crasher, SlowlyMade], tiny_trials(1, IMPATIENT), path, workers=1)
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["agent_error", "done"]
+
+
+class SlowlyMade:
+    def __init__(self, spec: of.Spec, seed: int) -> None:
+        time.sleep(1.0)
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        return copycat(turn)
+
+
+def test_an_agent_that_ends_its_process_is_our_failure_and_tried_again(path: Path) -> None:
+    of.run([Suicide, copycat], tiny_trials(1), path, workers=2)
+    with Run(path) as run:
+        dead, fine = run.cells()
+    assert (dead.outcome, dead.note) == ("harness_error", "Its worker process died (signal SIGKILL).")
+    assert fine.outcome == "done"
+    assert [number for number, outcome, _ in attempts(path) if outcome == "harness_error"] == [1, 2, 3, 4]
+
+
+def test_a_thread_an_agent_leaves_behind_does_not_keep_the_run(path: Path) -> None:
+    started = time.monotonic()
+    of.run([Lingerer], tiny_trials(1), path, workers=1)
+    assert time.monotonic() - started < 30
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"]
+
+
+def test_an_agent_that_cannot_be_sent_is_refused_with_advice(path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"'<lambda>' cannot be sent to a worker process .* or use workers=0"):
+        of.run([lambda turn: of.Reply(1)], tiny_trials(), path, workers=1)
+    with pytest.raises(InvalidInput, match="cannot be sent"):
+        of.run({"local": type("Local", (Learner,), {})}, tiny_trials(), path, workers=1)
+
+
+def test_an_error_of_who_watches_is_not_taken_for_a_dead_worker(path: Path) -> None:
+    def watch(entry: Any) -> None:
+        raise BrokenPipeError("nobody is looking")
+
+    with pytest.raises(BrokenPipeError):
+        of.run([copycat], tiny_trials(), path, workers=1, watch=watch)
+    of.run([copycat], tiny_trials(), path, workers=1)
+    with Run(path) as run:
+        assert [(cell.outcome, cell.attempt) for cell in run.cells()] == [("done", 1)]
+
+
+def test_no_worker_outlives_its_parent(path: Path, spawn: Spawn) -> None:
+    """Even one whose agent hangs: the watchdog died with the parent."""
+    parent = spawn("tests/campaigner.py", path, "Looper", "1")
+    wait_until(lambda: len(children(parent.pid)) >= 2, 20)  # the worker and multiprocessing's own helper
+    workers = children(parent.pid)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not any(alive(pid) for pid in workers), 20)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_stopping_a_worker_while_it_starts_keeps_its_cell_resumable(path: Path) -> None:
+    """Finished episodes of an earlier start are not played again."""
+    trials = tiny_trials(1)
+    with pytest.raises(Cancelled):
+        of.run([Learner], trials, path, watch=stop_after(4))
+    before = rows(path, "SELECT count(*) FROM episodes")
+    timer = signal.setitimer(signal.ITIMER_REAL, 0.02)
+    old = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        with pytest.raises(Cancelled):
+            of.run([Learner], trials, path, workers=1)
+    finally:
+        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+    assert attempts(path) == [(1, "cancelled", "")]
+    assert rows(path, "SELECT count(*) FROM episodes") == before
+    of.run([Learner], trials, path, workers=1)
+    assert attempts(path) == [(1, "done", "")]
+
+
+def stop_after(entries: int) -> Any:
+    """A watcher that presses Ctrl-C at an entry."""
+    left = entries
+
+    def watch(entry: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return watch
