@@ -62,7 +62,7 @@ class Lines:
     """Cuts a stream of bytes into messages of an agent."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[FromAgent]:
         """The messages that are complete now.
@@ -70,12 +70,15 @@ class Lines:
         Raises:
             AgentProtocol: A line is no message, or too long.
         """
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if max(map(len, (*lines, self._rest))) > LONGEST_LINE:
+        self._rest += data
+        if len(self._rest) > LONGEST_LINE + len(data):
             raise AgentProtocol(f"a line of more than {LONGEST_LINE >> 20} MB")
+        if b"\n" not in data:
+            return
+        *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             if line.strip():
-                yield _decode(line)
+                yield _decode(bytes(line))
 
 
 def welcome(spec: Spec, seed: int, session: str | None = None) -> bytes:
