@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+from conftest import ROOT
+from openfield.agents import process
+from openfield.agents.process import process_agent
+from openfield.core import Ask, Spec, Turn
+from openfield.errors import AgentFault, AgentGone, AgentProtocol, AgentTimeout, Cancelled, InvalidInput
+from openfield.trial import Limits
+from openfield.view import Run
+from stories import attempts, story, wait_until
+from worlds import tiny_trials
+
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=0.5)
+HELLO = r"""
+import base64, json, os, sys, time
+def say(**message): print(json.dumps(message), flush=True)
+def hear(): return json.loads(sys.stdin.readline() or "null")
+FLOOD = b'{"type": "reply"}\n' * 9
+say(type="hello", saves=SAVES)
+welcome = hear()
+"""
+LOOP = r"""
+count = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "turn" and message["ask"] != "none":
+        count += 1
+        say(type="reply", action=message["observation"]["cue"], belief={"novel": 0.5, "level": count})
+    elif message["type"] == "save":
+        say(type="state", state=base64.b64encode(str(count).encode()).decode())
+    elif message["type"] == "load":
+        count = int(base64.b64decode(message["state"]))
+        say(type="loaded")
+    elif message["type"] == "bye":
+        break
+"""
+
+
+@pytest.fixture(autouse=True)
+def _short_farewell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "FAREWELL_SECONDS", 0.3)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Any:
+    """Writes a program and gives the command that starts it."""
+
+    def write(code: str, saves: bool = False, head: str = HELLO) -> str:
+        file = tmp_path / "program.py"
+        file.write_text(head.replace("SAVES", str(saves)) + code)
+        return f"{sys.executable} -S {file}"
+
+    return write
+
+
+def start(command: str, spec: Spec = SPEC) -> Any:
+    return process_agent(command)(spec, 7)
+
+
+def ask(agent: Any, turn: Turn | None = None) -> of.Reply:
+    try:
+        return agent(turn or Turn(observation={"cue": 1}))
+    finally:
+        agent.close()
+
+
+def test_a_program_is_told_the_task_and_shown_every_field(program: Any) -> None:
+    agent = start(program('say(type="reply", action=[welcome, hear()])'))
+    welcome, turn = ask(agent, Turn(observation={"cue": 1}, phase="training", red_light=False)).action
+    assert (welcome["protocol"], welcome["seed"], welcome["spec"]["task"]) == (1, 7, "Answer.")
+    assert welcome["spec"]["actions"] == {"type": "discrete", "n": 2}
+    assert turn == {
+        "type": "turn",
+        "ask": "act",
+        "observation": {"cue": 1},
+        "reward": 0.0,
+        "feedback": None,
+        "phase": "training",
+        "first": False,
+        "last": None,
+        "red_light": False,
+    }
+
+
+def test_a_turn_that_asks_nothing_is_shown_and_not_waited_for(program: Any) -> None:
+    agent = start(program('first = hear(); say(type="reply", action=[first, hear()])'))
+    assert agent(Turn(ask=Ask.NONE, last="terminated", reward=1.0)) == of.Reply()
+    ended, asked = ask(agent).action
+    assert (ended["ask"], ended["last"], ended["reward"], asked["ask"]) == ("none", "terminated", 1.0, "act")
+
+
+@pytest.mark.parametrize(
+    ("code", "fault", "words"),
+    [
+        ("hear(); time.sleep(60)", AgentTimeout, "No message within 0.5 s."),
+        ("hear(); sys.exit('out of cheese')", AgentGone, "The program ended (status 1): out of cheese"),
+        ("hear(); os.kill(os.getpid(), 9)", AgentGone, "The program ended (status -9)."),
+        ("hear(); print('left', flush=True); time.sleep(60)", AgentProtocol, "not a message of the protocol: b'left'"),
+        (
+            "hear(); say(type='reply', action=1, belief=0.5); time.sleep(60)",
+            AgentProtocol,
+            "Expected `object | null`, got `float` - at `$.belief`",
+        ),
+        ("hear(); say(type='hello'); time.sleep(60)", AgentProtocol, "expected one reply, got hello"),
+        ("hear(); say(type='dance'); time.sleep(60)", AgentProtocol, "Invalid value 'dance'"),
+        (
+            "hear(); os.write(1, FLOOD); time.sleep(60)",
+            AgentProtocol,
+            "expected one reply, got reply, reply, reply, reply and more",
+        ),
+        ("hear()\nwhile True: sys.stdout.write('x' * 65536)", AgentProtocol, "a line of more than 16 MB"),
+    ],
+)
+def test_bad_programs_are_told_apart(program: Any, code: str, fault: type[AgentFault], words: str) -> None:
+    agent = start(program(code))
+    with pytest.raises(fault) as told:
+        ask(agent)
+    assert type(told.value) is fault
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "fault"),
+    [
+        ("import time; time.sleep(60)", AgentTimeout),
+        ("print('welcome!', flush=True); import time; time.sleep(60)", AgentProtocol),
+        ("raise SystemExit(4)", AgentGone),
+    ],
+)
+def test_a_program_must_introduce_itself(program: Any, head: str, fault: type[AgentFault]) -> None:
+    with pytest.raises(fault):
+        start(program("", head=head))
+
+
+def test_a_program_that_speaks_unasked_is_noticed(program: Any) -> None:
+    agent = start(program("hear(); say(type='reply', action=1); say(type='reply', action=0); hear(); time.sleep(60)"))
+    try:
+        agent(Turn(observation={"cue": 1}))
+    except AgentProtocol:
+        agent.close()
+        return  # both replies came at once
+    wait_until(lambda: agent._inbox.select(0))
+    with pytest.raises(AgentProtocol, match="got reply without having asked"):
+        ask(agent)
+
+
+def test_a_program_that_does_not_read_runs_out_of_time(program: Any) -> None:
+    agent = start(program("time.sleep(60)"))
+    with pytest.raises(AgentTimeout):
+        ask(agent, Turn(observation="x" * 1_000_000))
+
+
+def test_large_turns_and_replies_pass(program: Any) -> None:
+    code = "message = hear(); say(type='reply', action=message['observation'])"
+    noise = "x" * 3_000_000
+    assert ask(start(program(code)), Turn(observation=noise)).action == noise
+
+
+def test_a_missing_program_and_an_empty_command_are_named() -> None:
+    with pytest.raises(AgentGone, match="'no-such-program' cannot be started: No such file"):
+        start("no-such-program --fast")
+    with pytest.raises(InvalidInput, match="process: needs a command"):
+        process_agent("  ")
+
+
+def test_a_program_that_does_not_end_is_ended_with_its_children(program: Any, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    code = f"""
+import subprocess
+child = subprocess.Popen(["sleep", "600"])
+open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+hear(); say(type="reply", action=1); time.sleep(600)
+"""
+    agent = start(program(code), Spec(domain="tiny", task="Answer."))
+    ask(agent)
+    for pid in map(int, pids.read_text().split()):
+        wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists() or "Z" in state(pid))
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+def test_outcomes_of_a_run(path: Path, program: Any, tmp_path: Path) -> None:
+    command = program("hear(); say(type='reply', action=1); hear(); print('I give up', file=sys.stderr); sys.exit(2)")
+    of.run({"quitter": f"process:{command}"}, tiny_trials(1), path)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    assert (cell.outcome, cell.note) == ("agent_gone", "The program ended (status 2): I give up")
+    assert cell.steps == 2
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_silent_program_times_out(path: Path, program: Any, workers: int) -> None:
+    command = program("hear(); say(type='reply', action=1); time.sleep(600)")
+    trials = tiny_trials(1, Limits(reply_seconds=0.4))
+    of.run({"silent": f"process:{command}"}, trials, path, workers=workers)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    assert (cell.outcome, cell.steps) == ("agent_timeout", 2)
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_stopped_run_goes_on_with_a_fresh_program(path: Path, program: Any, saves: bool) -> None:
+    """With its saved state, or by being shown again what it had answered: the counts in its beliefs go on."""
+    agents = {"counter": f"process:{program(LOOP, saves)}"}
+    trials = tiny_trials(1)
+    left = 8
+
+    def watch(entry: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Cancelled):
+        of.run(agents, trials, path, watch=watch)
+    of.run(agents, trials, path)
+    assert attempts(path) == [(1, "done", "")]
+    with Run(path) as run:
+        (cell,) = run.cells()
+        assert [e.belief.level for e in cell.episodes if e.belief] == [6 * n for n in range(1, 9)]
+        assert (run.state(cell.id, 1) is not None) is saves
+
+
+def test_the_example_resumes_to_the_same_record(path: Path) -> None:
+    agents = {"walker": f"process:{sys.executable} {ROOT / 'examples' / 'stdio_agent.py'}"}
+    trials = of.trials(str(ROOT / "examples" / "maze.py"), 1)
+    entries = iter(range(100))
+
+    def watch(entry: Any) -> None:
+        if next(entries) == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Cancelled):
+        of.run(agents, trials, path, watch=watch)
+    of.run(agents, trials, path)
+    whole = path.with_name("whole.sqlite")
+    of.run(agents, trials, whole)
+    assert story(path) == story(whole)

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+from openfield.agents import wire
+from openfield.errors import Cancelled
+from openfield.trial import Limits
+from openfield.view import Run
+from stories import attempts, story
+from worlds import tiny_trials
+
+CLIENT = r"""
+import json, os, socket, sys, time
+def connect():
+    global lines
+    lines = socket.create_connection((sys.argv[1], int(sys.argv[2]))).makefile("rw")
+def say(**message):
+    lines.write(json.dumps(message) + "\n"); lines.flush()
+def hear():
+    return json.loads(lines.readline() or '{"type": "bye"}')
+def play(most=10**9):
+    count = 0
+    while count < most:
+        message = hear()
+        if message["type"] == "bye":
+            return
+        if message["type"] == "turn" and message["ask"] == "act":
+            count += 1
+            say(type="reply", action=message["observation"]["cue"], belief={"novel": 0.25, "level": count})
+connect()
+say(type="hello")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _short_farewell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "FAREWELL_SECONDS", 0.5)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Any:
+    """Writes a TCP program and gives the agent that starts it."""
+
+    def write(code: str, head: str = CLIENT) -> dict[str, str]:
+        file = tmp_path / "client.py"
+        file.write_text(head + code)
+        return {"client": f"wire:{sys.executable} -S {file} {{host}} {{port}}"}
+
+    return write
+
+
+def outcome(path: Path) -> tuple[str | None, str, int]:
+    with Run(path) as run:
+        (cell,) = run.cells()
+        assert run.verify() == []
+        return cell.outcome, cell.note, cell.steps
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_program_plays_a_cell_over_the_wire(path: Path, client: Any, workers: int) -> None:
+    of.run(client("play()"), tiny_trials(2), path, workers=workers)
+    with Run(path) as run:
+        cells = run.cells()
+    assert [(cell.outcome, cell.note, cell.steps) for cell in cells] == [("done", "", 57)] * 2
+    assert [e.performance for e in cells[0].episodes] == [1.0] * 5 + [0.0] * 3
+    assert cells[0].episodes[-1].belief == of.Belief(0.25, 48)
+
+
+def test_a_program_may_leave_with_its_last_words(path: Path, client: Any) -> None:
+    for seed in range(3):
+        run = path.with_name(f"{seed}.sqlite")
+        of.run(client("play(48); os._exit(0)"), tiny_trials(1, seed=seed), run)
+        assert outcome(run) == ("done", "", 57)
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted", "words", "steps"),
+    [
+        ("play(5); sys.exit(3)", "agent_gone", "The program ended (status 3) before the trial was over.", 6),
+        ("play(5); hear(); time.sleep(60)", "agent_timeout", "no message within 0.5 s", 6),
+        ("play(5); say(type='reply', action='left'); time.sleep(60)", "agent_protocol", "unknown action 'left'", 7),
+        ("play(5); say(type='hello'); time.sleep(60)", "agent_protocol", "Turn 5: expected a reply", 6),
+        ("play(5); lines.write('garbage\\n'); lines.flush(); time.sleep(60)", "agent_protocol", "not a message", 6),
+    ],
+)
+def test_outcomes(path: Path, client: Any, code: str, wanted: str, words: str, steps: int) -> None:
+    of.run(client(code), tiny_trials(1, Limits(reply_seconds=0.5)), path)
+    found, note, recorded = outcome(path)
+    assert (found, recorded) == (wanted, steps)
+    assert words in note
+
+
+@pytest.mark.parametrize(
+    ("head", "wanted", "words"),
+    [
+        ("import time; time.sleep(60)", "agent_timeout", "The program did nothing for 0.5 s."),
+        ("raise SystemExit(4)", "agent_gone", "The program ended (status 4)"),
+    ],
+)
+def test_a_program_that_never_connects(path: Path, client: Any, head: str, wanted: str, words: str) -> None:
+    of.run(client("", head), tiny_trials(1, Limits(reply_seconds=0.5)), path)
+    found, note, _ = outcome(path)
+    assert found == wanted
+    assert words in note
+
+
+def test_a_missing_program_is_named(path: Path) -> None:
+    of.run(["wire:no-such-program {port}"], tiny_trials(1), path)
+    assert outcome(path)[:2] == ("agent_gone", "'no-such-program' cannot be started: No such file or directory.")
+
+
+def test_a_program_may_connect_again_within_its_trial(path: Path, client: Any) -> None:
+    code = "play(5); lines.close(); connect(); say(type='hello'); play()"
+    of.run(client(code), tiny_trials(1), path)
+    assert outcome(path) == ("done", "", 57)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stopped_run_is_rehearsed_with_a_fresh_program(path: Path, client: Any, workers: int) -> None:
+    agents, trials, whole = client("play()"), tiny_trials(1), path.with_name("whole.sqlite")
+    entries = iter(range(1000))
+
+    def watch(entry: Any) -> None:
+        if next(entries) == 25:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Cancelled):
+        of.run(agents, trials, path, workers=workers, watch=watch)
+    assert outcome(path)[0] == "cancelled"
+    of.run(agents, trials, path, workers=workers)
+    of.run(agents, trials, whole)
+    assert story(path) == story(whole)
+    assert attempts(path) == [(1, "done", "")]
+
+
+def test_a_program_that_answers_otherwise_starts_again(path: Path, client: Any) -> None:
+    entries = iter(range(1000))
+
+    def watch(entry: Any) -> None:
+        if next(entries) == 25:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Cancelled):
+        of.run(client("play()"), tiny_trials(1), path, watch=watch)
+    of.run(client("play()", CLIENT.replace("0.25", "0.75")), tiny_trials(1), path)
+    assert [(number, found) for number, found, _ in attempts(path)] == [(1, "superseded"), (2, "done")]

@@ -1,0 +1,93 @@
+"""Every example runs as its first lines say."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import openfield as of
+from conftest import ROOT
+from openfield.registry import find_domain
+from openfield.view import CellRecord, Run
+
+EXAMPLES = ROOT / "examples"
+MAZE = str(EXAMPLES / "maze.py")
+STDIO = f"process:{sys.executable} {EXAMPLES / 'stdio_agent.py'}"
+TCP = f"wire:{sys.executable} {EXAMPLES / 'tcp_agent.py'} {{host}} {{port}}"
+OLD = [name for name in ("python3.6", "python3.7", "python3.8", "python3.9") if shutil.which(name)]
+
+
+def maze_trials(count: int = 3, **options: object) -> list[of.Trial]:
+    return of.trials(MAZE, count, **options)
+
+
+def test_the_maze_is_a_domain_in_fewer_than_120_lines() -> None:
+    assert len(Path(MAZE).read_text().splitlines()) <= 120
+    domain = find_domain(MAZE)
+    assert [novelty.id for novelty in domain.novelties] == ["swapped", "slip:easy", "slip:hard"]
+    (trial,) = maze_trials(1)
+    assert [(phase.name, phase.episodes, phase.novelty) for phase in trial.phases] == [
+        ("training", 5, ()),
+        ("test", 10, ()),
+        ("test", 15, ("swapped",)),
+    ]
+
+
+def test_the_compass_beats_chance_and_notices_the_swap(path: Path) -> None:
+    of.run(["compass", "random"], maze_trials(), path)
+    with Run(path) as run:
+        cells = run.cells()
+    assert {cell.outcome for cell in cells} == {"done"}
+    assert mean(*cells[::2]) > mean(*cells[1::2]) + 0.2
+    for cell in cells:
+        detected = {episode.detected for episode in cell.episodes if episode.novel}
+        assert (cell.agent == "compass") == (True in detected)
+        assert not any(episode.detected for episode in cell.episodes if not episode.novel)
+
+
+def test_programs_on_stdio_and_tcp_play_the_maze_alike(path: Path) -> None:
+    """Both hold the same walker; only their seeds differ, so they do about as well."""
+    of.run({"stdio": STDIO, "tcp": TCP, "random": "random"}, maze_trials(2), path, workers=2)
+    with Run(path) as run:
+        cells = run.cells()
+        assert [(cell.outcome, cell.note) for cell in cells] == [("done", "")] * 6
+    for cell in cells:
+        noticed = any(episode.detected for episode in cell.episodes if episode.novel)
+        if cell.agent == "random":
+            assert (mean(cell) < 0.35, noticed) == (True, False)
+        else:
+            assert (mean(cell) > 0.5, noticed) == (True, True)
+
+
+def mean(*cells: CellRecord) -> float:
+    values = [episode.performance or 0.0 for cell in cells for episode in cell.episodes]
+    return sum(values) / len(values)
+
+
+@pytest.mark.skipif(not OLD, reason="there is no older Python here")
+@pytest.mark.parametrize("name", OLD[:1])
+def test_the_stdio_agent_runs_on_an_old_python(path: Path, name: str) -> None:
+    if subprocess.run([name, "-c", "pass"], capture_output=True).returncode:
+        pytest.skip(f"{name} does not run")
+    of.run([f"process:{name} {EXAMPLES / 'stdio_agent.py'}"], maze_trials(1), path)
+    with Run(path) as run:
+        (cell,) = run.cells()
+    assert (cell.outcome, len(cell.episodes)) == ("done", 30)
+
+
+@pytest.mark.parametrize("name", ["stdio_agent.py", "tcp_agent.py"])
+def test_programs_import_nothing_of_ours_and_no_new_syntax(name: str) -> None:
+    tree = ast.parse((EXAMPLES / name).read_text(), feature_version=(3, 6))
+    imports = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert imports <= {"base64", "json", "random", "socket", "sys"}
+
+
+def test_every_example_says_what_it_is() -> None:
+    for file in EXAMPLES.glob("*.py"):
+        words = ast.get_docstring(ast.parse(file.read_text())) or ""
+        assert "Try it: openfield run examples/maze.py" in words
