@@ -47,8 +47,8 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
 
 
 def changed_settings(settings: Settings) -> dict[str, Any]:
-    """What differs from the defaults, as plain values."""
-    plain, default = msgspec.to_builtins(settings), msgspec.to_builtins(type(settings)())
+    """What differs from the defaults, in the values a file would hold."""
+    plain, default = (msgspec.json.decode(msgspec.json.encode(each)) for each in (settings, type(settings)()))
     return {name: value for name, value in plain.items() if value != default[name]}
 
 
