@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import openfield as of
+import players
+from openfield import registry
+from openfield.agents.random import RandomAgent
+from openfield.core import Reply, Spec, Turn
+from openfield.errors import InvalidInput, UnknownName
+from openfield.registry import PluginWarning, agent_names, domain_source, find_agent, find_domain, load
+from players import Learner, copycat
+from worlds import TINY, Tiny
+
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2))
+TURN = Turn(observation={"cue": 1})
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_domains", {})
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Installs entry points that are not there."""
+
+    def install(group: str, **values: str) -> None:
+        real = registry.entry_points
+
+        def fake(**wanted: str) -> Any:
+            if wanted["group"] == group:
+                return [EntryPoint(name, value, group) for name, value in values.items()]
+            return real(**wanted)
+
+        monkeypatch.setattr(registry, "entry_points", fake)
+
+    return install
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Writes a module into the working directory."""
+    monkeypatch.chdir(tmp_path)
+    before = set(sys.modules), list(sys.path)
+
+    def write(code: str, name: str = "plugin_under_test.py") -> str:
+        (tmp_path / name).write_text(code)
+        return name
+
+    yield write
+    for name in set(sys.modules) - before[0]:
+        if "under_test" in name:
+            del sys.modules[name]
+    sys.path[:] = before[1]
+
+
+# domains
+
+
+def test_domains_are_found_by_name_path_and_file(plugins: Any, maze: of.Domain[Any]) -> None:
+    assert find_domain("worlds:TINY") is TINY
+    assert find_domain("tiny") is TINY
+    assert domain_source("tiny") == "worlds:TINY"
+    assert find_domain("worlds:Tiny").name == "tiny"
+    assert (maze.name, find_domain("maze")) == ("maze", maze)
+    plugins("openfield.domains", toy="worlds:TINY")
+    assert find_domain("toy") is TINY
+
+
+def test_a_domain_object_is_known_by_where_another_process_finds_it() -> None:
+    of.trials(TINY, 1)
+    assert domain_source("tiny") == "worlds:TINY"
+    registry.use_domain(Tiny())
+    assert domain_source("tiny") == "worlds:TINY"
+    assert domain_source("unknown") == "unknown"
+
+
+def test_an_unknown_domain_suggests_the_nearest(plugins: Any) -> None:
+    plugins("openfield.domains", doom="worlds:TINY", birds="worlds:TINY")
+    with pytest.raises(UnknownName) as told:
+        find_domain("dom")
+    assert str(told.value) == "Unknown domain 'dom'. Did you mean 'doom'? Installed: birds, doom."
+    with pytest.raises(UnknownName) as told:
+        find_domain("zzz")
+    assert str(told.value) == "Unknown domain 'zzz'. Installed: birds, doom."
+
+
+def test_what_is_no_domain_is_refused(module: Any) -> None:
+    with pytest.raises(InvalidInput, match="'worlds:FAR' is a Truth, not a Domain"):
+        find_domain("worlds:FAR")
+    with pytest.raises(InvalidInput, match=r"holds 0 domains; name one: plugin_under_test\.py:NAME"):
+        find_domain(module("x = 1"))
+    two = "from worlds import Tiny\na, b = Tiny(), Tiny()"
+    with pytest.raises(InvalidInput, match="holds 2 domains"):
+        find_domain(module(two, "two_under_test.py"))
+    assert find_domain("two_under_test.py:b").name == "tiny"
+
+
+def test_a_broken_plugin_is_a_warning_that_names_it(plugins: Any, module: Any) -> None:
+    module("import no_such_thing_at_all")
+    plugins("openfield.domains", good="worlds:TINY", broken="plugin_under_test:DOMAIN", gone="worlds:NOWHERE")
+    with pytest.warns(PluginWarning) as warned:
+        found = registry.installed_domains()
+    assert found == [TINY]
+    assert [str(warning.message) for warning in warned] == [
+        "The domain 'broken' cannot be used: 'plugin_under_test:DOMAIN' cannot be imported: "
+        "ModuleNotFoundError: No module named 'no_such_thing_at_all'",
+        "The domain 'gone' cannot be used: Unknown name 'worlds:NOWHERE'. In worlds: "
+        + ", ".join(sorted(name for name in vars(sys.modules["worlds"]) if not name.startswith("_")))
+        + ".",
+    ]
+
+
+def test_metrics_are_the_built_in_ones_and_those_of_plugins(plugins: Any) -> None:
+    from openfield.metrics import BUILT_IN
+
+    plugins("openfield.metrics", extra="worlds:FAR", broken="no_such_module:M")
+    with pytest.warns(PluginWarning, match="The metric 'broken' cannot be used"):
+        found = registry.installed_metrics()
+    assert found == [*BUILT_IN, sys.modules["worlds"].FAR]
+
+
+# agents
+
+
+def test_agents_are_found_in_every_form(module: Any) -> None:
+    module("from players import Learner, copycat\nclass Nest:\n    Egg = Learner")
+    function: Any = find_agent(copycat, TINY)(SPEC, 1)
+    assert function(TURN) == Reply(1)
+    for source in (
+        Learner,
+        lambda spec, seed: Learner(spec, seed),
+        "players:Learner",
+        "plugin_under_test:Nest.Egg",
+        "plugin_under_test.py:Learner",
+    ):
+        made: Any = find_agent(source, TINY)(SPEC, 5)
+        assert made.rng.random() == Learner(SPEC, 5).rng.random()
+    for source in ("players:copycat", "plugin_under_test.py:copycat"):
+        assert find_agent(source, TINY)(SPEC, 5)(TURN) == Reply(1)
+    assert isinstance(find_agent("random", TINY)(SPEC, 5), RandomAgent)
+
+
+def test_every_cell_gets_its_own_copy_of_an_instance() -> None:
+    original = Learner(SPEC, 5)
+    factory = find_agent(original, TINY)
+    one, other = factory(SPEC, 1), factory(SPEC, 2)
+    assert len({id(original), id(one), id(other)}) == 3
+    one(TURN)
+    assert other(TURN) == Learner(SPEC, 5)(TURN)
+
+
+def test_a_domain_brings_agents_of_its_own(maze: of.Domain[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert agent_names(maze) == ["compass", "random"]
+    assert agent_names() == ["random"]
+    assert find_agent("compass", maze) is maze.agents["compass"]
+    monkeypatch.setattr(Tiny, "agents", {"late": "players:copycat"})
+    assert find_agent("late", TINY)(SPEC, 0)(TURN) == Reply(1)
+
+
+def test_an_unknown_agent_suggests_the_nearest(maze: of.Domain[Any]) -> None:
+    with pytest.raises(UnknownName) as told:
+        find_agent("compas", maze)
+    assert str(told.value) == "Unknown agent 'compas'. Did you mean 'compass'? For maze: compass, random."
+    with pytest.raises(UnknownName, match="Unknown name 'players:Lerner'. Did you mean"):
+        find_agent("players:Lerner", maze)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import no_such_thing_at_all", "ModuleNotFoundError: No module named 'no_such_thing_at_all'"),
+        ("def broken(:", "SyntaxError: invalid syntax"),
+        ("raise RuntimeError('first\\nsecond')", "second"),
+        ("{}['key']", "KeyError: 'key'"),
+    ],
+)
+def test_an_import_error_shows_the_last_line_every_time(module: Any, code: str, reason: str) -> None:
+    file = module(code)
+    for source in (f"{file}:Agent", f"{file}:Agent", "plugin_under_test:Agent"):
+        with pytest.raises(InvalidInput) as told:
+            find_agent(source, TINY)
+        assert f"'{source}' cannot be imported: " in str(told.value)
+        assert str(told.value).endswith(reason)
+
+
+def test_files_and_things_that_are_no_agents_are_refused(module: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"FileNotFoundError: no such file: nowhere\.py"):
+        load("nowhere.py:Agent")
+    with pytest.raises(InvalidInput, match="An agent must be callable; 10 is not"):
+        find_agent("players:FATAL_CALL", TINY)
+    assert players.FATAL_CALL == 10
+
+
+def test_two_files_of_one_name_are_two_modules(module: Any, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    one, other = module("X = 1"), module("X = 2", "other/plugin_under_test.py")
+    assert (load(f"{one}:X"), load(f"{other}:X"), load(f"{one}:X")) == (1, 2, 1)

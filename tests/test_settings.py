@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+
+from openfield.errors import InvalidInput, UnknownName
+from openfield.settings import Settings, changed_settings, make_settings, setting_rows
+
+
+class Garden(Settings, frozen=True):
+    """Settings of every kind a domain may have."""
+
+    size: Annotated[int, msgspec.Meta(ge=1, le=9, description="Metres along each side.")] = 3
+    rain: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.5
+    fenced: bool = False
+    soil: Literal["clay", "sand"] = "clay"
+    plants: tuple[str, ...] = ("rose",)
+    rows: tuple[int, ...] = ()
+    name: str = "1"
+    budget: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("values", "made"),
+    [
+        ({}, Garden()),
+        ({"size": "7"}, Garden(size=7)),
+        ({"size": 7}, Garden(size=7)),
+        ({"rain": "0"}, Garden(rain=0.0)),
+        ({"rain": 0}, Garden(rain=0.0)),
+        ({"fenced": "true"}, Garden(fenced=True)),
+        ({"fenced": True}, Garden(fenced=True)),
+        ({"soil": "sand"}, Garden(soil="sand")),
+        ({"plants": "oak,elm"}, Garden(plants=("oak", "elm"))),
+        ({"plants": ["oak"]}, Garden(plants=("oak",))),
+        ({"plants": ""}, Garden(plants=())),
+        ({"rows": "1,2"}, Garden(rows=(1, 2))),
+        ({"name": "7"}, Garden(name="7")),
+        ({"budget": "5"}, Garden(budget=5)),
+        ({"budget": None}, Garden(budget=None)),
+    ],
+)
+def test_values_come_as_text_or_as_they_are(values: dict[str, Any], made: Garden) -> None:
+    assert make_settings(Garden, values) == made
+    assert make_settings(Garden, changed_settings(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"size": "0"}, ["'size'", "'0'", "integer >= 1 <= 9"]),
+        ({"size": "many"}, ["'size'", "'many'", "integer >= 1 <= 9"]),
+        ({"size": 2.5}, ["'size'", "2.5"]),
+        ({"size": True}, ["'size'", "True"]),
+        ({"rain": "1"}, ["'rain'", "number >= 0 < 1"]),
+        ({"fenced": "perhaps"}, ["'fenced'", "boolean"]),
+        ({"soil": "peat"}, ["'soil'", "'peat'", "clay | sand"]),
+        ({"rows": "1,x"}, ["'rows'", "list of integer"]),
+        ({"name": 7}, ["'name'", "7", "string"]),
+        ({"budget": "x"}, ["'budget'", "integer | null"]),
+    ],
+)
+def test_a_value_that_does_not_fit_names_key_and_what_would(values: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InvalidInput) as told:
+        make_settings(Garden, values)
+    assert all(word in str(told.value) for word in words)
+    assert "$" not in str(told.value)
+
+
+def test_an_unknown_key_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownName) as told:
+        make_settings(Garden, {"siez": 3})
+    assert str(told.value).startswith("Unknown setting 'siez'. Did you mean 'size'? Known: budget, fenced, name,")
+
+
+def test_rows_say_all_there_is_to_know() -> None:
+    rows = {row.name: row for row in setting_rows(Garden)}
+    assert list(rows) == ["size", "rain", "fenced", "soil", "plants", "rows", "name", "budget"]
+    size = rows["size"]
+    assert (size.type, size.default, size.note) == ("integer >= 1 <= 9", 3, "Metres along each side.")
+    assert (rows["soil"].type, rows["plants"].type, rows["budget"].type) == (
+        "clay | sand",
+        "list of string",
+        "integer | null",
+    )
+
+
+def test_only_what_differs_is_kept() -> None:
+    assert changed_settings(Garden()) == {}
+    assert changed_settings(Garden(size=4, plants=("oak",))) == {"size": 4, "plants": ["oak"]}
