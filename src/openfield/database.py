@@ -1,6 +1,7 @@
 """The file behind a run: its tables, how it is opened, and what SQLite's complaints mean to its owner.
 
-Used by `journal.py`, which writes it, and by `view.py`, which reads it.
+Used by `journal.py`, which writes it, and by `view.py`, which reads it. Only SQLite ever opens the file: closing it
+otherwise would drop the locks this process holds, and another one could take away the log it writes.
 """
 
 from __future__ import annotations
@@ -37,15 +38,12 @@ SCHEMA = (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, step INTEGER NOT NULL, data BLOB NOT NULL,
          PRIMARY KEY (cell, attempt))""",
 )
-_HEADER = b"SQLite format 3\x00"
 
 
 def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
     """A run file for writing, made if it is not there, and a note if it is less safe than usual."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size:
-            _check_header(path)
     except OSError as error:
         raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
     with explaining(path):
@@ -63,10 +61,6 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """A run file for reading only; a writer at work is not disturbed."""
     if not path.is_file():
         raise JournalError(f"There is no run file {path}.")
-    try:
-        _check_header(path)
-    except OSError as error:
-        raise JournalError(f"{path} cannot be read: {error.strerror}.") from None
     with explaining(path):
         db = _connect_read_only(path)
         _check_schema(db, path)
@@ -86,6 +80,8 @@ def explaining(path: Path) -> Iterator[None]:
             raise NotARun(f"{path} is not a run of openfield.") from None
         if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
             raise DamagedRun(f"{path} is damaged or cut short: {text}.") from None
+        if "unable to open" in text:
+            raise JournalError(f"{path} cannot be opened: it is a folder, or its permissions forbid it.") from None
         if "locked" in text:
             raise RunBusy(f"{path} is being written by another process and stays locked.") from None
         raise JournalError(f"{path}: {text}.") from None
@@ -116,12 +112,6 @@ def _create(db: sqlite3.Connection) -> None:
 
 def _is_empty(db: sqlite3.Connection) -> bool:
     return not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-
-
-def _check_header(path: Path) -> None:
-    with path.open("rb") as file:
-        if file.read(len(_HEADER)) != _HEADER:
-            raise NotARun(f"{path} is not a run of openfield.")
 
 
 def _check_schema(db: sqlite3.Connection, path: Path) -> None:
