@@ -169,7 +169,7 @@ def test_an_unknown_agent_suggests_the_nearest(maze: of.Domain[Any]) -> None:
     with pytest.raises(UnknownName) as told:
         find_agent("compas", maze)
     assert str(told.value) == "Unknown agent 'compas'. Did you mean 'compass'? For maze: compass, random."
-    with pytest.raises(UnknownName, match="Unknown name 'players:Lerner'. Did you mean"):
+    with pytest.raises(UnknownName, match=r"Unknown name 'players:Lerner'\. Did you mean"):
         find_agent("players:Lerner", maze)
 
 
