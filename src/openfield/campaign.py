@@ -25,9 +25,8 @@ from openfield.record import AttemptEnd, Entry
 from openfield.registry import AgentSource, domain_source, find_domain, use_domain
 from openfield.result import Result
 from openfield.trial import Trial
-from openfield.view import RESUMABLE, CellRecord, Run
+from openfield.view import RESUMABLE, SCORED, CellRecord, Run
 
-SCORED = ("done", "truncated")
 OUR_FAILURES = ("world_error", "harness_error")
 MOST_RETRIES = 3
 Watch = Callable[[Entry], None]

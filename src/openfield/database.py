@@ -29,6 +29,7 @@ SCHEMA = (
     """CREATE TABLE episodes (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, phase TEXT NOT NULL,
          novel INTEGER NOT NULL, turns INTEGER NOT NULL, performance REAL, belief BLOB, ended TEXT NOT NULL,
+         detail BLOB,
          PRIMARY KEY (cell, attempt, number))""",
     """CREATE TABLE chunks (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL,

@@ -13,6 +13,7 @@ import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
 from openfield.novelty import Novelty, apply_novelties, find_novelty
+from openfield.record import EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
 
@@ -90,6 +91,10 @@ class Domain(ABC, Generic[S]):
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""
         return says_novel(belief)
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """What to show beside the progress bar when an episode ended."""
+        return "" if episode.performance is None else f"performance {episode.performance:.2f}"
 
     def encode(self, observation: Any) -> Any:
         """The observation as something hashable and coarse, for measures that count what was seen."""

@@ -147,11 +147,11 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...]) -> None:
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
-    belief = None if episode.belief is None else ENCODER.encode(episode.belief)
+    belief, detail = (None if part is None else ENCODER.encode(part) for part in (episode.belief, episode.detail))
     place = (episode.cell, episode.attempt, episode.number, episode.phase, episode.novel, episode.turns)
     db.execute(
-        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*place, episode.performance, belief, episode.ended),
+        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*place, episode.performance, belief, episode.ended, detail),
     )
 
 

@@ -65,6 +65,8 @@ class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
     performance: float | None
     belief: Belief | None
     ended: str
+    detail: Any = None
+    """What the truth at its end said beyond that."""
 
 
 class AgentState(msgspec.Struct, frozen=True, tag="state"):

@@ -226,6 +226,7 @@ class Rollout:
                 performance=truth.performance,
                 belief=self._belief,
                 ended=ended,
+                detail=truth.detail,
             )
             self._recorder.end_episode(episode, self._saved(), self.turns + 1)
         self._number += 1

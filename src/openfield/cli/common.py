@@ -1,0 +1,42 @@
+"""What several commands share: how results are printed and where.
+
+Only the command line imports this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from openfield.result import Result
+
+
+def print_json(value: Any) -> None:
+    """Prints one JSON document."""
+    print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a plain table."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*titles, box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(str(value)) for value in row))
+    Console().print(table)
+
+
+def print_result(result: Result, as_json: bool, metrics: list[str] | None = None) -> None:
+    """Prints the numbers of a result, as a table or as JSON."""
+    if as_json:
+        print_json(result.summary(metrics))
+        return
+    from rich.console import Console
+
+    Console().print(result.table(metrics))

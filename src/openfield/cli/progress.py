@@ -1,0 +1,80 @@
+"""Progress bars for a run: one per agent, on standard error, fed by the entries of the record.
+
+Only the command line imports this.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from openfield.campaign import Watch
+from openfield.domain import Domain
+from openfield.plan import make_cells
+from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.trial import Trial
+
+Domains = dict[str, Domain[Any]]
+
+
+@contextmanager
+def showing_progress(
+    agents: Iterable[str], trials: list[Trial], repeats: int, domains: dict[str, Domain[Any]]
+) -> Iterator[Watch]:
+    """Shows a bar per agent while a run is under way, and gives the watcher that feeds them."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("[dim]{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=8) as progress:
+        yield _Bars(progress, agents, trials, repeats, domains)
+
+
+class _Bars:
+    """Translates entries into bars. A bar counts episodes where their number is known, and trials otherwise."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        agents: Iterable[str],
+        trials: list[Trial],
+        repeats: int,
+        domains: dict[str, Domain[Any]],
+    ) -> None:
+        self._progress = progress
+        self._cells = {cell.id: cell for cell in make_cells(list(agents), trials, repeats)}
+        self._domains = domains
+        self._episodes = all(phase.episodes for trial in trials for phase in trial.phases)
+        self._bars: dict[str, Any] = {}
+        self._turns, self._since = 0, time.monotonic()
+        for agent in dict.fromkeys(cell.agent for cell in self._cells.values()):
+            total = sum(self._size(cell.trial) for cell in self._cells.values() if cell.agent == agent)
+            unit = "episodes" if self._episodes else "trials"
+            self._bars[agent] = progress.add_task(agent, total=total, unit=unit, note="")
+
+    def __call__(self, entry: Entry) -> None:
+        cell = self._cells.get(entry.cell)
+        if cell is None:
+            return
+        bar = self._bars[cell.agent]
+        match entry:
+            case Chunk():
+                self._turns += entry.count
+            case EpisodeEnd():
+                note = self._domains[cell.trial.domain].progress(entry)
+                speed = self._turns / max(time.monotonic() - self._since, 1e-3)
+                self._progress.update(bar, advance=int(self._episodes), note=f"{note}  {speed:,.0f} turns/s")
+            case AttemptEnd() if not self._episodes:
+                self._progress.update(bar, advance=1)
+
+    def _size(self, trial: Trial) -> int:
+        return sum(phase.episodes for phase in trial.phases) if self._episodes else 1

@@ -1,0 +1,99 @@
+"""`openfield run`: evaluates agents, or goes on where an earlier run of the same command stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.cli.common import print_result
+
+
+def run(
+    domain: str,
+    *,
+    agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
+    novelty: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    trials: int | None = None,
+    repeats: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"])] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
+    output: Annotated[str | None, Parameter(name=["--output", "-o"])] = None,
+    reply_seconds: float | None = None,
+    retry: bool = False,
+    json: bool = False,
+) -> None:
+    """Evaluate agents. The same command again resumes.
+
+    Parameters
+    ----------
+    domain
+        A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`).
+    agent
+        A name, `module:Class`, `process:COMMAND` or `wire:COMMAND`; give it again for further agents.
+    novelty
+        `NAME[:difficulty]`, `a+b` for both at once, or `none`; give it again for further trials.
+    trials
+        Trials per novelty [5].
+    repeats
+        How often each agent plays each trial [1].
+    seed
+        The root of all seeds [0].
+    workers
+        Processes that play [2]; 0 plays in this one.
+    redlight
+        Tell the agents when the world has changed.
+    set_
+        `key=value`, a setting of the domain; give it again for further settings.
+    output
+        The run file [runs/DOMAIN.sqlite].
+    reply_seconds
+        How long a reply may take [60].
+    retry
+        Try cells again that an agent failed.
+    json
+        Print the numbers as JSON.
+    """
+    from openfield.experiment import parse_settings
+
+    changes = {
+        "agents": agent,
+        "novelty": novelty,
+        "trials": trials,
+        "repeats": repeats,
+        "seed": seed,
+        "workers": workers,
+        "redlight": redlight,
+        "output": output,
+        "settings": parse_settings(set_) if set_ else None,
+        "limits": {"reply_seconds": reply_seconds} if reply_seconds else None,
+    }
+    run_experiment(domain, {key: value for key, value in changes.items() if value is not None}, retry, json)
+
+
+def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json: bool) -> None:
+    """Runs an experiment given by flags, or by a file that flags may change."""
+    import msgspec
+
+    from openfield.campaign import run as run_trials
+    from openfield.cli.progress import showing_progress
+    from openfield.errors import InvalidInput
+    from openfield.experiment import Experiment, read_experiment
+    from openfield.plan import name_agents
+    from openfield.registry import find_domain
+
+    start = msgspec.to_builtins(read_experiment(Path(domain))) if domain.endswith(".toml") else {"domain": domain}
+    try:
+        experiment = msgspec.convert({**start, **changes}, Experiment)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{error}.") from None
+    trials, agents = experiment.make_trials(), name_agents(experiment.agents)
+    known = find_domain(experiment.domain)
+    with showing_progress(agents, trials, experiment.repeats, {known.name: known}) as watch:
+        result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
+    print_result(result, as_json)
+    if not as_json:
+        print(f"\nRecorded in {experiment.path}. See it: openfield report {experiment.path}")
