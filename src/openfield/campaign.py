@@ -208,4 +208,4 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 def _facts(cells: Iterable[Cell]) -> dict[str, str]:
     names = {cell.trial.domain for cell in cells}
     sources = {f"domain {name}": source for name in names if (source := domain_source(name)) not in ("", name)}
-    return {"openfield": __version__, "started": datetime.now(UTC).isoformat(timespec="seconds"), **sources}
+    return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}

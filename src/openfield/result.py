@@ -50,7 +50,8 @@ class Result:
         from openfield.report.page import write_page
 
         title = " + ".join(path.stem for path in self.paths)
-        write_page(Path(path), title, self.cells, self.domains, self.facts, self._metrics(metrics))
+        facts = {key: value for key, value in self.facts.items() if not key.startswith("domain ")}
+        write_page(Path(path), title, self.cells, self.domains, facts, self._metrics(metrics))
         return Path(path)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from openfield.cli.common import print_json, print_table
 
 
-def check(domain: str, *, json: bool = False) -> None:
+def check(domain: str, /, *, json: bool = False) -> None:
     """Run the conformance kit on a domain.
 
     Parameters

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 def export(
     runs: list[Path],
+    /,
     *,
     format_: Annotated[Literal["csv", "jsonl", "parquet"], Parameter(name=["--format", "-f"])] = "csv",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,

@@ -13,7 +13,7 @@ Things = Literal["domains", "agents", "novelties", "metrics", "settings"]
 Rows = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
 
-def list_things(what: Things = "domains", domain: str | None = None, *, json: bool = False) -> None:
+def list_things(what: Things = "domains", domain: str | None = None, /, *, json: bool = False) -> None:
     """List domains, agents, novelties, metrics or a domain's settings.
 
     Parameters

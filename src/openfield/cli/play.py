@@ -12,6 +12,7 @@ from openfield.cli.common import print_result
 
 def play(
     domain: str,
+    /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     trials: int = 1,

@@ -12,6 +12,7 @@ from openfield.cli.common import print_result
 
 def report(
     runs: list[Path],
+    /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     metric: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,

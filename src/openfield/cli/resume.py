@@ -7,7 +7,7 @@ from pathlib import Path
 from openfield.cli.common import print_result
 
 
-def resume(run: Path, *, workers: int = 2, retry: bool = False, json: bool = False) -> None:
+def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = False) -> None:
     """Go on with a run that was stopped.
 
     Parameters

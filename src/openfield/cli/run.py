@@ -12,6 +12,7 @@ from openfield.cli.common import print_result
 
 def run(
     domain: str,
+    /,
     *,
     agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
     novelty: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
@@ -76,6 +77,8 @@ def run(
 
 def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json: bool) -> None:
     """Runs an experiment given by flags, or by a file that flags may change."""
+    import re
+
     import msgspec
 
     from openfield.campaign import run as run_trials
@@ -89,7 +92,7 @@ def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json
     try:
         experiment = msgspec.convert({**start, **changes}, Experiment)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{error}.") from None
+        raise InvalidInput(re.sub(r"(.*) - at `\$\.(.*)`$", r"\2: \1.", str(error))) from None
     trials, agents = experiment.make_trials(), name_agents(experiment.agents)
     known = find_domain(experiment.domain)
     with showing_progress(agents, trials, experiment.repeats, {known.name: known}) as watch:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 def serve(
     domain: str,
+    /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     trials: int = 5,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from openfield.view import CellRecord, Run
 
 
-def show(run: Path, *, cell: str | None = None, turn: int | None = None, json: bool = False) -> None:
+def show(run: Path, /, *, cell: str | None = None, turn: int | None = None, json: bool = False) -> None:
     """Look into a run.
 
     Parameters

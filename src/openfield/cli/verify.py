@@ -7,7 +7,7 @@ from pathlib import Path
 from openfield.cli.common import print_json
 
 
-def verify(run: Path, *, json: bool = False) -> None:
+def verify(run: Path, /, *, json: bool = False) -> None:
     """Check every part of a run file and name the damaged ones.
 
     Parameters
