@@ -18,6 +18,7 @@ app = cyclopts.App(
     help="Tells you what your agent does when its world changes.",
     version=__version__,
     help_epilogue="New here? Try: openfield demo",
+    default_parameter=cyclopts.Parameter(negative=()),
     print_error=False,
     exit_on_error=False,
 )
