@@ -26,7 +26,9 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*titles, box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, no_wrap=title != titles[-1], overflow="fold" if title == titles[-1] else "ellipsis")
     for row in rows:
         table.add_row(*(Text(str(value)) for value in row))
     Console().print(table)

@@ -32,6 +32,7 @@ def demo(
     from openfield.campaign import run
     from openfield.cli.progress import showing_progress
     from openfield.errors import InvalidInput
+    from openfield.plan import make_cells
     from openfield.registry import find_domain, installed_domains
 
     chosen = [find_domain(name) for name in domains] or installed_domains()
@@ -42,7 +43,7 @@ def demo(
         made = domain.trials(trials, novelty=domain.demo_novelty or domain.default_novelty, **domain.demo_settings)
         agents = list(domain.demo_agents)
         print(f"{domain.title}: {' and '.join(agents)} meet a change ({domain.describe(made[0].novelty)}).", flush=True)
-        with showing_progress(agents, made, 1, {domain.name: domain}) as watch:
+        with showing_progress(make_cells(agents, made), output, {domain.name: domain}) as watch:
             result = run(agents, made, output, workers, watch=watch)
     if result is not None:
         print_result(result, as_json=False)

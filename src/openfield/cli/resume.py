@@ -23,12 +23,11 @@ def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = 
     """
     from openfield.campaign import resume as resume_run
     from openfield.cli.progress import showing_progress
+    from openfield.plan import Cell
     from openfield.result import Result
 
     known = Result([run])
-    agents = dict.fromkeys(cell.agent for cell in known.cells)
-    trials = list({cell.trial.id: cell.trial for cell in known.cells}.values())
-    repeats = 1 + max((cell.repeat for cell in known.cells), default=0)
-    with showing_progress(agents, trials, repeats, known.domains) as watch:
+    cells = [Cell(record.agent, record.trial, record.repeat) for record in known.cells]
+    with showing_progress(cells, run, known.domains) as watch:
         result = resume_run(run, workers, retry, watch)
     print_result(result, json)

@@ -85,7 +85,7 @@ def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json
     from openfield.cli.progress import showing_progress
     from openfield.errors import InvalidInput
     from openfield.experiment import Experiment, read_experiment
-    from openfield.plan import name_agents
+    from openfield.plan import make_cells, name_agents
     from openfield.registry import find_domain
 
     start = msgspec.to_builtins(read_experiment(Path(domain))) if domain.endswith(".toml") else {"domain": domain}
@@ -95,7 +95,8 @@ def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json
         raise InvalidInput(re.sub(r"(.*) - at `\$\.(.*)`$", r"\2: \1.", str(error))) from None
     trials, agents = experiment.make_trials(), name_agents(experiment.agents)
     known = find_domain(experiment.domain)
-    with showing_progress(agents, trials, experiment.repeats, {known.name: known}) as watch:
+    cells = make_cells(agents, trials, experiment.repeats)
+    with showing_progress(cells, experiment.path, {known.name: known}) as watch:
         result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
     print_result(result, as_json)
     if not as_json:

@@ -62,7 +62,7 @@ def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -
     elif as_json:
         print_json(rows)
     else:
-        titles = ("turn", "asks", "observation", "reward", "reply to the turn before", "took", "truth")
+        titles = ("turn", "asks", "reward", "reply before it", "took", "truth", "observation")
         print_table(titles, (_short(row) for row in rows))
 
 
@@ -76,11 +76,11 @@ def _short(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         str(row["number"]),
         turn.ask.value if turn else "over",
-        _cut(turn.observation) if turn else "",
         f"{turn.reward:g}" if turn else "",
         f"{_cut(reply.action)}{belief}" if reply else "",
         f"{row['took_ns'] / 1e6:.2f} ms",
         ("novel " if truth.novel else "") + (_cut(truth.detail) if truth.detail is not None else ""),
+        _cut(turn.observation) if turn else "",
     )
 
 
