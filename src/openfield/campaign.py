@@ -10,17 +10,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from openfield import __version__
 from openfield.cell import Job
 from openfield.domain import Domain
 from openfield.errors import Cancelled, InvalidInput, RunBusy
 from openfield.executors import Executor, Inline, Processes
 from openfield.journal import Journal
-from openfield.plan import Cell, agent_text, make_cells, name_agents
+from openfield.plan import Cell, agent_text, facts_of, make_cells, name_agents
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import AgentSource, domain_source, find_domain, use_domain
 from openfield.result import Result
@@ -64,7 +62,7 @@ def run(
         raise InvalidInput("There is no trial to run.")
     with Journal(journal) as record:
         texts = {name: agent_text(source) for name, source in named.items()}
-        record.enter(cells, texts, _facts(cells))
+        record.enter(cells, texts, facts_of(cells))
         Campaign(record, cells, named, retry, watch).run(workers)
     return Result([journal])
 
@@ -78,7 +76,7 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
         find_domain(facts.get(f"domain {name}", name))
     agents = {name: source for name, source in sources.items() if source is not None}
     for name in sources.keys() - agents.keys():
-        raise InvalidInput(f"The agent '{name}' lives in a Python program; run that program again to resume.")
+        raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
     with Journal(journal) as record:
         Campaign(record, cells, agents, retry, watch).run(workers)
     return Result([journal])
@@ -203,9 +201,3 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _facts(cells: Iterable[Cell]) -> dict[str, str]:
-    names = {cell.trial.domain for cell in cells}
-    sources = {f"domain {name}": source for name in names if (source := domain_source(name)) not in ("", name)}
-    return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}

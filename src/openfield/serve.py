@@ -9,7 +9,7 @@ import asyncio
 import hmac
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 import msgspec
@@ -19,7 +19,7 @@ from openfield.core import Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.journal import Journal
-from openfield.plan import Cell, make_cells
+from openfield.plan import Cell, facts_of, make_cells
 from openfield.record import Recorder
 from openfield.rollout import Rollout
 from openfield.trial import Trial
@@ -60,11 +60,10 @@ class Seat:
         self.fault: OpenfieldError | None = None
         self.left = asyncio.Event()
         """Set when nobody sits here: the trial is over, the agent failed, or its connection broke."""
-        self._pool = ThreadPoolExecutor(1)
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
         """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
-        turn, written = await asyncio.get_running_loop().run_in_executor(self._pool, self._reply, reply, durable)
+        turn, written = await asyncio.to_thread(self._reply, reply, durable)
         if isinstance(written, Future):
             await asyncio.wrap_future(written)
         return turn
@@ -119,7 +118,7 @@ class TrialDesk:
     def _open(self, name: str) -> Seat:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
         cells = make_cells([name], self._trials)
-        self._journal.enter(cells, {name: None}, {})
+        self._journal.enter(cells, {name: None}, facts_of(cells))
         taken = {cell.id for cell, _ in self._seats.values()}
         with Run(self._journal.path) as run:
             for cell in cells:
