@@ -176,7 +176,12 @@ class _Worker:
 
 def _work(connection: Connection, shared: Any) -> None:
     """What a worker process does: plays the jobs it is sent until its parent hangs up."""
-    player = Player(lambda *entries: connection.send_bytes(_ENCODE(entries)), memoryview(shared).cast("B").cast("q"))
+
+    def emit(*entries: Entry) -> None:
+        if entries:
+            connection.send_bytes(_ENCODE(entries))
+
+    player = Player(emit, memoryview(shared).cast("B").cast("q"))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
     signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
