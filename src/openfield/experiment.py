@@ -84,3 +84,15 @@ def parse_settings(pairs: list[str]) -> dict[str, str]:
             raise OpenfieldError(f"--set takes key=value, not '{pair}'.")
         settings[key] = value
     return settings
+
+
+def parse_agents(words: list[str]) -> dict[str, str]:
+    """Agents by name; `NAME=SOURCE` gives one a name of its own."""
+    agents: dict[str, str] = {}
+    for word in words:
+        named = re.fullmatch(r"([\w.-]+)=(.+)", word)
+        name, source = (named[1], named[2]) if named else (word, word)
+        if name in agents:
+            raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other={source}")
+        agents[name] = source
+    return agents

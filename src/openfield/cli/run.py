@@ -34,7 +34,8 @@ def run(
     domain
         A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`).
     agent
-        A name, `module:Class`, `process:COMMAND` or `wire:COMMAND`; give it again for further agents.
+        A name, `module:Class`, `process:COMMAND` or `wire:COMMAND`, each also as `NAME=...` to give it another name;
+        give it again for further agents.
     novelty
         `NAME[:difficulty]`, `a+b` for both at once, or `none`; give it again for further trials.
     trials
@@ -58,10 +59,10 @@ def run(
     json
         Print the numbers as JSON.
     """
-    from openfield.experiment import parse_settings
+    from openfield.experiment import parse_agents, parse_settings
 
     changes = {
-        "agents": agent,
+        "agents": parse_agents(agent) if agent else None,
         "novelty": novelty,
         "trials": trials,
         "repeats": repeats,
