@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
+from openfield.flags import Flag
 from openfield.novelty import Novelty, apply_novelties, find_novelty
 from openfield.record import EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
@@ -43,6 +44,8 @@ class Domain(ABC, Generic[S]):
     """The small evaluation that `openfield demo` shows; its novelty is `demo_novelty`."""
     demo_novelty: str | None = None
     limits: Limits = Limits()
+    flags: Sequence[Flag] = ()
+    """What the domain adds to `openfield run`, `play` and `serve`."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:

@@ -24,7 +24,7 @@ app = cyclopts.App(
 )
 COMMANDS = {
     "demo": ("demo:demo", "See what openfield does: two agents meet a change in every installed domain."),
-    "list": ("list:list_things", "List domains, agents, novelties, metrics or a domain's settings."),
+    "list": ("list:list_things", "List domains, agents, novelties, metrics, or a domain's settings and flags."),
     "doctor": ("doctor:doctor", "Say which optional parts are there, and how to install the missing ones."),
     "run": ("run:run", "Evaluate agents. The same command again resumes."),
     "resume": ("resume:resume", "Go on with a run that was stopped."),

@@ -5,14 +5,29 @@ Only the command line imports this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from openfield.domain import Domain
+    from openfield.flags import Launch
     from openfield.result import Result
+
+Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
+"""What a command does not know itself: flags of the domain."""
+
+
+def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launch:
+    """What a domain's own flags ask for."""
+    from openfield.cli import app
+    from openfield.flags import read_flags
+
+    own = [name for argument in app[command].assemble_argument_collection() for name in argument.names]
+    return read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
 
 
 def print_json(value: Any) -> None:

@@ -9,19 +9,19 @@ from openfield.cli.common import print_json, print_table
 if TYPE_CHECKING:
     from openfield.domain import Domain
 
-Things = Literal["domains", "agents", "novelties", "metrics", "settings"]
+Things = Literal["domains", "agents", "novelties", "metrics", "settings", "flags"]
 Rows = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
 
 def list_things(what: Things = "domains", domain: str | None = None, /, *, json: bool = False) -> None:
-    """List domains, agents, novelties, metrics or a domain's settings.
+    """List domains, agents, novelties, metrics, or a domain's settings and flags.
 
     Parameters
     ----------
     what
         What to list.
     domain
-        Only this domain's; settings need one.
+        Only this domain's; settings and flags need one.
     json
         Print as JSON.
     """
@@ -42,9 +42,11 @@ def _rows(what: Things, name: str | None) -> Rows:
             (metric.name, ", ".join(number.name for number in metric.numbers), metric.note)
             for metric in installed_metrics()
         ]
-    if what == "settings":
+    if what in ("settings", "flags"):
         if name is None:
-            raise InvalidInput("Settings of which domain? For instance: openfield list settings maze")
+            raise InvalidInput(f"{what.capitalize()} of which domain? For instance: openfield list {what} maze")
+        if what == "flags":
+            return _flags(find_domain(name))
         rows = setting_rows(find_domain(name).settings)
         return ("setting", "type", "default", "meaning"), [(r.name, r.type, r.default, r.note) for r in rows]
     domains = installed_domains() if name is None else [find_domain(name)]
@@ -69,3 +71,7 @@ def _novelties(domains: list[Domain[Any]]) -> Rows:
     return ("domain", "novelty", "level", "kind", "meaning"), [
         (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
     ]
+
+
+def _flags(domain: Domain[Any]) -> Rows:
+    return ("flag", "of", "meaning"), [(flag.usage, ", ".join(flag.commands), flag.note) for flag in domain.flags]

@@ -7,15 +7,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.common import print_result
+from openfield.cli.common import Words, print_result, take_flags
 
 
 def play(
     domain: str,
     /,
-    *,
+    *words: Words,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    trials: int = 1,
+    trials: int | None = None,
     seed: int = 0,
     novelty: str | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
@@ -24,14 +24,18 @@ def play(
 ) -> None:
     """Play a domain yourself.
 
+    Domains have options of their own: openfield list flags DOMAIN.
+
     Parameters
     ----------
     domain
         A domain's name, `module:attribute` or `file.py`.
+    words
+        Options of the domain.
     output
         The run file [runs/DOMAIN-played.sqlite].
     trials
-        How many trials to play.
+        How many trials to play [1].
     seed
         The root of all seeds.
     novelty
@@ -48,7 +52,12 @@ def play(
     from openfield.registry import find_domain
 
     known = find_domain(domain)
-    made = known.trials(trials, seed, novelty, redlight, **parse_settings(set_ or []))
-    unhurried = [limit(trial, {"reply_seconds": None}) for trial in made]
+    launch = take_flags(known, "play", words)
+    settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
+    made = known.trials(trials or launch.trials or 1, seed, novelty or launch.novelty, redlight, **settings)
+    unhurried = [limit(trial, {**(launch.limits or {}), "reply_seconds": None}) for trial in made]
     path = output or Path(f"runs/{known.name}-played.sqlite")
-    print_result(run({agent_name: known.view()}, unhurried, path), as_json=False)
+    result = run({agent_name: launch.view or known.view()}, unhurried, path)
+    print_result(result, as_json=False)
+    for finish in launch.finish:
+        finish(result)

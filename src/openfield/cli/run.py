@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import print_result
+from openfield.cli.common import Words, print_result, take_flags
+
+if TYPE_CHECKING:
+    from openfield.flags import Launch
 
 
 def run(
     domain: str,
     /,
-    *,
+    *words: Words,
     agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
     novelty: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
     trials: int | None = None,
@@ -29,10 +33,14 @@ def run(
 ) -> None:
     """Evaluate agents. The same command again resumes.
 
+    Domains have options of their own: openfield list flags DOMAIN.
+
     Parameters
     ----------
     domain
         A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`).
+    words
+        Options of the domain.
     agent
         A name, `module:Class`, `process:COMMAND` or `wire:COMMAND`, each also as `NAME=...` to give it another name;
         give it again for further agents.
@@ -73,11 +81,13 @@ def run(
         "settings": parse_settings(set_) if set_ else None,
         "limits": {"reply_seconds": reply_seconds} if reply_seconds else None,
     }
-    run_experiment(domain, {key: value for key, value in changes.items() if value is not None}, retry, json)
+    run_experiment(domain, {key: value for key, value in changes.items() if value is not None}, words, retry, json)
 
 
-def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json: bool) -> None:
-    """Runs an experiment given by flags, or by a file that flags may change."""
+def run_experiment(
+    domain: str, changes: dict[str, Any], words: Sequence[str], retry: bool = False, as_json: bool = False
+) -> None:
+    """Runs an experiment given by options, or by a file that options may change; the words are flags of the domain."""
     import re
 
     import msgspec
@@ -90,8 +100,9 @@ def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json
     from openfield.registry import find_domain
 
     start = msgspec.to_builtins(read_experiment(Path(domain))) if domain.endswith(".toml") else {"domain": domain}
+    launch = take_flags(find_domain(start["domain"]), "run", words)
     try:
-        experiment = msgspec.convert({**start, **changes}, Experiment)
+        experiment = msgspec.convert(_merge(start, launch, changes), Experiment)
     except msgspec.ValidationError as error:
         raise InvalidInput(re.sub(r"(.*) - at `\$\.(.*)`$", r"\2: \1.", str(error))) from None
     trials, agents = experiment.make_trials(), name_agents(experiment.agents)
@@ -100,5 +111,16 @@ def run_experiment(domain: str, changes: dict[str, object], retry: bool, as_json
     with showing_progress(cells, experiment.path, {known.name: known}) as watch:
         result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
     print_result(result, as_json)
+    for finish in launch.finish:
+        finish(result)
     if not as_json:
         print(f"\nRecorded in {experiment.path}. See it: openfield report {experiment.path}")
+
+
+def _merge(start: dict[str, Any], launch: Launch, changes: dict[str, Any]) -> dict[str, Any]:
+    """An experiment file, changed by flags of the domain, changed by options; settings and limits are merged."""
+    flagged = {key: getattr(launch, key) for key in ("agents", "novelty", "trials", "workers", "settings", "limits")}
+    merged = {**start, **{key: value for key, value in flagged.items() if value is not None}, **changes}
+    for key in ("settings", "limits"):
+        merged[key] = {**start.get(key, {}), **(flagged[key] or {}), **changes.get(key, {})}
+    return merged

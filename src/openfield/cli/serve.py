@@ -7,32 +7,38 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from openfield.cli.common import Words, take_flags
+
 
 def serve(
     domain: str,
     /,
-    *,
+    *words: Words,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    trials: int = 5,
+    trials: int | None = None,
     seed: int = 0,
     novelty: str | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False,
     agent_name: str = "remote",
-    host: str = "127.0.0.1",
+    host: str | None = None,
     port: int | None = None,
     token: str | None = None,
 ) -> None:
     """Serve trials to agents in other programs until Ctrl-C.
 
+    Domains have options of their own: openfield list flags DOMAIN.
+
     Parameters
     ----------
     domain
         A domain's name, `module:attribute` or `file.py`.
+    words
+        Options of the domain.
     output
         The run file [runs/DOMAIN-served.sqlite].
     trials
-        Trials for each agent.
+        Trials for each agent [5].
     seed
         The root of all seeds.
     novelty
@@ -44,7 +50,7 @@ def serve(
     agent_name
         What agents are called that do not say so themselves.
     host
-        Where to listen; other machines are let in only with a token.
+        Where to listen [127.0.0.1]; other machines are let in only with a token.
     port
         Where to listen [the port the domain's agents expect]; 0 takes any free one.
     token
@@ -52,22 +58,31 @@ def serve(
     """
     import asyncio
 
-    from openfield.experiment import parse_settings
+    from openfield.experiment import limit, parse_settings
     from openfield.journal import Journal
     from openfield.registry import find_domain
+    from openfield.result import Result
     from openfield.serve import TrialDesk, check_exposure, serve_domain
 
-    check_exposure(host, token)
     known = find_domain(domain)
-    made = known.trials(trials, seed, novelty, redlight, **parse_settings(set_ or []))
+    launch = take_flags(known, "serve", words)
+    place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
+    check_exposure(place, token)
+    settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
+    made = known.trials(trials or launch.trials or 5, seed, novelty or launch.novelty, redlight, **settings)
+    made = [limit(trial, launch.limits or {}) for trial in made]
     path = output or Path(f"runs/{known.name}-served.sqlite")
 
-    def ready(number: int) -> None:
+    def ready(opened: int) -> None:
         print(
-            f"Serving {len(made)} trials of {known.name} on {host}:{number}, recorded in {path}. Ctrl-C stops.",
+            f"Serving {len(made)} trials of {known.name} on {place}:{opened}, recorded in {path}. Ctrl-C stops.",
             flush=True,
         )
 
-    with Journal(path) as journal:
-        desk = TrialDesk(journal, known, made, agent_name, token)
-        asyncio.run(serve_domain(known.wire(), desk, host, port, ready))
+    try:
+        with Journal(path) as journal:
+            desk = TrialDesk(journal, known, made, agent_name, token)
+            asyncio.run(serve_domain(launch.wire or known.wire(), desk, place, number, ready))
+    finally:
+        for finish in launch.finish:
+            finish(Result([path]))
