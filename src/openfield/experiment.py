@@ -6,16 +6,21 @@ The command line's way into a plan.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
-from openfield.errors import InvalidInput, OpenfieldError
+from openfield.domain import Domain
+from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import find_agent, find_domain
+from openfield.settings import make_settings
 from openfield.trial import Limits, Trial
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
+_PLACE = re.compile(r" - at `\$\.(.*)`$")
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,22 +50,53 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         for source in self.agents.values() if isinstance(self.agents, dict) else self.agents:
             if not source.startswith("wire:"):
                 find_agent(source, domain)
-        novelties = self.novelty if isinstance(self.novelty, list) else [self.novelty]
-        options: dict[str, Any] = {"count": self.trials, "seed": self.seed, "red_light": self.redlight}
-        made = [trial for novelty in novelties for trial in domain.trials(novelty=novelty, **options, **self.settings)]
+        made: list[Trial] = []
+        for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
+            made += make_trials(domain, self.trials, self.seed, novelty, self.redlight, self.settings)
         return [limit(trial, self.limits) for trial in made]
 
 
 def read_experiment(path: Path) -> Experiment:
     """An experiment file; what is wrong with it is named with file and key."""
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Experiment)
+        values = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = re.sub(r" - at `\$\.(.*)`$", r" (key '\1')", str(error))
-        keys = ", ".join(Experiment.__struct_fields__)
-        raise InvalidInput(f"{path}: {reason}. Keys of an experiment: {keys}.") from None
+        raise InvalidInput(f"{path} is not TOML: {error}.") from None
+    with naming(path):
+        experiment = make_experiment(values)
+        find_domain(experiment.domain)
+    return experiment
+
+
+def make_experiment(values: Mapping[str, Any]) -> Experiment:
+    """An experiment from plain values; a wrong key or value is named."""
+    for key in values:
+        if key not in Experiment.__struct_fields__:
+            raise UnknownName("key", key, Experiment.__struct_fields__, label="Keys of an experiment")
+    try:
+        return msgspec.convert(values, Experiment)
+    except msgspec.ValidationError as error:
+        reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
+        raise InvalidInput(f"{reason}.") from None
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Names a file in what is said about its content."""
+    try:
+        yield
+    except (InvalidInput, UnknownName) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def make_trials(
+    domain: Domain[Any], count: int, seed: int, novelty: str | None, red_light: bool, settings: Mapping[str, Any]
+) -> list[Trial]:
+    """Trials of a domain; a key that is no setting is refused, even if `Domain.trials` has an option called so."""
+    make_settings(domain.settings, settings)
+    return domain.trials(count, seed, novelty, red_light, **settings)
 
 
 def limit(trial: Trial, limits: dict[str, Any]) -> Trial:
@@ -71,7 +107,8 @@ def limit(trial: Trial, limits: dict[str, Any]) -> Trial:
         changed = msgspec.convert({**msgspec.to_builtins(trial.limits), **limits}, Limits)
     except msgspec.ValidationError as error:
         keys = ", ".join(Limits.__struct_fields__)
-        raise InvalidInput(f"limits: {error}. Allowed: {keys}.") from None
+        reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
+        raise InvalidInput(f"limits: {reason}. Allowed: {keys}.") from None
     return msgspec.structs.replace(trial, limits=changed)
 
 
@@ -81,7 +118,7 @@ def parse_settings(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign or not key:
-            raise OpenfieldError(f"--set takes key=value, not '{pair}'.")
+            raise InvalidInput(f"--set takes key=value, not '{pair}'.")
         settings[key] = value
     return settings
 

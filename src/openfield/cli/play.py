@@ -48,13 +48,13 @@ def play(
         What you are called in the record.
     """
     from openfield.campaign import run
-    from openfield.experiment import limit, parse_settings
+    from openfield.experiment import limit, make_trials, parse_settings
     from openfield.registry import find_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "play", words)
     settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
-    made = known.trials(trials or launch.trials or 1, seed, novelty or launch.novelty, redlight, **settings)
+    made = make_trials(known, trials or launch.trials or 1, seed, novelty or launch.novelty, redlight, settings)
     unhurried = [limit(trial, {**(launch.limits or {}), "reply_seconds": None}) for trial in made]
     path = output or Path(f"runs/{known.name}-played.sqlite")
     result = run({agent_name: launch.view or known.view()}, unhurried, path)

@@ -79,7 +79,7 @@ def run(
         "redlight": redlight,
         "output": output,
         "settings": parse_settings(set_) if set_ else None,
-        "limits": {"reply_seconds": reply_seconds} if reply_seconds else None,
+        "limits": {"reply_seconds": reply_seconds} if reply_seconds is not None else None,
     }
     run_experiment(domain, {key: value for key, value in changes.items() if value is not None}, words, retry, json)
 
@@ -88,24 +88,22 @@ def run_experiment(
     domain: str, changes: dict[str, Any], words: Sequence[str], retry: bool = False, as_json: bool = False
 ) -> None:
     """Runs an experiment given by options, or by a file that options may change; the words are flags of the domain."""
-    import re
+    from contextlib import nullcontext
 
     import msgspec
 
     from openfield.campaign import run as run_trials
     from openfield.cli.progress import showing_progress
-    from openfield.errors import InvalidInput
-    from openfield.experiment import Experiment, read_experiment
+    from openfield.experiment import make_experiment, naming, read_experiment
     from openfield.plan import make_cells, name_agents
     from openfield.registry import find_domain
 
-    start = msgspec.to_builtins(read_experiment(Path(domain))) if domain.endswith(".toml") else {"domain": domain}
+    file = Path(domain) if domain.endswith(".toml") else None
+    start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     launch = take_flags(find_domain(start["domain"]), "run", words)
-    try:
-        experiment = msgspec.convert(_merge(start, launch, changes), Experiment)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(re.sub(r"(.*) - at `\$\.(.*)`$", r"\2: \1.", str(error))) from None
-    trials, agents = experiment.make_trials(), name_agents(experiment.agents)
+    experiment = make_experiment(_merge(start, launch, changes))
+    with nullcontext() if file is None else naming(file):
+        trials, agents = experiment.make_trials(), name_agents(experiment.agents)
     known = find_domain(experiment.domain)
     cells = make_cells(agents, trials, experiment.repeats)
     with showing_progress(cells, experiment.path, {known.name: known}) as watch:

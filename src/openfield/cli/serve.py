@@ -58,7 +58,7 @@ def serve(
     """
     import asyncio
 
-    from openfield.experiment import limit, parse_settings
+    from openfield.experiment import limit, make_trials, parse_settings
     from openfield.journal import Journal
     from openfield.registry import find_domain
     from openfield.result import Result
@@ -69,7 +69,7 @@ def serve(
     place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
     check_exposure(place, token)
     settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
-    made = known.trials(trials or launch.trials or 5, seed, novelty or launch.novelty, redlight, **settings)
+    made = make_trials(known, trials or launch.trials or 5, seed, novelty or launch.novelty, redlight, settings)
     made = [limit(trial, launch.limits or {}) for trial in made]
     path = output or Path(f"runs/{known.name}-served.sqlite")
 
