@@ -24,8 +24,11 @@ def check(domain: str, /, *, json: bool = False) -> None:
         print_json(report)
     else:
         print_table(
-            ("", "check", "detail"), [("ok" if f.passed else "FAILED", f.name, f.detail) for f in report.findings]
+            ("", "of", "check", "detail"),
+            [(_MARKS[finding.passed], finding.subject, finding.check, finding.detail) for finding in report.findings],
         )
-    failed = [finding.name for finding in report.findings if not finding.passed]
-    if failed:
-        raise InvalidInput(f"{domain} breaks {len(failed)} rules: {', '.join(failed)}.")
+    if report.failed:
+        raise InvalidInput(f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}.")
+
+
+_MARKS = {True: "ok", False: "FAILED", None: "not judged"}
