@@ -165,6 +165,7 @@ class Campaign:
         again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
         if again or entry.outcome == "superseded":
             self._left.insert(0, entry.cell)
+        self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
 
     def _stop(self, executor: Executor) -> None:
         self._stopping = True

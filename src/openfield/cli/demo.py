@@ -33,7 +33,7 @@ def demo(
     from openfield.cli.progress import showing_progress
     from openfield.errors import InvalidInput
     from openfield.plan import make_cells
-    from openfield.registry import find_domain, installed_domains
+    from openfield.registry import domain_source, find_domain, installed_domains
 
     chosen = [find_domain(name) for name in domains] or installed_domains()
     if not chosen:
@@ -48,12 +48,17 @@ def demo(
     if result is not None:
         print_result(result, as_json=False)
         page = result.page(output.with_suffix(".html"))
-        _say_next(output, page, chosen[0].name)
+        _say_next(output, page, domain_source(chosen[0].name))
 
 
 def _say_next(run: Path, page: Path, domain: str) -> None:
     print(f"\nThe page: {page}   The record: {run}")
+    commands = {
+        f"openfield show {run}": "every cell, and with --cell every turn",
+        f"openfield list novelties {domain}": "what else can change",
+        f"openfield run {domain} --agent your.module:Agent": "your own agent",
+    }
+    width = max(map(len, commands))
     print("What to type next:")
-    print(f"  openfield show {run}                     every cell, and with --cell every turn")
-    print(f"  openfield list novelties {domain}              what else can change")
-    print(f"  openfield run {domain} --agent your.module:Agent   your own agent")
+    for command, meaning in commands.items():
+        print(f"  {command:{width}}   {meaning}")

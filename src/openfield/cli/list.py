@@ -44,7 +44,7 @@ def _rows(what: Things, name: str | None) -> Rows:
         ]
     if what in ("settings", "flags"):
         if name is None:
-            raise InvalidInput(f"{what.capitalize()} of which domain? For instance: openfield list {what} maze")
+            raise InvalidInput(f"{what.capitalize()} of which domain? Name one: openfield list {what} DOMAIN")
         if what == "flags":
             return _flags(find_domain(name))
         rows = setting_rows(find_domain(name).settings)

@@ -48,6 +48,7 @@ def play(
         What you are called in the record.
     """
     from openfield.campaign import run
+    from openfield.errors import Cancelled
     from openfield.experiment import limit, make_trials, parse_settings
     from openfield.registry import find_domain
 
@@ -57,7 +58,10 @@ def play(
     made = make_trials(known, trials or launch.trials or 1, seed, novelty or launch.novelty, redlight, settings)
     unhurried = [limit(trial, {**(launch.limits or {}), "reply_seconds": None}) for trial in made]
     path = output or Path(f"runs/{known.name}-played.sqlite")
-    result = run({agent_name: launch.view or known.view()}, unhurried, path)
+    try:
+        result = run({agent_name: launch.view or known.view()}, unhurried, path)
+    except Cancelled:
+        raise Cancelled(f"Stopped; what you played is in {path}. The same command goes on.") from None
     print_result(result, as_json=False)
     for finish in launch.finish:
         finish(result)

@@ -57,7 +57,9 @@ def serve(
         What agents must show to be let in.
     """
     import asyncio
+    import os
 
+    from openfield.errors import InvalidInput
     from openfield.experiment import limit, make_trials, parse_settings
     from openfield.journal import Journal
     from openfield.registry import find_domain
@@ -83,6 +85,11 @@ def serve(
         with Journal(path) as journal:
             desk = TrialDesk(journal, known, made, agent_name, token)
             asyncio.run(serve_domain(launch.wire or known.wire(), desk, place, number, ready))
+    except OSError as error:
+        where = place if number is None else f"{place}:{number}"
+        raise InvalidInput(
+            f"Cannot listen on {where}: {os.strerror(error.errno or 0)}. Another port: --port 0."
+        ) from None
     finally:
         for finish in launch.finish:
             finish(Result([path]))
