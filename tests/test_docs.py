@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
+import json
 import os
 import re
 import shutil
@@ -12,17 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, get_args, get_type_hints
 
+import msgspec
 import pytest
 
 from openfield.cli import COMMANDS, app
 from openfield.core import Turn
 from openfield.experiment import Experiment
-from openfield.lines import FromAgent
+from openfield.lines import FromAgent, Lines, bye, load_line, save_line, turn_line, welcome
 from openfield.metrics import BUILT_IN
-from openfield.registry import load
+from openfield.registry import find_domain, load
 from openfield.trial import Limits
 from openfield.view import SCORED
-from places import ROOT
+from places import MAZE, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]
@@ -144,6 +147,25 @@ def test_every_message_and_field_of_the_protocol_is_documented() -> None:
     section = re.search(r"^### `turn`\n(.*?)^###", page, re.MULTILINE | re.DOTALL)
     assert section
     assert set(re.findall(r"^\| `(\w+)`", section[1], re.MULTILINE)) == set(Turn.__struct_fields__)
+
+
+def test_messages_shown_are_messages_of_the_protocol() -> None:
+    shown = [
+        line
+        for snippet in snippets(ROOT / "docs" / "stdio.md")
+        if snippet.language == "json"
+        for line in snippet.text.splitlines()
+    ]
+    ours = {message["type"]: message for message in map(json.loads, shown)}
+    theirs = [line for line in shown if json.loads(line)["type"] in ("hello", "reply", "state", "loaded")]
+    assert len(list(Lines().feed("\n".join([*theirs, ""]).encode()))) == 4
+    maze = find_domain(MAZE)
+    (trial,) = maze.trials(count=1)
+    spec = msgspec.structs.replace(maze.spec(trial), reply_seconds=60.0)
+    assert ours["welcome"] == json.loads(welcome(spec, ours["welcome"]["seed"]))
+    assert ours["turn"] == json.loads(turn_line(maze.world(trial).reset()))
+    assert [ours["save"], ours["bye"]] == [json.loads(save_line()), json.loads(bye())]
+    assert ours["load"] == json.loads(load_line(base64.b64decode(ours["load"]["state"])))
 
 
 def test_every_number_is_documented() -> None:
