@@ -25,8 +25,8 @@ LEAST_TURNS = 5
 SHORTEST_WORD = 4
 LEAST_NUMBER = 10_000
 """Shorter words and smaller numbers occur by themselves."""
-Leaf = tuple[str, Any]
-"""Where something is shown, and what."""
+Leaf = tuple[str, Any, bool]
+"""Where something is shown, what, and whether it is a key."""
 
 
 def find_named(turns: Sequence[Turn], spec: Spec, trial: Trial, novelties: Iterable[Novelty[Any]]) -> Iterator[str]:
@@ -76,14 +76,14 @@ def words_of(spec: Spec) -> Iterator[str]:
             yield from _words(leaf)
 
 
-def leaves_of_turn(turn: Turn) -> Iterator[tuple[str, Any, bool]]:
+def leaves_of_turn(turn: Turn) -> Iterator[Leaf]:
     """The leaves of all that a world fills in freely."""
     yield from walk(turn.observation, "observation")
     yield from walk(turn.feedback, "feedback")
 
 
-def walk(value: Any, path: str) -> Iterator[tuple[str, Any, bool]]:
-    """All leaves and keys of a value: where, what, and whether it is a key. Large arrays hold no words."""
+def walk(value: Any, path: str) -> Iterator[Leaf]:
+    """All leaves and keys of a value. Large arrays hold no words."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield f"{path}.{key}", key, True
