@@ -12,14 +12,16 @@ from typing import Any
 import msgspec
 
 from openfield.agents.random import RandomAgent
-from openfield.core import Truth, Turn
+from openfield.cell import close_agent
+from openfield.core import Ask, Spec, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
 from openfield.record import ENCODER
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.testing.clocks import clock_looks, drifting_clocks
 from openfield.testing.report import Judgement
-from openfield.testing.tape import Tape, record, replay, spec_of
+from openfield.testing.secrets import find_detail, find_mirrors, find_named, words_of
+from openfield.testing.tape import Tape, Watched, record, replay, spec_of
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial
 
@@ -52,19 +54,22 @@ class Rehearsal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Played:
-    """A trial played elsewhere and replayed here."""
+    """A trial played elsewhere and replayed here, as far as checks need it: turns themselves may hold many images."""
 
     trial: Trial
     rehearsal: Rehearsal
-    turns: list[Turn]
+    shown: list[bytes]
+    """All turns in the form they are compared in."""
     truths: list[Truth]
+    red_lights: list[bool | None]
+    misfit: str
+    """The first observation that does not fit the declared space."""
+    secrets: list[str]
+    """Where something of the truth is shown."""
+    mirrors: set[str]
+    """Where something is 1 exactly when the world is novel."""
     differs: str
     """How the replay here differs."""
-
-    @property
-    def shown(self) -> list[bytes]:
-        """All turns in the form they are compared in."""
-        return [ENCODER.encode(msgspec.structs.astuple(turn)) for turn in self.turns]
 
     @property
     def onset(self) -> int:
@@ -94,7 +99,7 @@ class Evidence:
             rehearsal = self.worker.call(Rehearsal, rehearse, source, trial, self.agents[agent])
             with global_random(1):
                 watched, error = replay(self.domain, trial, rehearsal.tape.steps)
-            self._played[key] = Played(trial, rehearsal, watched.turns, watched.truths, str(error or ""))
+            self._played[key] = _look(self.domain, trial, rehearsal, watched, str(error or ""))
         return self._played[key]
 
     def play_whole(self, trial: Trial, agent: int = 0) -> Played:
@@ -114,8 +119,10 @@ class Evidence:
 def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
     """Plays a trial and replays it in several ways; runs in a worker."""
     domain = find_domain(source)
+    player = find_agent(agent, domain)(spec_of(domain, trial), 0)
     with global_random(1):
-        tape = record(domain, trial, find_agent(agent, domain)(spec_of(domain, trial), 0))
+        tape = record(domain, trial, player)
+    close_agent(player)
     with global_random(1):
         _, plain = replay(domain, trial, tape.steps)
     looks = clock_looks()
@@ -131,3 +138,33 @@ def without_novelty(trial: Trial) -> Trial:
     """The same trial in which nothing changes."""
     phases = tuple(msgspec.structs.replace(phase, novelty=()) for phase in trial.phases)
     return msgspec.structs.replace(trial, phases=phases)
+
+
+def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: Watched, differs: str) -> Played:
+    """Takes from a replay what checks need."""
+    spec, turns, truths = domain.spec(trial), watched.turns, watched.truths
+    return Played(
+        trial=trial,
+        rehearsal=rehearsal,
+        shown=[ENCODER.encode(msgspec.structs.astuple(turn)) for turn in turns],
+        truths=truths,
+        red_lights=[turn.red_light for turn in turns],
+        misfit=next(_misfits(spec, turns), ""),
+        secrets=list(_secrets(domain, trial, spec, watched)),
+        mirrors=find_mirrors(turns, truths),
+        differs=differs,
+    )
+
+
+def _misfits(spec: Spec, turns: list[Turn]) -> Iterator[str]:
+    for number, turn in enumerate(turns):
+        wanted = turn.ask is Ask.ACT or (turn.last is not None and turn.observation is not None)
+        if wanted and spec.observations is not None and not spec.observations.contains(turn.observation):
+            yield f"turn {number} shows {turn.observation!r:.80}, which is not in the declared space"
+
+
+def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: Watched) -> Iterator[str]:
+    yield from find_named(watched.turns, spec, trial, domain.novelties)
+    known, shown = frozenset(words_of(spec)), getattr(domain, "shown_detail", ())
+    for turn, truth in zip(watched.turns, watched.truths, strict=True):
+        yield from find_detail(turn, truth, known, shown)

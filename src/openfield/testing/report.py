@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
+from openfield.errors import OpenfieldError
+
 T = TypeVar("T")
 
 
@@ -71,6 +73,8 @@ def judge(
         except Judgement as reason:
             findings.append(Finding(subject, name, None, str(reason)))
             continue
+        except OpenfieldError as error:
+            faults = [str(error)]
         findings.append(Finding(subject, name, not faults, _few(faults)))
         broken = name if faults and name in essential else ""
     return Report(tuple(findings))

@@ -11,14 +11,12 @@ from typing import Any
 import msgspec
 
 from openfield.agents.random import RandomAgent
-from openfield.core import Ask
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError, ReplayMismatch
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing.evidence import Evidence, check_agents, check_trials, without_novelty
 from openfield.testing.report import Judgement, Report, judge
-from openfield.testing.secrets import find_detail, find_mirrors, find_named, words_of
 from openfield.testing.tape import SCORED, replay
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial, derive
@@ -94,15 +92,9 @@ def _plain_actions(evidence: Evidence) -> Iterator[str]:
 
 def _observations(evidence: Evidence) -> Iterator[str]:
     """Observations fit the declared space."""
-    for played in evidence.all():
-        space = evidence.domain.spec(played.trial).observations
-        if space is None:
-            raise Judgement("no observation space is declared")
-        for number, turn in enumerate(played.turns):
-            wanted = turn.ask is Ask.ACT or (turn.last is not None and turn.observation is not None)
-            if wanted and not space.contains(turn.observation):
-                yield f"turn {number} shows {turn.observation!r:.80}, which is not in the declared space"
-                break
+    if evidence.domain.spec(evidence.trials[0]).observations is None:
+        raise Judgement("no observation space is declared")
+    return (played.misfit for played in evidence.all() if played.misfit)
 
 
 def _same_seed(evidence: Evidence) -> Iterator[str]:
@@ -141,18 +133,13 @@ def _global_random(evidence: Evidence) -> Iterator[str]:
 
 def _secrets(evidence: Evidence) -> Iterator[str]:
     """Nothing of the truth is shown."""
-    domain, mirrors = evidence.domain, list[set[str]]()
+    domain = evidence.domain
     for trial in evidence.trials:
         if domain.spec(trial) != domain.spec(without_novelty(trial)):
             yield f"the spec of {_name(trial)} differs from that of the same trial without it"
     for played in evidence.all():
-        spec = domain.spec(played.trial)
-        yield from find_named(played.turns, spec, played.trial, domain.novelties)
-        known, shown = frozenset(words_of(spec)), getattr(domain, "shown_detail", ())
-        for turn, truth in zip(played.turns, played.truths, strict=True):
-            yield from find_detail(turn, truth, known, shown)
-        if played.trial.novelty:
-            mirrors.append(find_mirrors(played.turns, played.truths))
+        yield from played.secrets
+    mirrors = [evidence.play(trial).mirrors for trial in evidence.trials if trial.novelty]
     for path in sorted(set.intersection(*mirrors) if mirrors else ()):
         yield f"{path} is 1 exactly when the world is novel"
 
@@ -160,11 +147,11 @@ def _secrets(evidence: Evidence) -> Iterator[str]:
 def _red_light(evidence: Evidence) -> Iterator[str]:
     """The red light is there only if granted, and never lies."""
     for played in evidence.all():
-        if not played.trial.red_light and any(turn.red_light is not None for turn in played.turns):
+        if not played.trial.red_light and any(light is not None for light in played.red_lights):
             yield f"{_name(played.trial)}: a red light is shown that the trial does not grant"
     granted = evidence.play(msgspec.structs.replace(evidence.trials[0], red_light=True))
-    for number, (turn, truth) in enumerate(zip(granted.turns, granted.truths, strict=True)):
-        if turn.red_light and not truth.novel:
+    for number, (light, truth) in enumerate(zip(granted.red_lights, granted.truths, strict=True)):
+        if light and not truth.novel:
             yield f"turn {number}: the red light is on and nothing has changed"
 
 
