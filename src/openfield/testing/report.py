@@ -21,10 +21,17 @@ class Finding(msgspec.Struct, frozen=True):
     subject: str
     """What was looked at: `world`, `agent NAME` or `wire`."""
     check: str
-    passed: bool | None
-    """None if it could not be judged."""
+    passed: bool
+    """Whether nothing wrong was found."""
     detail: str = ""
     """What is wrong, or why it could not be judged."""
+    judged: bool = True
+    """Whether it was looked at."""
+
+    @property
+    def name(self) -> str:
+        """What was looked at, and for what."""
+        return f"{self.subject}: {self.check}"
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -40,16 +47,15 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def failed(self) -> list[str]:
         """The names of the checks that failed."""
-        return [finding.check for finding in self.findings if finding.passed is False]
+        return [finding.check for finding in self.findings if not finding.passed]
 
     def __add__(self, other: Report) -> Report:
         return Report(self.findings + other.findings)
 
     def __str__(self) -> str:
         """A line per finding, for people."""
-        marks = {True: "ok", False: "FAILED", None: "not judged"}
-        rows = (f"{f.subject}: {f.check}: {marks[f.passed]}{': ' * bool(f.detail)}{f.detail}" for f in self.findings)
-        return "\n".join(rows)
+        rows = ((f.name, "ok" if f.passed else "FAILED", f.detail) for f in self.findings)
+        return "\n".join(": ".join(filter(None, row)) for row in rows)
 
 
 class Judgement(Exception):
@@ -71,13 +77,18 @@ def judge(
                 raise Judgement(f"'{broken}' failed")
             faults = list(dict.fromkeys(check(evidence)))
         except Judgement as reason:
-            findings.append(Finding(subject, name, None, str(reason)))
+            findings.append(unjudged(subject, name, str(reason)))
             continue
         except OpenfieldError as error:
             faults = [str(error)]
         findings.append(Finding(subject, name, not faults, _few(faults)))
         broken = name if faults and name in essential else ""
     return Report(tuple(findings))
+
+
+def unjudged(subject: str, check: str, reason: str) -> Finding:
+    """A check that found nothing wrong because it could not look."""
+    return Finding(subject, check, True, f"not judged: {reason}", judged=False)
 
 
 def _few(faults: list[str]) -> str:

@@ -25,7 +25,7 @@ from openfield.record import ENCODER, RawStep
 from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serve import TrialDesk, serve_domain
 from openfield.testing.evidence import check_agents, check_trials
-from openfield.testing.report import Finding, Report, judge
+from openfield.testing.report import Report, judge, unjudged
 from openfield.testing.tape import record, spec_of
 from openfield.trial import Trial
 from openfield.view import Run
@@ -59,7 +59,7 @@ def check_wire(
         speaker = play_lines
     if speaker is None:
         note = "the domain has a wire of its own and no scripted_peer"
-        return Report(tuple(Finding("wire", name, None, note) for name in CHECKS))
+        return Report(tuple(unjudged("wire", name, note) for name in CHECKS))
     chosen = trial or check_trials(domain)[0]
     factory = find_agent(agent or check_agents(domain)[0], domain)
     here = record(domain, chosen, _silent_between(factory(spec_of(domain, chosen), 1))).steps
