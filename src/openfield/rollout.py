@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, MutableSequence
 from typing import Any
 
+import msgspec
+
 from openfield.core import Agent, Ask, Belief, Reply, Truth, Turn, World
 from openfield.errors import (
     AgentCrashed,
@@ -27,6 +29,8 @@ from openfield.trial import Limits
 
 MOST_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
+COSTLY_REPLY = 100_000_000
+"""Nanoseconds; a reply that took longer is made durable at once, for a few milliseconds, rather than with its chunk."""
 UNLIMITED = Limits(reply_seconds=None)
 NEVER = 1 << 62
 Pulse = MutableSequence[int] | memoryview
@@ -34,15 +38,15 @@ Pulse = MutableSequence[int] | memoryview
 
 def drive(rollout: Rollout, agent: Agent) -> str:
     """Replies for an agent that lives here until the trial is over; returns the outcome."""
-    reply = rollout.reply
+    reply, turn = rollout.reply, rollout.turn
     while not rollout.over:
         try:
-            answer = agent(rollout.turn)
+            answer = agent(turn)
         except (AgentFault, Cancelled):
             raise
         except (Exception, SystemExit) as error:
             raise AgentCrashed(f"Turn {rollout.turns}: the agent raised {type(error).__name__}: {error}") from error
-        reply(answer)
+        turn = reply(answer)
     return rollout.outcome
 
 
@@ -51,10 +55,10 @@ class Rollout:
 
     turn: Turn
     """What the agent may see now."""
-    turns: int = 0
+    turns: int
     """Replies taken so far."""
-    over: bool = False
-    outcome: str = "done"
+    over: bool
+    outcome: str
     """How the trial ended, once it is over: `done` or `truncated`."""
     reply: Callable[[Reply], Turn]
     """Takes the reply to `turn` and returns the next turn."""
@@ -86,6 +90,7 @@ class Rollout:
         """
         steps = iter(past)
         self.world = world
+        self.turns, self.over, self.outcome = 0, False, "done"
         self._timed = bool(getattr(world, "timed", False))
         self._limits = limits
         self._started = time.monotonic_ns()
@@ -132,34 +137,37 @@ class Rollout:
         if self.turns >= self._pause_at:
             self._pause()
         write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
-        timed, clock, act = self._timed, time.monotonic_ns, Ask.ACT
+        timed, clock, act, recording = self._timed, time.monotonic_ns, Ask.ACT, recorder is not None
         deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
-        stamped = bool(recorder or timed or pulse or deadline < NEVER or curfew < NEVER)
-        turn, truth, took, size = self.turn, self._truth, 0, len(buffer)
-        while not self.over:
+        stamped = bool(recorder or timed or pulse or min(deadline, curfew) < NEVER)
+        remarkable, has_curfew, costly = min(deadline, COSTLY_REPLY), curfew < NEVER, False
+        turn, truth, turns, over, took, size = self.turn, self._truth, self.turns, self.over, 0, len(buffer)
+        while not over:
             if stamped:
                 shown = clock()
                 if pulse:
                     pulse[0] = shown
             reply = yield turn
             if type(reply) is not Reply:
-                raise AgentProtocol(f"Turn {self.turns}: the agent answered {_short(reply)}; it must return a Reply.")
+                raise AgentProtocol(f"Turn {turns}: the agent answered {_short(reply)}; it must return a Reply.")
             if stamped:
                 now = clock()
                 took = now - shown
                 if pulse:
                     pulse[0] = 0
-                if took > deadline:
-                    raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
-                if now > curfew:
+                if took > remarkable:
+                    if took > deadline:
+                        raise AgentTimeout(f"Turn {turns}: no reply within {limits.reply_seconds:g} s.")
+                    costly = recording
+                if has_curfew and now > curfew:
                     self._pause_at = 0
             if turn.ask is not act or reply.action is None or truth.episode_over:
                 self._take(reply, took)
-                turn, truth = self.turn, self._truth
+                turn, truth, turns, over = self.turn, self._truth, self.turns, self.over
             else:
                 try:
                     self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
-                    if recorder:
+                    if recording:
                         if reply.belief is not None:
                             self._belief = reply.belief
                         known, truth = truth, world.truth
@@ -170,13 +178,18 @@ class Rollout:
                             write((reply, took, turn, truth), buffer, -1)
                 except Exception as error:
                     raise self._blame(error, reply, took, size) from error
-                self.turns += 1
-            size = len(buffer)
-            if size > CHUNK_BYTES and recorder:
-                recorder.flush(self.turns + 1)
-                size = 0
-            if self.turns >= self._pause_at:
+                self.turns = turns = turns + 1
+            if recording:
+                size = len(buffer)
+                if size > CHUNK_BYTES and recorder:
+                    recorder.flush(turns + 1)
+                    size = 0
+                if costly and recorder:
+                    recorder.commit(turns + 1)
+                    costly = False
+            if turns >= self._pause_at:
                 self._pause()
+                over = self.over
         yield turn
         raise OpenfieldError("The trial is over; it takes no further reply.")
 
@@ -301,10 +314,21 @@ class Rollout:
         self._compare(step)
 
     def _compare(self, step: RawStep) -> None:
-        if not self.over and ENCODER.encode(self.turn) != bytes(step.turn):
+        if not self.over and not _is_recorded(self.turn, step.turn):
             raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")
 
 
+def _is_recorded(turn: Turn, recorded: msgspec.Raw) -> bool:
+    """Whether a turn is the recorded one.
+
+    Equal turns mostly have equal bytes, but not always: msgspec leaves out a default only if it is the very object, so
+    a phase that came through a pipe is written out and the same word from a literal is not.
+    """
+    data = ENCODER.encode(turn)
+    return data == bytes(recorded) or _TURN.decode(data) == _TURN.decode(recorded)
+
+
+_TURN = msgspec.msgpack.Decoder(Turn)
 _UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 
 
