@@ -170,7 +170,7 @@ def test_resume_needs_nothing_but_the_file(path: Path) -> None:
 def test_resume_says_which_agent_only_a_program_has(path: Path) -> None:
     with pytest.raises(Cancelled):
         of.run({"mine": lambda turn: of.Reply(0)}, tiny_trials(1), path, watch=press_ctrl_c_after(2))
-    with pytest.raises(InvalidInput, match="The agent 'mine' lives in a Python program"):
+    with pytest.raises(InvalidInput, match="The agent 'mine' is not one openfield starts"):
         resume(path)
 
 
@@ -257,7 +257,7 @@ def test_a_trial_starts_with_the_agent_another_left(path: Path, agent: Any, work
 def test_a_later_trial_is_resumed_with_what_came_before_it(path: Path, agent: Any) -> None:
     trials = after(*tiny_trials(2, padding=9_000))
     with pytest.raises(Cancelled):
-        of.run([agent], trials, path, watch=press_ctrl_c_after(40))
+        of.run([agent], trials, path, watch=press_ctrl_c_after(30))
     of.run([agent], trials, path)
     with Run(path) as run:
         later, _ = run.cells()

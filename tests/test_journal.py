@@ -37,7 +37,7 @@ def chunk(cell: str, first: int, count: int, attempt: int = 1) -> Chunk:
     kept: list[Any] = []
     recorder = Recorder(cell, attempt, lambda *entries: kept.extend(entries), first)
     recorder.buffer += bytes.fromhex("93c000c0") * count
-    recorder.flush(first + count)
+    recorder.commit(first + count)
     return kept[0]
 
 

@@ -80,7 +80,7 @@ def record(written: list[Step]) -> Chunk:
     for step in written:
         fields = (step.reply, step.took, step.turn, step.truth)
         ENCODER.encode_into(fields if step.truth is not None else fields[:3], recorder.buffer, -1)
-    recorder.flush(len(written))
+    recorder.commit(len(written))
     (chunk,) = kept.of(Chunk)
     return chunk
 
@@ -164,5 +164,5 @@ def test_a_rewound_recorder_replaces_what_came_later() -> None:
     recorder = kept.recorder(written=10)
     recorder.rewind(4)
     ENCODER.encode_into((Reply(1), 0, None), recorder.buffer, -1)
-    recorder.flush(5)
+    recorder.commit(5)
     assert [(c.first, c.count) for c in kept.of(Chunk)] == [(4, 1)]

@@ -48,7 +48,7 @@ def test_a_run_killed_again_and_again_ends_as_if_nothing_had_happened(
 ) -> None:
     fates = random.Random(f"{agent} {workers}")
     for _ in range(3):
-        entries = str(fates.randrange(1, 60))
+        entries = str(fates.randrange(1, 160))
         assert spawn("tests/campaigner.py", path, agent, str(workers), entries).wait(60) in (-signal.SIGKILL, 0)
     finish(path, agent, workers, spawn)
     assert story(path) == whole
@@ -71,7 +71,7 @@ def test_a_run_killed_at_any_instant_ends_as_if_nothing_had_happened(
 
 
 def test_a_fickle_agent_loses_only_the_cell_under_way(path: Path, spawn: Spawn) -> None:
-    assert spawn("tests/campaigner.py", path, "Fickle", "0", "60").wait(60) == -signal.SIGKILL
+    assert spawn("tests/campaigner.py", path, "Fickle", "0", "200").wait(60) == -signal.SIGKILL
     finished = {cell for (cell,) in rows(path, "SELECT cell FROM attempts WHERE outcome = 'done'")}
     before = {row for row in episodes(path) if row[0] in finished}
     assert spawn("tests/campaigner.py", path, "Fickle").wait(60) == 0
@@ -88,9 +88,12 @@ def test_a_fickle_agent_loses_only_the_cell_under_way(path: Path, spawn: Spawn) 
 
 
 def test_a_fickle_agent_that_can_be_saved_loses_no_finished_episode(path: Path, spawn: Spawn) -> None:
-    for entries in (9, 30):
-        assert spawn("tests/campaigner.py", path, "FickleSaver", "0", str(entries)).wait(60) == -signal.SIGKILL
-    finish(path, "FickleSaver", 0, spawn)
+    before: set[tuple[object, ...]] = set()
+    for entries in (20, 77, 0):
+        assert spawn("tests/campaigner.py", path, "FickleSaver", "0", str(entries)).wait(60) in (-signal.SIGKILL, 0)
+        assert before < (before := episodes(path))
+    with Run(path) as run:
+        assert [(cell.outcome, len(cell.episodes)) for cell in run.cells()] == [("done", 12)] * 3
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -10,24 +10,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from openfield import __version__
 from openfield.cell import Job
 from openfield.domain import Domain
 from openfield.errors import Cancelled, InvalidInput, RunBusy
 from openfield.executors import Executor, Inline, Processes
 from openfield.journal import Journal
-from openfield.plan import Cell, agent_text, make_cells, name_agents
+from openfield.plan import Cell, agent_text, facts_of, make_cells, name_agents
 from openfield.record import AttemptEnd, Entry
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
 from openfield.result import Result
 from openfield.trial import Trial
-from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
+from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
 
-SCORED = ("done", "truncated")
 Watch = Callable[[Entry], None]
 
 
@@ -64,7 +61,7 @@ def run(
     _check_agents(cells, named)
     with Journal(journal) as record:
         texts = {name: agent_text(source) for name, source in named.items()}
-        record.enter(cells, texts, _facts(cells))
+        record.enter(cells, texts, facts_of(cells))
         Campaign(record, cells, named, retry, watch).run(workers)
     return Result([journal])
 
@@ -78,7 +75,7 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
         find_domain(facts.get(f"domain {name}", name))
     agents = {name: source for name, source in sources.items() if source is not None}
     for name in sources.keys() - agents.keys():
-        raise InvalidInput(f"The agent '{name}' lives in a Python program; run that program again to resume.")
+        raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
     _check_agents(cells, agents)
     with Journal(journal) as record:
         Campaign(record, cells, agents, retry, watch).run(workers)
@@ -168,6 +165,7 @@ class Campaign:
         again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
         if again or entry.outcome == "superseded":
             self._left.insert(0, entry.cell)
+        self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
 
     def _stop(self, executor: Executor) -> None:
         self._stopping = True
@@ -212,9 +210,3 @@ def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> N
         source, known = agents[agent], find_domain(domain)
         if not (isinstance(source, str) and source.startswith("wire:")):
             find_agent(source, known)
-
-
-def _facts(cells: Iterable[Cell]) -> dict[str, str]:
-    names = {cell.trial.domain for cell in cells}
-    sources = {f"domain {name}": source for name in names if (source := domain_source(name)) not in ("", name)}
-    return {"openfield": __version__, "started": datetime.now(UTC).isoformat(timespec="seconds"), **sources}

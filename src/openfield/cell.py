@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,10 @@ class Player:
             return
         past = list(run.raw_steps(cell.id, attempt))
         rollout = open_rollout(domain, cell, None, past, 0, self._pulse)
+        rollout.stop()  # where the record ends
         try:
-            drive(rollout, agent, len(past) - 1)
+            with suppress(Cancelled):
+                drive(rollout, agent)
         except AgentDiffers as error:
             raise AgentFault(
                 f"It has no save() and did not live through trial {cell.trial.id} as before: {error}"

@@ -6,6 +6,7 @@ otherwise would drop the locks this process holds, and another one could take aw
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ SCHEMA = (
     """CREATE TABLE episodes (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL, phase TEXT NOT NULL,
          novel INTEGER NOT NULL, turns INTEGER NOT NULL, performance REAL, belief BLOB, ended TEXT NOT NULL,
+         detail BLOB,
          PRIMARY KEY (cell, attempt, number))""",
     """CREATE TABLE chunks (
          cell TEXT NOT NULL, attempt INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL,
@@ -44,6 +46,8 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
     """A run file for writing, made if it is not there, and a note if it is less safe than usual."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     except OSError as error:
         raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
     with explaining(path):
@@ -81,7 +85,9 @@ def explaining(path: Path) -> Iterator[None]:
         if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
             raise DamagedRun(f"{path} is damaged or cut short: {text}.") from None
         if "unable to open" in text:
-            raise JournalError(f"{path} cannot be opened: it is a folder, or its permissions forbid it.") from None
+            raise JournalError(
+                f"{path} cannot be opened: its permissions, or those of its folder, forbid it."
+            ) from None
         if "locked" in text:
             raise RunBusy(f"{path} is being written by another process and stays locked.") from None
         raise JournalError(f"{path}: {text}.") from None

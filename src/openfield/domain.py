@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
+from openfield.flags import Flag
 from openfield.novelty import Novelty, apply_novelties, find_novelty
+from openfield.record import EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
 
@@ -42,6 +44,8 @@ class Domain(ABC, Generic[S]):
     """The small evaluation that `openfield demo` shows; its novelty is `demo_novelty`."""
     demo_novelty: str | None = None
     limits: Limits = Limits()
+    flags: Sequence[Flag] = ()
+    """What the domain adds to `openfield run`, `play` and `serve`."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
@@ -90,6 +94,10 @@ class Domain(ABC, Generic[S]):
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""
         return says_novel(belief)
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """What to show beside the progress bar when an episode ended."""
+        return "" if episode.performance is None else f"performance {episode.performance:.2f}"
 
     def encode(self, observation: Any) -> Any:
         """The observation as something hashable and coarse, for measures that count what was seen."""

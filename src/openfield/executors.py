@@ -189,7 +189,12 @@ class _Worker:
 
 def _work(connection: Connection, shared: Any) -> None:
     """What a worker process does: plays the jobs it is sent until its parent hangs up."""
-    player = Player(lambda *entries: connection.send_bytes(_ENCODE(entries)), memoryview(shared).cast("B").cast("q"))
+
+    def emit(*entries: Entry) -> None:
+        if entries:
+            connection.send_bytes(_ENCODE(entries))
+
+    player = Player(emit, memoryview(shared).cast("B").cast("q"))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.signal(signal.SIGTERM, lambda *_: player.stop())

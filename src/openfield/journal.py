@@ -161,11 +161,11 @@ def _check_lease(db: sqlite3.Connection, cell: str, holder: str) -> None:
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
-    belief = None if episode.belief is None else ENCODER.encode(episode.belief)
+    belief, detail = (None if part is None else ENCODER.encode(part) for part in (episode.belief, episode.detail))
     place = (episode.cell, episode.attempt, episode.number, episode.phase, episode.novel, episode.turns)
     db.execute(
-        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*place, episode.performance, belief, episode.ended),
+        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*place, episode.performance, belief, episode.ended, detail),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
 if TYPE_CHECKING:
     from openfield.serve import Desk
 
-PROTOCOL = 1
+PROTOCOL: Literal[1] = 1
 LONGEST_LINE = 16 << 20
 """Bytes; an agent that writes more without a line break is flooding."""
 
@@ -28,7 +28,7 @@ LONGEST_LINE = 16 << 20
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """An agent introduces itself."""
 
-    protocol: int = PROTOCOL
+    protocol: Literal[1] = PROTOCOL
     name: str | None = None
     saves: bool = False
     """Whether it answers `save` and `load`."""

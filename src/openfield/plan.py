@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
+from openfield import __version__
 from openfield.errors import InvalidInput
-from openfield.registry import AgentSource
+from openfield.registry import AgentSource, domain_source
 from openfield.trial import Trial, derive
 
 
@@ -76,3 +78,10 @@ def agent_text(source: AgentSource) -> str | None:
     if module in (None, "__main__") or not name or "<" in name or hasattr(source, "__self__"):
         return None
     return f"{module}:{name}"
+
+
+def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
+    """What a run file says of itself: who wrote it, when, and where its domains are found."""
+    names = {cell.trial.domain for cell in cells}
+    sources = {f"domain {name}": source for name in names if (source := domain_source(name)) not in ("", name)}
+    return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}

@@ -103,8 +103,8 @@ def load(source: str) -> Any:
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
-            names = [name for name in vars(found) if not name.startswith("_")]
-            raise UnknownName("name", f"{place}:{part}", names, label=f"In {place}")
+            names = [name for name, value in vars(found).items() if callable(value) and not name.startswith("_")]
+            raise UnknownName("name", part, names, label=f"In {place}")
         found = getattr(found, part)
     return found
 

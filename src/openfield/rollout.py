@@ -29,22 +29,24 @@ from openfield.trial import Limits
 
 MOST_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
+COSTLY_REPLY = 100_000_000
+"""Nanoseconds; a reply that took longer is made durable at once, for a few milliseconds, rather than with its chunk."""
 UNLIMITED = Limits(reply_seconds=None)
 NEVER = 1 << 62
 Pulse = MutableSequence[int] | memoryview
 
 
-def drive(rollout: Rollout, agent: Agent, turns: int = NEVER) -> str:
-    """Replies for an agent that lives here until the trial is over, or has so many turns; returns the outcome."""
-    reply = rollout.reply
-    while not rollout.over and rollout.turns < turns:
+def drive(rollout: Rollout, agent: Agent) -> str:
+    """Replies for an agent that lives here until the trial is over; returns the outcome."""
+    reply, turn = rollout.reply, rollout.turn
+    while not rollout.over:
         try:
-            answer = agent(rollout.turn)
+            answer = agent(turn)
         except (AgentFault, Cancelled):
             raise
         except (Exception, SystemExit) as error:
             raise AgentCrashed(f"Turn {rollout.turns}: the agent raised {type(error).__name__}: {error}") from error
-        reply(answer)
+        turn = reply(answer)
     return rollout.outcome
 
 
@@ -53,10 +55,10 @@ class Rollout:
 
     turn: Turn
     """What the agent may see now."""
-    turns: int = 0
+    turns: int
     """Replies taken so far."""
-    over: bool = False
-    outcome: str = "done"
+    over: bool
+    outcome: str
     """How the trial ended, once it is over: `done` or `truncated`."""
     reply: Callable[[Reply], Turn]
     """Takes the reply to `turn` and returns the next turn."""
@@ -88,6 +90,7 @@ class Rollout:
         """
         steps = iter(past)
         self.world = world
+        self.turns, self.over, self.outcome = 0, False, "done"
         self._timed = bool(getattr(world, "timed", False))
         self._limits = limits
         self._started = time.monotonic_ns()
@@ -139,29 +142,30 @@ class Rollout:
             if self.turns >= self._pause_at:
                 self._pause()
             write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
-            timed, clock, act = self._timed, time.monotonic_ns, Ask.ACT
+            timed, clock, act, recording = self._timed, time.monotonic_ns, Ask.ACT, recorder is not None
             deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
-            tracked = bool(recorder or limits != UNLIMITED)
-            stamped = bool(recorder or timed or pulse or deadline < NEVER or curfew < NEVER)
-            turn, truth, took, size = self.turn, self._truth, 0, len(buffer)
-            while not self.over:
+            stamped = bool(recorder or timed or pulse or min(deadline, curfew) < NEVER)
+            remarkable, has_curfew, costly = min(deadline, COSTLY_REPLY), curfew < NEVER, False
+            bounded = has_curfew or limits.episode_turns is not None
+            turn, truth, turns, over, took, size = self.turn, self._truth, self.turns, self.over, 0, len(buffer)
+            while not over:
                 if stamped:
                     shown = clock()
                     if pulse:
                         pulse[0] = shown
                 reply = yield turn
                 if type(reply) is not Reply:
-                    raise AgentProtocol(
-                        f"Turn {self.turns}: the agent answered {_short(reply)}; it must return a Reply."
-                    )
+                    raise AgentProtocol(f"Turn {turns}: the agent answered {_short(reply)}; it must return a Reply.")
                 if stamped:
                     now = clock()
                     took = now - shown
                     if pulse:
                         pulse[0] = 0
-                    if took > deadline:
-                        raise AgentTimeout(f"Turn {self.turns}: no reply within {limits.reply_seconds:g} s.")
-                    if now > curfew:
+                    if took > remarkable:
+                        if took > deadline:
+                            raise AgentTimeout(f"Turn {turns}: no reply within {limits.reply_seconds:g} s.")
+                        costly = recording
+                    if has_curfew and now > curfew:
                         self._late, self._pause_at = True, 0
                 if (belief := reply.belief) is not None and (
                     type(belief) is not Belief or type(belief.novel) is not float or belief.level is not None
@@ -169,26 +173,35 @@ class Rollout:
                     self._check(belief)
                 if turn.ask is not act or reply.action is None or truth.episode_over:
                     self._take(reply, took)
-                    turn, truth = self.turn, self._truth
+                    turn, truth, turns, over = self.turn, self._truth, self.turns, self.over
                 else:
                     try:
                         self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
-                        if tracked:
-                            known, truth = truth, world.truth
-                            self._truth = truth
-                        if recorder:
+                        if recording:
                             if belief is not None:
                                 self._belief = belief
-                            write((reply, took, turn) if truth is known else (reply, took, turn, truth), buffer, -1)
+                            known, truth = truth, world.truth
+                            if truth is known:
+                                write((reply, took, turn), buffer, -1)
+                            else:
+                                self._truth = truth
+                                write((reply, took, turn, truth), buffer, -1)
+                        elif bounded:
+                            self._truth = truth = world.truth
                     except Exception as error:
                         raise self._blame(error, reply, took, size) from error
-                    self.turns += 1
-                size = len(buffer)
-                if size > CHUNK_BYTES and recorder:
-                    recorder.flush(self.turns + 1)
-                    size = 0
-                if self.turns >= self._pause_at:
+                    self.turns = turns = turns + 1
+                if recording:
+                    size = len(buffer)
+                    if size > CHUNK_BYTES and recorder:
+                        recorder.flush(turns + 1)
+                        size = 0
+                    if costly and recorder:
+                        recorder.commit(turns + 1)
+                        costly = False
+                if turns >= self._pause_at:
                     self._pause()
+                    over = self.over
         finally:
             self.reply = self._refuse
         yield turn
@@ -250,6 +263,7 @@ class Rollout:
                 performance=truth.performance,
                 belief=self._belief,
                 ended=ended,
+                detail=truth.detail,
             )
             state, fault = self._saved()
             self._recorder.end_episode(episode, state, self.turns + 1)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import threading
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 import msgspec
@@ -19,7 +20,7 @@ from openfield.core import Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.journal import Journal
-from openfield.plan import Cell, make_cells
+from openfield.plan import Cell, facts_of, make_cells
 from openfield.record import Recorder
 from openfield.rollout import Rollout
 from openfield.trial import Trial
@@ -70,35 +71,35 @@ class Seat:
         self.left = asyncio.Event()
         """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
         self._leave = leave
-        self._moved = False
-        self._pool = ThreadPoolExecutor(1)
+        self._closed = False
+        self._one_at_a_time = threading.Lock()
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
         """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
-        if self._moved:
-            raise ConnectionError("the agent has come back over another connection")
-        turn, written = await asyncio.get_running_loop().run_in_executor(self._pool, self._reply, reply, durable)
+        turn, written = await asyncio.to_thread(self._reply, reply, durable)
         if isinstance(written, Future):
             await asyncio.wrap_future(written)
         return turn
 
     def _reply(self, reply: Reply, durable: bool) -> tuple[Turn, object]:
-        turn = self.rollout.reply(reply)
-        return turn, self.rollout.commit() if durable else None
-
-    async def hand_over(self) -> Seat:
-        """The seat for an agent that comes back: whatever still happens on the old connection counts no more."""
-        self._moved = True
-        heir = Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
-        heir._pool = self._pool
-        written = await asyncio.get_running_loop().run_in_executor(self._pool, self.rollout.commit)
-        if isinstance(written, Future):
-            await asyncio.wrap_future(written)
-        return heir
+        with self._one_at_a_time:
+            if self._closed:
+                raise ConnectionError("this seat is closed; the agent may have come back over another connection")
+            turn = self.rollout.reply(reply)
+            return turn, self.rollout.commit() if durable else None
 
     def settle(self) -> None:
         """Waits for a reply under way; none is taken after it."""
-        self._pool.shutdown()
+        with self._one_at_a_time:
+            self._closed = True
+
+    async def hand_over(self) -> Seat:
+        """The seat for an agent that comes back: whatever still happens on the old connection counts no more."""
+        await asyncio.to_thread(self.settle)
+        written = self.rollout.commit()
+        if isinstance(written, Future):
+            await asyncio.wrap_future(written)
+        return Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
 
     def __enter__(self) -> Seat:
         self.taken = True
@@ -153,7 +154,7 @@ class TrialDesk:
     def _open(self, name: str) -> Seat:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
         cells = make_cells([name], self._trials)
-        self._journal.enter(cells, {name: None}, {})
+        self._journal.enter(cells, {name: None}, facts_of(cells))
         for cell in cells:
             while (attempt := self._attempt(cell)) is not None:
                 seat = self._sit(cell, attempt)

@@ -6,7 +6,7 @@ Domains write trials, plans pair them with agents, rollouts play them.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,14 +23,17 @@ class Phase(msgspec.Struct, frozen=True):
     """The novelties in force, as `NAME` or `NAME:difficulty`."""
 
 
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an agent may use up. None means no limit."""
 
-    reply_seconds: float | None = 60.0
+    reply_seconds: Seconds | None = 60.0
     """For one reply; passing it ends the cell as `agent_timeout`."""
-    episode_turns: int | None = None
+    episode_turns: Annotated[int, msgspec.Meta(gt=0)] | None = None
     """For one episode; reaching it ends the trial as `truncated`."""
-    trial_seconds: float | None = None
+    trial_seconds: Seconds | None = None
     """For the whole trial, time of the world included; passing it ends the trial as `truncated`."""
 
 

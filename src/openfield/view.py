@@ -24,6 +24,8 @@ from openfield.trial import Trial
 
 RESUMABLE = (None, "cancelled")
 """Outcomes of an attempt that goes on where it was."""
+SCORED = ("done", "truncated")
+"""The outcomes that speak about the agent's behaviour. All others are counted, never scored."""
 OUR_FAILURES = ("world_error", "harness_error")
 """Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
 MOST_RETRIES = 3
@@ -46,6 +48,8 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     """Whether that belief says that the world has changed, by the domain's own rule."""
     ended: str
     """`terminated` or `truncated`."""
+    detail: Any = None
+    """What the domain has to say of it: the task played, the score."""
 
 
 class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +169,7 @@ class Run:
         rules = {name: self._rule(name) for name in {trial.domain for trial in trials.values()}}
         domains = {cell: trials[trial].domain for cell, trial in self._rows("SELECT id, trial FROM cells")}
         query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
-        for cell, attempt, number, phase, novel, turns, performance, data, ended in self._rows(query):
+        for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query):
             belief = None if data is None else _BELIEF.decode(data)
             episode = Episode(
                 number=number,
@@ -176,6 +180,7 @@ class Run:
                 belief=belief,
                 detected=belief is not None and rules[domains[cell]](belief),
                 ended=ended,
+                detail=None if detail is None else msgspec.msgpack.decode(detail),
             )
             episodes.setdefault((cell, attempt), []).append(episode)
         return episodes

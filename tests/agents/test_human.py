@@ -84,6 +84,7 @@ def test_a_person_plays_a_trial() -> None:
 def test_a_turn_is_believed_and_then_answered() -> None:
     agent, shown = person("? 0.9\n1\n", of.Discrete(2))
     rollout = Rollout(TINY.world(tiny_trials(1)[0]))
-    drive(rollout, agent, 2)
+    for _ in range(2):
+        rollout.reply(agent(rollout.turn))
     lines = [line for line in shown.getvalue().splitlines() if "reward" in line]
     assert lines[0].rpartition("[")[2] == lines[1].rpartition("[")[2]

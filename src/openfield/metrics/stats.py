@@ -43,8 +43,8 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.mean is None:
             return f"not defined (n={self.n})"
         if self.low is None or self.high is None:
-            return f"{self.mean:.2f} ({self.note})"
-        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+            return f"{self.mean:z.2f} ({self.note})"
+        return f"{self.mean:z.2f} [{self.low:z.2f}, {self.high:z.2f}]"
 
 
 def estimate_mean(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) -> Estimate:

@@ -24,10 +24,7 @@ from openfield.metrics.stats import (
     estimate_rate,
 )
 from openfield.metrics.stretches import mean, performances, split
-from openfield.view import CellRecord
-
-SCORED = ("done", "truncated")
-"""The outcomes that speak about the agent's behaviour. All others are counted, never scored."""
+from openfield.view import SCORED, CellRecord
 
 Values = dict[str, dict[str, float]]
 """Name of a number -> trial id -> its value there."""

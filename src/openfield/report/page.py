@@ -15,7 +15,7 @@ from string import Template
 import msgspec
 
 from openfield.metrics import BUILT_IN, Metric
-from openfield.metrics.summary import SCORED, Group, Key, Scenario, Summary, group_cells, summarise
+from openfield.metrics.summary import Group, Key, Scenario, Summary, group_cells, summarise
 from openfield.report.curves import draw_curves
 from openfield.report.files import replacing
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
@@ -29,7 +29,7 @@ from openfield.report.words import (
     say_outcomes,
     title_domain,
 )
-from openfield.view import CellRecord
+from openfield.view import SCORED, CellRecord
 
 MOST_BYTES = 300_000
 

@@ -10,10 +10,10 @@ from html import escape
 
 from openfield.metrics.metric import Number
 from openfield.metrics.stats import Bounds, Estimate
-from openfield.metrics.summary import SCORED, Comparison, Group, Summary, count_outcomes
+from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import OUTCOMES, count_failed, describe_basis, say_outcomes
-from openfield.view import CellRecord
+from openfield.view import SCORED, CellRecord
 
 MOST_NOTES = 12
 LONGEST_NOTE = 300

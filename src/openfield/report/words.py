@@ -11,7 +11,8 @@ from typing import Any
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.metrics.stats import FEWEST
-from openfield.metrics.summary import SCORED, Comparison, Group, Scenario
+from openfield.metrics.summary import Comparison, Group, Scenario
+from openfield.view import SCORED
 
 MOST_PAIRS = 15
 

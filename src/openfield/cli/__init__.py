@@ -1,0 +1,80 @@
+"""The command line: one file per command, verb first; heavy imports stay inside the commands.
+
+Everything a command does is a few calls into the package; every mistake of the user is one line and exit status 2.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import cyclopts
+
+from openfield import __version__
+from openfield.errors import OpenfieldError
+
+app = cyclopts.App(
+    name="openfield",
+    help="Tells you what your agent does when its world changes.",
+    version=__version__,
+    help_epilogue="New here? Try: openfield demo",
+    default_parameter=cyclopts.Parameter(negative=()),
+    print_error=False,
+    exit_on_error=False,
+)
+COMMANDS = {
+    "demo": ("demo:demo", "See what openfield does: two agents meet a change in every installed domain."),
+    "list": ("list:list_things", "List domains, agents, novelties, metrics, or a domain's settings and flags."),
+    "doctor": ("doctor:doctor", "Say which optional parts are there, and how to install the missing ones."),
+    "run": ("run:run", "Evaluate agents. The same command again resumes."),
+    "resume": ("resume:resume", "Go on with a run that was stopped."),
+    "serve": ("serve:serve", "Serve trials to agents in other programs."),
+    "play": ("play:play", "Play a domain yourself."),
+    "show": ("show:show", "Look into a run, turn by turn."),
+    "report": ("report:report", "Show what runs say, and write the page."),
+    "export": ("export:export", "Write all episodes as a table."),
+    "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
+    "check": ("check:check", "Run the conformance kit on a domain."),
+}
+for order, (name, (place, help_text)) in enumerate(COMMANDS.items()):
+    app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order)
+
+
+def main(words: list[str] | None = None) -> None:
+    """Runs a command and leaves with its exit status."""
+    sys.exit(run_command(sys.argv[1:] if words is None else words))
+
+
+def run_command(words: list[str]) -> int:
+    """Runs a command; what went wrong is said in one line on standard error."""
+    warnings.showwarning = _show_warning
+    try:
+        app(words or ["--help"], result_action="return_value")
+    except cyclopts.CycloptsError as error:
+        return _complain(f"{_sentence(error)} Help: openfield {_help_for(words)}--help", 2)
+    except OpenfieldError as error:
+        return _complain(str(error), error.exit_status)
+    except KeyboardInterrupt:
+        return _complain("Interrupted.", 130)
+    except BrokenPipeError:  # somebody closed the pipe we print to, such as `head`
+        sys.stderr.close()
+        return 0
+    return 0
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"openfield: {message}", file=sys.stderr)
+    return status
+
+
+def _sentence(error: cyclopts.CycloptsError) -> str:
+    text = " ".join(str(error).split())
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _help_for(words: list[str]) -> str:
+    return f"{words[0]} " if words and words[0] in app else ""
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"openfield: {message}", file=sys.stderr)

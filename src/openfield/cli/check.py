@@ -1,0 +1,34 @@
+"""`openfield check`: does a domain keep the rules every world must keep?"""
+
+from __future__ import annotations
+
+from openfield.cli.common import print_json, print_table
+
+
+def check(domain: str, /, *, json: bool = False) -> None:
+    """Run the conformance kit on a domain.
+
+    Parameters
+    ----------
+    domain
+        A domain's name, `module:attribute` or `file.py`.
+    json
+        Print the findings as JSON.
+    """
+    from openfield.errors import InvalidInput
+    from openfield.registry import find_domain
+    from openfield.testing import check_domain
+
+    report = check_domain(find_domain(domain))
+    if json:
+        print_json(report)
+    else:
+        print_table(
+            ("", "of", "check", "detail"),
+            [(_MARKS[finding.passed], finding.subject, finding.check, finding.detail) for finding in report.findings],
+        )
+    if report.failed:
+        raise InvalidInput(f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}.")
+
+
+_MARKS = {True: "ok", False: "FAILED", None: "not judged"}

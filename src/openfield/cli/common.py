@@ -1,0 +1,59 @@
+"""What several commands share: how results are printed and where.
+
+Only the command line imports this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from openfield.domain import Domain
+    from openfield.flags import Launch
+    from openfield.result import Result
+
+Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
+"""What a command does not know itself: flags of the domain."""
+
+
+def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launch:
+    """What a domain's own flags ask for."""
+    from openfield.cli import app
+    from openfield.flags import read_flags
+
+    own = [name for argument in app[command].assemble_argument_collection() for name in argument.names]
+    return read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
+
+
+def print_json(value: Any) -> None:
+    """Prints one JSON document."""
+    print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a plain table."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, no_wrap=title != titles[-1], overflow="fold" if title == titles[-1] else "ellipsis")
+    for row in rows:
+        table.add_row(*(Text(str(value)) for value in row))
+    Console().print(table)
+
+
+def print_result(result: Result, as_json: bool, metrics: list[str] | None = None) -> None:
+    """Prints the numbers of a result, as a table or as JSON."""
+    if as_json:
+        print_json(result.summary(metrics))
+        return
+    from rich.console import Console
+
+    Console().print(result.table(metrics))

@@ -1,0 +1,64 @@
+"""`openfield demo`: a small evaluation with a novelty in every installed domain, in under a minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.cli.common import print_result
+
+
+def demo(
+    *domains: str,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("runs/demo.sqlite"),
+    workers: int = 2,
+    trials: int = 5,
+) -> None:
+    """See what openfield does: two agents meet a change in every installed domain.
+
+    Parameters
+    ----------
+    domains
+        Only these domains [all installed ones].
+    output
+        The run file; the page is written beside it.
+    workers
+        Processes that play.
+    trials
+        Trials per domain.
+    """
+    from openfield.campaign import run
+    from openfield.cli.progress import showing_progress
+    from openfield.errors import InvalidInput
+    from openfield.plan import make_cells
+    from openfield.registry import domain_source, find_domain, installed_domains
+
+    chosen = [find_domain(name) for name in domains] or installed_domains()
+    if not chosen:
+        raise InvalidInput("No domain is installed. See what is missing: openfield doctor")
+    result = None
+    for domain in chosen:
+        made = domain.trials(trials, novelty=domain.demo_novelty or domain.default_novelty, **domain.demo_settings)
+        agents = list(domain.demo_agents)
+        print(f"{domain.title}: {' and '.join(agents)} meet a change ({domain.describe(made[0].novelty)}).", flush=True)
+        with showing_progress(make_cells(agents, made), output, {domain.name: domain}) as watch:
+            result = run(agents, made, output, workers, watch=watch)
+    if result is not None:
+        print_result(result, as_json=False)
+        page = result.page(output.with_suffix(".html"))
+        _say_next(output, page, domain_source(chosen[0].name))
+
+
+def _say_next(run: Path, page: Path, domain: str) -> None:
+    print(f"\nThe page: {page}   The record: {run}")
+    commands = {
+        f"openfield show {run}": "every cell, and with --cell every turn",
+        f"openfield list novelties {domain}": "what else can change",
+        f"openfield run {domain} --agent your.module:Agent": "your own agent",
+    }
+    width = max(map(len, commands))
+    print("What to type next:")
+    for command, meaning in commands.items():
+        print(f"  {command:{width}}   {meaning}")

@@ -1,0 +1,51 @@
+"""`openfield doctor`: what is installed, what is missing, and the line that mends it."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from openfield.cli.common import print_json, print_table
+
+_BUNDLES = ("all", "dev")
+
+
+def doctor(*, json: bool = False) -> None:
+    """Say which optional parts are there, and how to install the missing ones.
+
+    Parameters
+    ----------
+    json
+        Print as JSON.
+    """
+    from openfield import __version__
+
+    parts = {extra: {name: _version(name) for name in names} for extra, names in _extras().items()}
+    if json:
+        print_json({"openfield": __version__, "extras": parts})
+        return
+    print(f"openfield {__version__}\n")
+    rows = []
+    for extra, packages in parts.items():
+        missing = [name for name, found in packages.items() if found is None]
+        state = "missing " + ", ".join(missing) if missing else "there"
+        rows.append((extra, state, f"pip install 'openfield[{extra}]'" if missing else ""))
+    print_table(("extra", "state", "to install it"), rows)
+
+
+def _extras() -> dict[str, list[str]]:
+    """The extras and the packages they need, as the package's own metadata has them."""
+    extras: dict[str, list[str]] = {}
+    for line in requires("openfield") or ():
+        marker = re.search(r'extra == [\'"]([\w-]+)[\'"]', line)
+        name = re.match(r"[\w.-]+", line)
+        if marker and name and marker[1] not in _BUNDLES and name[0] != "openfield":
+            extras.setdefault(marker[1], []).append(name[0])
+    return extras
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

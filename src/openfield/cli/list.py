@@ -1,0 +1,77 @@
+"""`openfield list`: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from openfield.cli.common import print_json, print_table
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+
+Things = Literal["domains", "agents", "novelties", "metrics", "settings", "flags"]
+Rows = tuple[tuple[str, ...], list[tuple[object, ...]]]
+
+
+def list_things(what: Things = "domains", domain: str | None = None, /, *, json: bool = False) -> None:
+    """List domains, agents, novelties, metrics, or a domain's settings and flags.
+
+    Parameters
+    ----------
+    what
+        What to list.
+    domain
+        Only this domain's; settings and flags need one.
+    json
+        Print as JSON.
+    """
+    titles, rows = _rows(what, domain)
+    if json:
+        print_json([dict(zip(titles, row, strict=True)) for row in rows])
+    else:
+        print_table(titles, rows)
+
+
+def _rows(what: Things, name: str | None) -> Rows:
+    from openfield.errors import InvalidInput
+    from openfield.registry import find_domain, installed_domains, installed_metrics
+    from openfield.settings import setting_rows
+
+    if what == "metrics":
+        return ("metric", "numbers", "meaning"), [
+            (metric.name, ", ".join(number.name for number in metric.numbers), metric.note)
+            for metric in installed_metrics()
+        ]
+    if what in ("settings", "flags"):
+        if name is None:
+            raise InvalidInput(f"{what.capitalize()} of which domain? Name one: openfield list {what} DOMAIN")
+        if what == "flags":
+            return _flags(find_domain(name))
+        rows = setting_rows(find_domain(name).settings)
+        return ("setting", "type", "default", "meaning"), [(r.name, r.type, r.default, r.note) for r in rows]
+    domains = installed_domains() if name is None else [find_domain(name)]
+    if what == "domains":
+        return ("domain", "what it is", "novelties", "agents"), [_domain_row(each) for each in domains]
+    return _agents(domains) if what == "agents" else _novelties(domains)
+
+
+def _domain_row(domain: Domain[Any]) -> tuple[object, ...]:
+    return domain.name, domain.title, len(domain.novelties), ", ".join(domain.agents)
+
+
+def _agents(domains: list[Domain[Any]]) -> Rows:
+    from openfield.registry import agent_names
+
+    rows: list[tuple[object, ...]] = [(name, "any that names its actions") for name in agent_names()]
+    rows += [(name, domain.name) for domain in domains for name in domain.agents]
+    return ("agent", "domain"), rows
+
+
+def _novelties(domains: list[Domain[Any]]) -> Rows:
+    return ("domain", "novelty", "level", "kind", "meaning"), [
+        (domain.name, each.id, each.level, each.kind, each.note) for domain in domains for each in domain.novelties
+    ]
+
+
+def _flags(domain: Domain[Any]) -> Rows:
+    return ("flag", "of", "meaning"), [(flag.usage, ", ".join(flag.commands), flag.note) for flag in domain.flags]

@@ -1,0 +1,41 @@
+"""`openfield report`: numbers with intervals, and a page to look at and to pass on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.cli.common import print_result
+
+
+def report(
+    runs: list[Path],
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    metric: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    json: bool = False,
+) -> None:
+    """Show what runs say, several as one, and write the page.
+
+    Parameters
+    ----------
+    runs
+        Run files.
+    output
+        The page [beside the first run file].
+    metric
+        Only these metrics; give it again for further ones.
+    json
+        Print the numbers as JSON and write a page only if `--output` names one.
+    """
+    from openfield.result import Result
+
+    result = Result(runs)
+    print_result(result, json, metric)
+    if output is not None or not json:
+        page = result.page(output or runs[0].with_suffix(".html"), metric)
+        if not json:
+            print(f"\nPage: {page}")

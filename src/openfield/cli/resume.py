@@ -1,0 +1,33 @@
+"""`openfield resume`: goes on with a run file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from openfield.cli.common import print_result
+
+
+def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = False) -> None:
+    """Go on with a run that was stopped.
+
+    Parameters
+    ----------
+    run
+        The run file.
+    workers
+        Processes that play; 0 plays in this one.
+    retry
+        Try cells again that an agent failed.
+    json
+        Print the numbers as JSON.
+    """
+    from openfield.campaign import resume as resume_run
+    from openfield.cli.progress import showing_progress
+    from openfield.plan import Cell
+    from openfield.result import Result
+
+    known = Result([run])
+    cells = [Cell(record.agent, record.trial, record.repeat) for record in known.cells]
+    with showing_progress(cells, run, known.domains) as watch:
+        result = resume_run(run, workers, retry, watch)
+    print_result(result, json)

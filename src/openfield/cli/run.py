@@ -1,0 +1,124 @@
+"""`openfield run`: evaluates agents, or goes on where an earlier run of the same command stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from openfield.cli.common import Words, print_result, take_flags
+
+if TYPE_CHECKING:
+    from openfield.flags import Launch
+
+
+def run(
+    domain: str,
+    /,
+    *words: Words,
+    agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
+    novelty: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    trials: int | None = None,
+    repeats: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"])] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
+    output: Annotated[str | None, Parameter(name=["--output", "-o"])] = None,
+    reply_seconds: float | None = None,
+    retry: bool = False,
+    json: bool = False,
+) -> None:
+    """Evaluate agents. The same command again resumes.
+
+    Domains have options of their own: openfield list flags DOMAIN.
+
+    Parameters
+    ----------
+    domain
+        A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`).
+    words
+        Options of the domain.
+    agent
+        A name, `module:Class`, `process:COMMAND` or `wire:COMMAND`, each also as `NAME=...` to give it another name;
+        give it again for further agents.
+    novelty
+        `NAME[:difficulty]`, `a+b` for both at once, or `none`; give it again for further trials.
+    trials
+        Trials per novelty [5].
+    repeats
+        How often each agent plays each trial [1].
+    seed
+        The root of all seeds [0].
+    workers
+        Processes that play [2]; 0 plays in this one.
+    redlight
+        Tell the agents when the world has changed.
+    set_
+        `key=value`, a setting of the domain; give it again for further settings.
+    output
+        The run file [runs/DOMAIN.sqlite].
+    reply_seconds
+        How long a reply may take [60].
+    retry
+        Try cells again that an agent failed.
+    json
+        Print the numbers as JSON.
+    """
+    from openfield.experiment import parse_agents, parse_settings
+
+    changes = {
+        "agents": parse_agents(agent) if agent else None,
+        "novelty": novelty,
+        "trials": trials,
+        "repeats": repeats,
+        "seed": seed,
+        "workers": workers,
+        "redlight": redlight,
+        "output": output,
+        "settings": parse_settings(set_) if set_ else None,
+        "limits": {"reply_seconds": reply_seconds} if reply_seconds is not None else None,
+    }
+    run_experiment(domain, {key: value for key, value in changes.items() if value is not None}, words, retry, json)
+
+
+def run_experiment(
+    domain: str, changes: dict[str, Any], words: Sequence[str], retry: bool = False, as_json: bool = False
+) -> None:
+    """Runs an experiment given by options, or by a file that options may change; the words are flags of the domain."""
+    from contextlib import nullcontext
+
+    import msgspec
+
+    from openfield.campaign import run as run_trials
+    from openfield.cli.progress import showing_progress
+    from openfield.experiment import make_experiment, naming, read_experiment
+    from openfield.plan import make_cells, name_agents
+    from openfield.registry import find_domain
+
+    file = Path(domain) if domain.endswith(".toml") else None
+    start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
+    launch = take_flags(find_domain(start["domain"]), "run", words)
+    experiment = make_experiment(_merge(start, launch, changes))
+    with nullcontext() if file is None else naming(file):
+        trials, agents = experiment.make_trials(), name_agents(experiment.agents)
+    known = find_domain(experiment.domain)
+    cells = make_cells(agents, trials, experiment.repeats)
+    with showing_progress(cells, experiment.path, {known.name: known}) as watch:
+        result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
+    print_result(result, as_json)
+    for finish in launch.finish:
+        finish(result)
+    if not as_json:
+        print(f"\nRecorded in {experiment.path}. See it: openfield report {experiment.path}")
+
+
+def _merge(start: dict[str, Any], launch: Launch, changes: dict[str, Any]) -> dict[str, Any]:
+    """An experiment file, changed by flags of the domain, changed by options; settings and limits are merged."""
+    flagged = {key: getattr(launch, key) for key in ("agents", "novelty", "trials", "workers", "settings", "limits")}
+    merged = {**start, **{key: value for key, value in flagged.items() if value is not None}, **changes}
+    for key in ("settings", "limits"):
+        merged[key] = {**start.get(key, {}), **(flagged[key] or {}), **changes.get(key, {})}
+    return merged

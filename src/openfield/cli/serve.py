@@ -1,0 +1,95 @@
+"""`openfield serve`: foreign agents play over the wire they already speak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.cli.common import Words, take_flags
+
+
+def serve(
+    domain: str,
+    /,
+    *words: Words,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    trials: int | None = None,
+    seed: int = 0,
+    novelty: str | None = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
+    redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False,
+    agent_name: str = "remote",
+    host: str | None = None,
+    port: int | None = None,
+    token: str | None = None,
+) -> None:
+    """Serve trials to agents in other programs until Ctrl-C.
+
+    Domains have options of their own: openfield list flags DOMAIN.
+
+    Parameters
+    ----------
+    domain
+        A domain's name, `module:attribute` or `file.py`.
+    words
+        Options of the domain.
+    output
+        The run file [runs/DOMAIN-served.sqlite].
+    trials
+        Trials for each agent [5].
+    seed
+        The root of all seeds.
+    novelty
+        `NAME[:difficulty]`, `a+b` for both at once, or `none`.
+    set_
+        `key=value`, a setting of the domain; give it again for further settings.
+    redlight
+        Tell the agents when the world has changed.
+    agent_name
+        What agents are called that do not say so themselves.
+    host
+        Where to listen [127.0.0.1]; other machines are let in only with a token.
+    port
+        Where to listen [the port the domain's agents expect]; 0 takes any free one.
+    token
+        What agents must show to be let in.
+    """
+    import asyncio
+    import os
+
+    from openfield.errors import InvalidInput
+    from openfield.experiment import limit, make_trials, parse_settings
+    from openfield.journal import Journal
+    from openfield.registry import find_domain
+    from openfield.result import Result
+    from openfield.serve import TrialDesk, check_exposure, serve_domain
+
+    known = find_domain(domain)
+    launch = take_flags(known, "serve", words)
+    place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
+    check_exposure(place, token)
+    settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
+    made = make_trials(known, trials or launch.trials or 5, seed, novelty or launch.novelty, redlight, settings)
+    made = [limit(trial, launch.limits or {}) for trial in made]
+    path = output or Path(f"runs/{known.name}-served.sqlite")
+
+    def ready(opened: int) -> None:
+        print(
+            f"Serving {len(made)} trials of {known.name} on {place}:{opened}, recorded in {path}. Ctrl-C stops.",
+            flush=True,
+        )
+
+    try:
+        with Journal(path) as journal:
+            desk = TrialDesk(journal, known, made, agent_name, token)
+            asyncio.run(serve_domain(launch.wire or known.wire(), desk, place, number, ready))
+    except OSError as error:
+        where = place if number is None else f"{place}:{number}"
+        raise InvalidInput(
+            f"Cannot listen on {where}: {os.strerror(error.errno or 0)}. Another port: --port 0."
+        ) from None
+    finally:
+        for finish in launch.finish:
+            finish(Result([path]))

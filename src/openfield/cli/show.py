@@ -1,0 +1,89 @@
+"""`openfield show`: a run cell by cell, a cell turn by turn, a turn in full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openfield.cli.common import print_json, print_table
+
+if TYPE_CHECKING:
+    from openfield.record import Step
+    from openfield.view import CellRecord, Run
+
+
+def show(run: Path, /, *, cell: str | None = None, turn: int | None = None, json: bool = False) -> None:
+    """Look into a run.
+
+    Parameters
+    ----------
+    run
+        The run file.
+    cell
+        A cell's id, or how it begins; shows its turns.
+    turn
+        The number of a turn; shows all of it, the hidden truth included.
+    json
+        Print as JSON.
+    """
+    from openfield.errors import InvalidInput
+    from openfield.view import Run
+
+    with Run(run) as opened:
+        if cell is None:
+            if turn is not None:
+                raise InvalidInput("--turn needs --cell.")
+            _show_cells(opened.cells(), json)
+        else:
+            _show_turns(opened, opened.cell(cell), turn, json)
+
+
+def _show_cells(cells: list[CellRecord], as_json: bool) -> None:
+    rows = [
+        (cell.id, cell.agent, cell.trial.domain, "+".join(cell.trial.novelty) or "none", cell.outcome or "not over",
+         len(cell.episodes), cell.steps, cell.note)
+        for cell in cells
+    ]  # fmt: skip
+    titles = ("cell", "agent", "domain", "novelty", "outcome", "episodes", "turns", "note")
+    if as_json:
+        print_json([dict(zip(titles, row, strict=True)) for row in rows])
+    else:
+        print_table(titles, rows)
+
+
+def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -> None:
+    from openfield.errors import InvalidInput
+
+    rows = [_row(number, step) for number, step in enumerate(run.steps(cell.id, cell.attempt))]
+    if wanted is not None:
+        if not 0 <= wanted < len(rows):
+            raise InvalidInput(f"Cell {cell.id} has turns 0 to {len(rows) - 1}.")
+        print_json(rows[wanted])
+    elif as_json:
+        print_json(rows)
+    else:
+        titles = ("turn", "asks", "reward", "reply before it", "took", "truth", "observation")
+        print_table(titles, (_short(row) for row in rows))
+
+
+def _row(number: int, step: Step) -> dict[str, Any]:
+    return {"number": number, "reply": step.reply, "took_ns": step.took, "turn": step.turn, "truth": step.truth}
+
+
+def _short(row: dict[str, Any]) -> tuple[str, ...]:
+    turn, reply, truth = row["turn"], row["reply"], row["truth"]
+    belief = f"  believes {reply.belief.novel}" if reply and reply.belief else ""
+    return (
+        str(row["number"]),
+        turn.ask.value if turn else "over",
+        f"{turn.reward:g}" if turn else "",
+        f"{_cut(reply.action)}{belief}" if reply else "",
+        f"{row['took_ns'] / 1e6:.2f} ms",
+        ("novel " if truth.novel else "") + (_cut(truth.detail) if truth.detail is not None else ""),
+        _cut(turn.observation) if turn else "",
+    )
+
+
+def _cut(value: object, longest: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,30 @@
+"""`openfield verify`: is every part of a run file as it was written?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from openfield.cli.common import print_json
+
+
+def verify(run: Path, /, *, json: bool = False) -> None:
+    """Check every part of a run file and name the damaged ones.
+
+    Parameters
+    ----------
+    run
+        The run file.
+    json
+        Print the faults as JSON.
+    """
+    from openfield.errors import DamagedRun
+    from openfield.view import Run
+
+    with Run(run) as opened:
+        faults = opened.verify()
+    if json:
+        print_json({"run": str(run), "faults": faults})
+    elif not faults:
+        print(f"{run} is as it was written.")
+    if faults:
+        raise DamagedRun("; ".join(faults))

@@ -1,0 +1,135 @@
+"""An experiment as one record, from a TOML file or from flags: which agents meet what, how often, where it is kept.
+
+The command line's way into a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from openfield.domain import Domain
+from openfield.errors import InvalidInput, UnknownName
+from openfield.registry import find_agent, find_domain
+from openfield.settings import make_settings
+from openfield.trial import Limits, Trial
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+_PLACE = re.compile(r" - at `\$\.(.*)`$")
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `openfield run` needs to know; the keys of an experiment file."""
+
+    domain: str
+    agents: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: ["random"])
+    novelty: str | list[str] | None = None
+    """One or several; each gets its own trials. `none` means no novelty, `a+b` both at once."""
+    trials: Positive = 5
+    repeats: Positive = 1
+    seed: int = 0
+    redlight: bool = False
+    workers: Annotated[int, msgspec.Meta(ge=0)] = 2
+    output: str | None = None
+    settings: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+
+    @property
+    def path(self) -> Path:
+        """The run file."""
+        return Path(self.output or f"runs/{find_domain(self.domain).name}.sqlite")
+
+    def make_trials(self) -> list[Trial]:
+        """All trials, and the agents looked for: a wrong name is found before anything starts."""
+        domain = find_domain(self.domain)
+        for source in self.agents.values() if isinstance(self.agents, dict) else self.agents:
+            if not source.startswith("wire:"):
+                find_agent(source, domain)
+        made: list[Trial] = []
+        for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
+            made += make_trials(domain, self.trials, self.seed, novelty, self.redlight, self.settings)
+        return [limit(trial, self.limits) for trial in made]
+
+
+def read_experiment(path: Path) -> Experiment:
+    """An experiment file; what is wrong with it is named with file and key."""
+    try:
+        values = msgspec.toml.decode(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}.") from None
+    with naming(path):
+        experiment = make_experiment(values)
+        find_domain(experiment.domain)
+    return experiment
+
+
+def make_experiment(values: Mapping[str, Any]) -> Experiment:
+    """An experiment from plain values; a wrong key or value is named."""
+    for key in values:
+        if key not in Experiment.__struct_fields__:
+            raise UnknownName("key", key, Experiment.__struct_fields__, label="Keys of an experiment")
+    try:
+        return msgspec.convert(values, Experiment)
+    except msgspec.ValidationError as error:
+        reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
+        raise InvalidInput(f"{reason}.") from None
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Names a file in what is said about its content."""
+    try:
+        yield
+    except (InvalidInput, UnknownName) as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def make_trials(
+    domain: Domain[Any], count: int, seed: int, novelty: str | None, red_light: bool, settings: Mapping[str, Any]
+) -> list[Trial]:
+    """Trials of a domain; a key that is no setting is refused, even if `Domain.trials` has an option called so."""
+    make_settings(domain.settings, settings)
+    return domain.trials(count, seed, novelty, red_light, **settings)
+
+
+def limit(trial: Trial, limits: dict[str, Any]) -> Trial:
+    """The trial with some of its limits changed."""
+    if not limits:
+        return trial
+    try:
+        changed = msgspec.convert({**msgspec.to_builtins(trial.limits), **limits}, Limits)
+    except msgspec.ValidationError as error:
+        keys = ", ".join(Limits.__struct_fields__)
+        reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
+        raise InvalidInput(f"limits: {reason}. Allowed: {keys}.") from None
+    return msgspec.structs.replace(trial, limits=changed)
+
+
+def parse_settings(pairs: list[str]) -> dict[str, str]:
+    """`key=value` words as a mapping."""
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise InvalidInput(f"--set takes key=value, not '{pair}'.")
+        settings[key] = value
+    return settings
+
+
+def parse_agents(words: list[str]) -> dict[str, str]:
+    """Agents by name; `NAME=SOURCE` gives one a name of its own."""
+    agents: dict[str, str] = {}
+    for word in words:
+        named = re.fullmatch(r"([\w.-]+)=(.+)", word)
+        name, source = (named[1], named[2]) if named else (word, word)
+        if name in agents:
+            raise InvalidInput(f"Two agents are called '{name}'. Name one of them: --agent other={source}")
+        agents[name] = source
+    return agents

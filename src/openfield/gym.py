@@ -1,0 +1,264 @@
+"""Any domain with declared spaces as a Gymnasium environment: `gymnasium.make("openfield.gym:openfield/NAME-v0")`.
+
+Another way to drive a rollout: the caller's loop replies, and the record is the same as that of any other run.
+Importing this module registers all installed domains; `register_domain` registers others.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield import __version__
+from openfield.cell import explain
+from openfield.core import Ask, Belief, Reply, Turn
+from openfield.domain import Domain
+from openfield.errors import InvalidInput, MissingExtra, OpenfieldError
+from openfield.journal import Journal
+from openfield.plan import Cell
+from openfield.record import Recorder
+from openfield.registry import PluginWarning, domain_source, find_domain, installed_domains, use_domain
+from openfield.rollout import Rollout
+from openfield.spaces import Box, Choice, Discrete, Fields, Space
+from openfield.trial import Trial
+from openfield.view import Run
+
+try:
+    import gymnasium
+    from gymnasium.error import ResetNeeded
+except ImportError:
+    raise MissingExtra("gym", "openfield.gym") from None
+
+NAMESPACE = "openfield"
+
+
+class DomainEnv(gymnasium.Env[Any, Any]):
+    """A trial as a Gymnasium environment.
+
+    `reset(seed=...)` starts the trial with that seed. Further resets go on with its next episode; after the last one a
+    reset starts the trial again as a new repeat, and so does a reset amid an episode, which gives the old one up.
+    `info` holds what the turn shows beside the observation, and nothing of the truth.
+    """
+
+    metadata = {"render_modes": []}
+
+    def __init__(
+        self,
+        domain: str,
+        trial: Trial | None = None,
+        journal: str | Path | None = None,
+        agent_name: str = "gym",
+        render_mode: str | None = None,
+    ) -> None:
+        """Opens a domain; the arguments are those of `gymnasium.make`.
+
+        Args:
+            domain: Where the domain is found.
+            trial: What is played; by default the domain's first trial. The time between two steps is the caller's own,
+                so the trial's limit for a reply does not hold here.
+            journal: The run file; None records nothing.
+            agent_name: Under which name results are recorded.
+            render_mode: Only None.
+        """
+        self._domain = find_domain(domain)
+        self._trial = trial or self._domain.trials(count=1)[0]
+        self._agent = agent_name
+        self._belief: Belief | None = None
+        self._rollout: Rollout | None = None
+        self._seen: Any = None
+        self._moved = False
+        self.render_mode = render_mode
+        self._actions, self._observations = _spaces(self._domain, self._trial)
+        self.action_space, self.observation_space = to_gym(self._actions), to_gym(self._observations)
+        self._journal = None if journal is None else Journal(journal)
+
+    def believe(self, novel: float | tuple[float, ...], level: int | None = None, detail: Any = None) -> None:
+        """Says what you think happened to the world; it rides on the next reply, also on that to an episode's end."""
+        self._belief = Belief(novel, level, detail)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Starts the trial anew if a seed is given; otherwise goes on to its next episode."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._end()
+            self._trial = msgspec.structs.replace(self._trial, seed=seed)
+        if self._rollout is not None and self._rollout.turn.last is not None:
+            self._reply()
+            self._moved = False
+        if self._rollout is None or self._rollout.over or self._moved:
+            self._end()
+            self._rollout = self._start()
+        while not self._rollout.over and self._rollout.turn.ask is not Ask.ACT:
+            self._reply()
+        if self._rollout.over:
+            raise InvalidInput(f"Trial {self._trial.id} of {self._domain.name} asks for no action.")
+        return self._show(self._rollout.turn), _info(self._rollout.turn)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes an action, and answers what is asked until the next one is due or the episode ends."""
+        rollout = self._rollout
+        if rollout is None or rollout.over or rollout.turn.last is not None:
+            raise ResetNeeded("The episode is over; call reset() to go on.")
+        self._moved = True
+        reward = self._reply(from_gym(self._actions, action)).reward
+        while not rollout.over and rollout.turn.ask is not Ask.ACT and rollout.turn.last is None:
+            reward += self._reply().reward
+        turn = rollout.turn
+        truncated = turn.last == "truncated" or (rollout.over and turn.last is None)
+        return self._show(turn), float(reward), turn.last == "terminated", truncated, _info(turn)
+
+    def close(self) -> None:
+        """Books the trial under way, as cancelled if it is not over, and closes the run file."""
+        if self._rollout is not None and self._rollout.turn.last is not None and not self._rollout.over:
+            self._reply()
+        self._end()
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = None
+
+    def _start(self) -> Rollout:
+        """Opens the trial, on record as the first repeat that nobody has begun."""
+        limits = msgspec.structs.replace(self._trial.limits, reply_seconds=None)
+        world = self._domain.world(self._trial)
+        if self._journal is None:
+            return Rollout(world, limits)
+        cell = _next_cell(self._journal, self._agent, self._trial)
+        recorder = Recorder(cell.id, self._journal.begin(cell.id), self._journal.add)
+        try:
+            return Rollout(world, limits, recorder)
+        except OpenfieldError as error:
+            recorder.end(*explain(error), steps=0, seconds=0.0)
+            raise
+
+    def _reply(self, action: Any = None) -> Turn:
+        """Replies with an action, with a belief where one was given or is asked for; a failure ends the trial."""
+        rollout = self._rollout
+        if rollout is None:
+            raise ResetNeeded("Call reset() first.")
+        asked = Belief(0.0) if rollout.turn.ask is Ask.BELIEF else None
+        belief, self._belief = self._belief or asked, None
+        try:
+            return rollout.reply(Reply(action, belief))
+        except OpenfieldError as error:
+            rollout.close(*explain(error))
+            self._rollout = None
+            raise
+
+    def _end(self) -> None:
+        if self._rollout is not None:
+            self._rollout.close(self._rollout.outcome if self._rollout.over else "cancelled")
+        self._rollout = None
+        self._moved = False
+
+    def _show(self, turn: Turn) -> Any:
+        """The observation; the one before where a turn has none."""
+        if turn.observation is not None or self._seen is None:
+            self._seen = to_gym_value(self._observations, turn.observation)
+        return self._seen
+
+
+def register_domain(domain: Domain[Any]) -> str | None:
+    """Registers a domain with Gymnasium and returns its id, or None if it does not declare its spaces."""
+    use_domain(domain)
+    spec = domain.spec(domain.trials(count=1)[0])
+    if spec.actions is None or spec.observations is None:
+        return None
+    name = f"{NAMESPACE}/{gym_name(domain)}-v0"
+    if name not in gymnasium.registry:
+        source = domain_source(domain.name) or domain.name
+        gymnasium.register(name, entry_point=f"{__name__}:DomainEnv", kwargs={"domain": source})
+    return name
+
+
+def gym_name(domain: Domain[Any]) -> str:
+    """The name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
+    words = re.split(r"[^0-9A-Za-z]+", domain.name)
+    return str(getattr(domain, "gym_name", "".join(word[:1].upper() + word[1:] for word in words)))
+
+
+def to_gym(space: Space) -> gymnasium.Space[Any]:
+    """The space as Gymnasium has it; a choice becomes the number of its option."""
+    match space:
+        case Discrete(n):
+            return gymnasium.spaces.Discrete(n)
+        case Choice(options):
+            return gymnasium.spaces.Discrete(len(options))
+        case Box(low, high, shape, dtype):
+            kind = np.dtype(dtype).type
+            return gymnasium.spaces.Box(kind(low), kind(high), shape, kind)
+        case Fields(parts):
+            return gymnasium.spaces.Dict({name: to_gym(part) for name, part in parts.items()})
+
+
+def to_gym_value(space: Space, value: Any) -> Any:
+    """A value of a space as Gymnasium has it."""
+    match space:
+        case Discrete():
+            return np.int64(value)
+        case Choice(options):
+            return np.int64(options.index(value))
+        case Box(dtype=dtype):
+            return np.asarray(value, dtype=dtype)
+        case Fields(parts):
+            return {name: to_gym_value(part, value[name]) for name, part in parts.items()}
+
+
+def from_gym(space: Space, value: Any) -> Any:
+    """What Gymnasium has as a value of a space, as plain data."""
+    match space:
+        case Discrete():
+            return int(value)
+        case Choice(options):
+            return options[int(value)]
+        case Box():
+            return np.asarray(value).tolist()
+        case Fields(parts):
+            return {name: from_gym(part, value[name]) for name, part in parts.items()}
+
+
+def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
+    spec = domain.spec(trial)
+    if spec.actions is None or spec.observations is None:
+        raise InvalidInput(f"{domain.name} does not declare its spaces, which Gymnasium needs.")
+    return spec.actions, spec.observations
+
+
+def _info(turn: Turn) -> dict[str, Any]:
+    shown = {"phase": turn.phase, "feedback": turn.feedback, "red_light": turn.red_light}
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
+    """Takes the first repeat of a trial that nobody has begun."""
+    source = domain_source(trial.domain)
+    facts = {"openfield": __version__} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
+    repeat = 0
+    while True:
+        cell = Cell(agent, trial, repeat)
+        journal.enter([cell], {agent: None}, facts)
+        if journal.lease(cell.id) and not _is_begun(journal, cell):
+            return cell
+        repeat += 1
+
+
+def _is_begun(journal: Journal, cell: Cell) -> bool:
+    with Run(journal.path) as run:
+        (record,) = run.cells(with_episodes=False, only=cell.id)
+        return record.attempt > 0
+
+
+def _register_installed() -> None:
+    for domain in installed_domains():
+        try:
+            register_domain(domain)
+        except OpenfieldError as error:
+            note = f"The domain '{domain.name}' cannot be used with Gymnasium: {error}"
+            warnings.warn(note, PluginWarning, stacklevel=2)
+
+
+_register_installed()

@@ -1,0 +1,51 @@
+"""The conformance kit: it proves that worlds, agents and wires keep the promises openfield relies on.
+
+`openfield check DOMAIN` runs all of it; authors of plugins inherit it in their tests:
+
+    class TestMaze(openfield.testing.Conformance):
+        domain = MAZE
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openfield.domain import Domain
+from openfield.testing.agent import check_agent
+from openfield.testing.report import Finding, Report
+from openfield.testing.wire import check_wire
+from openfield.testing.world import check_world
+
+__all__ = ["Conformance", "Finding", "Report", "check_agent", "check_domain", "check_wire", "check_world"]
+
+
+def check_domain(domain: Domain[Any]) -> Report:
+    """Checks everything a domain brings: its worlds, its agents and its wire."""
+    report = check_world(domain)
+    for name in domain.agents:
+        report += check_agent(name, domain)
+    return report + check_wire(domain)
+
+
+class Conformance:
+    """Tests to inherit: name the domain, and run them with pytest."""
+
+    domain: Domain[Any]
+
+    def test_world(self) -> None:
+        """Its worlds keep their promises."""
+        _expect(check_world(self.domain))
+
+    def test_agents(self) -> None:
+        """So do its agents."""
+        for name in self.domain.agents:
+            _expect(check_agent(name, self.domain))
+
+    def test_wire(self) -> None:
+        """So does its wire."""
+        _expect(check_wire(self.domain))
+
+
+def _expect(report: Report) -> None:
+    if not report.passed:
+        raise AssertionError(f"\n{report}")

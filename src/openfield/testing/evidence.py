@@ -1,0 +1,170 @@
+"""What the checks of a world look at: trials played in another process and replayed in several ways.
+
+Part of the conformance kit; `world.py` judges it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from openfield.agents.random import RandomAgent
+from openfield.cell import close_agent
+from openfield.core import Ask, Spec, Truth, Turn
+from openfield.domain import Domain
+from openfield.errors import InvalidInput
+from openfield.record import ENCODER
+from openfield.registry import AgentSource, domain_source, find_agent, find_domain
+from openfield.testing.clocks import clock_looks, drifting_clocks
+from openfield.testing.report import Judgement
+from openfield.testing.secrets import find_detail, find_mirrors, find_named, words_of
+from openfield.testing.tape import Tape, Watched, record, replay, spec_of
+from openfield.testing.worker import Here, Worker, global_random
+from openfield.trial import Trial
+
+
+def check_trials(domain: Domain[Any]) -> list[Trial]:
+    """A small trial for every declared novelty, or one without if there is none."""
+    settings = getattr(domain, "check_settings", domain.demo_settings)
+    names = [novelty.id for novelty in domain.novelties] or ["none"]
+    return [domain.trials(count=1, novelty=name, **settings)[0] for name in names]
+
+
+def check_agents(domain: Domain[Any]) -> list[AgentSource]:
+    """Who can play a domain: the random agent if there is an action space, and those that come with it."""
+    spec = domain.spec(check_trials(domain)[0])
+    names = dict.fromkeys([*domain.demo_agents, *domain.agents])
+    own = [name for name in names if name in domain.agents]
+    return [*([RandomAgent] if spec.actions is not None else []), *own]
+
+
+class Rehearsal(msgspec.Struct, frozen=True):
+    """A tape, and how its replays differ from it where it was made."""
+
+    tape: Tape
+    replay: str
+    clock: str
+    """With clocks that drift; empty also if no clock was looked at."""
+    random: str
+    """With other global random sources."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """A trial played elsewhere and replayed here, as far as checks need it: turns themselves may hold many images."""
+
+    trial: Trial
+    rehearsal: Rehearsal
+    shown: list[bytes]
+    """All turns in the form they are compared in."""
+    truths: list[Truth]
+    red_lights: list[bool | None]
+    misfit: str
+    """The first observation that does not fit the declared space."""
+    secrets: list[str]
+    """Where something of the truth is shown."""
+    mirrors: set[str]
+    """Where something is 1 exactly when the world is novel."""
+    differs: str
+    """How the replay here differs."""
+
+    @property
+    def onset(self) -> int:
+        """The first turn of a changed world; the number of turns if there is none."""
+        return next((number for number, truth in enumerate(self.truths) if truth.novel), len(self.truths))
+
+
+class Evidence:
+    """Trials of a domain, played when a check first asks for them."""
+
+    def __init__(
+        self, domain: Domain[Any], trials: Sequence[Trial], agents: Sequence[AgentSource], worker: Worker | Here
+    ) -> None:
+        if not agents:
+            raise InvalidInput(f"{domain.name} has neither an action space nor an agent; name an agent to check with.")
+        self.domain = domain
+        self.trials = trials
+        self.agents = agents
+        self.worker = worker
+        self._played: dict[tuple[str, int], Played] = {}
+
+    def play(self, trial: Trial, agent: int = 0) -> Played:
+        """A trial as one of the agents played it."""
+        key = trial.id, agent
+        if key not in self._played:
+            source = domain_source(self.domain.name) or self.domain.name
+            rehearsal = self.worker.call(Rehearsal, rehearse, source, trial, self.agents[agent])
+            with global_random(1):
+                watched, error = replay(self.domain, trial, rehearsal.tape.steps)
+            self._played[key] = _look(self.domain, trial, rehearsal, watched, str(error or ""))
+        return self._played[key]
+
+    def play_whole(self, trial: Trial, agent: int = 0) -> Played:
+        """The same, for checks that compare two trials: where replays differ they cannot judge."""
+        played = self.play(trial, agent)
+        if played.differs:
+            raise Judgement("its replays differ anyway")
+        return played
+
+    def all(self) -> Iterator[Played]:
+        """All trials, with their novelty and without."""
+        for trial in self.trials:
+            yield self.play(trial)
+            yield self.play(without_novelty(trial))
+
+
+def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
+    """Plays a trial and replays it in several ways; runs in a worker."""
+    domain = find_domain(source)
+    player = find_agent(agent, domain)(spec_of(domain, trial), 0)
+    with global_random(1):
+        tape = record(domain, trial, player)
+    close_agent(player)
+    with global_random(1):
+        _, plain = replay(domain, trial, tape.steps)
+    looks = clock_looks()
+    with global_random(1), drifting_clocks():
+        _, clock = replay(domain, trial, tape.steps)
+    clock = clock if clock_looks() > looks else None
+    with global_random(2):
+        _, random = replay(domain, trial, tape.steps)
+    return Rehearsal(tape, str(plain or ""), str(clock or ""), str(random or ""))
+
+
+def without_novelty(trial: Trial) -> Trial:
+    """The same trial in which nothing changes."""
+    phases = tuple(msgspec.structs.replace(phase, novelty=()) for phase in trial.phases)
+    return msgspec.structs.replace(trial, phases=phases)
+
+
+def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: Watched, differs: str) -> Played:
+    """Takes from a replay what checks need."""
+    spec, turns, truths = domain.spec(trial), watched.turns, watched.truths
+    return Played(
+        trial=trial,
+        rehearsal=rehearsal,
+        shown=[ENCODER.encode(msgspec.structs.astuple(turn)) for turn in turns],
+        truths=truths,
+        red_lights=[turn.red_light for turn in turns],
+        misfit=next(_misfits(spec, turns), ""),
+        secrets=list(_secrets(domain, trial, spec, watched)),
+        mirrors=find_mirrors(turns, truths),
+        differs=differs,
+    )
+
+
+def _misfits(spec: Spec, turns: list[Turn]) -> Iterator[str]:
+    for number, turn in enumerate(turns):
+        wanted = turn.ask is Ask.ACT or (turn.last is not None and turn.observation is not None)
+        if wanted and spec.observations is not None and not spec.observations.contains(turn.observation):
+            yield f"turn {number} shows {turn.observation!r:.80}, which is not in the declared space"
+
+
+def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: Watched) -> Iterator[str]:
+    yield from find_named(watched.turns, spec, trial, domain.novelties)
+    known, shown = frozenset(words_of(spec)), getattr(domain, "shown_detail", ())
+    for turn, truth in zip(watched.turns, watched.truths, strict=True):
+        yield from find_detail(turn, truth, known, shown)

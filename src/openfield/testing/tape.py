@@ -1,0 +1,163 @@
+"""Plays a trial and keeps everything: what was shown, what was true, what was answered.
+
+The ground of the conformance kit: its checks compare tapes with each other and with their replays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from openfield.cell import explain
+from openfield.core import Agent, Ask, Reply, Saves, Spec, Truth, Turn, World
+from openfield.domain import Domain
+from openfield.errors import OpenfieldError
+from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
+from openfield.rollout import NEVER, Rollout, drive
+from openfield.testing.clocks import inside_world
+from openfield.testing.worker import beat
+from openfield.trial import Limits, Trial
+
+SCORED = ("done", "truncated")
+TRIAL_SECONDS = 20.0
+"""For one trial; what was not reached by then is not looked at."""
+
+
+class Tape(msgspec.Struct, frozen=True):
+    """A trial as it was played."""
+
+    steps: list[RawStep]
+    outcome: str
+    note: str = ""
+    unwritable: str = ""
+    """Why the last turn cannot be recorded, if it cannot."""
+    state: AgentState | None = None
+    """What the agent saved after its first episode."""
+
+    def hesitations(self) -> int:
+        """How often in a row an action was asked for and not given, at most."""
+        most = row = 0
+        for before, step in itertools.pairwise(self.steps):
+            hesitates = step.reply is not None and step.reply.action is None and _asks_action(before)
+            row = row + 1 if hesitates else 0
+            most = max(most, row)
+        return most
+
+
+class Watched:
+    """A world that remembers what it showed and what was true."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.timed = bool(getattr(world, "timed", False))
+        self.turns: list[Turn] = []
+        self.truths: list[Truth] = []
+
+    @property
+    def truth(self) -> Truth:
+        """What is true of the turn shown last."""
+        return self._world.truth
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing follows."""
+        return self._world.over
+
+    def reset(self) -> Turn:
+        """Starts the trial."""
+        with inside_world():
+            return self._keep(self._world.reset())
+
+    def step(self, reply: Reply) -> Turn:
+        """Takes a reply."""
+        with inside_world():
+            return self._keep(self._world.step(reply))
+
+    def look(self, query: str) -> Any:
+        """Reads something."""
+        return self._world.look(query)
+
+    def close(self) -> None:
+        """Frees what the world holds."""
+        self._world.close()
+
+    def _keep(self, turn: Turn) -> Turn:
+        self.turns.append(turn)
+        self.truths.append(self._world.truth)
+        beat()
+        return turn
+
+
+def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
+    """What an agent is told of a trial."""
+    return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+
+
+def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Tape:
+    """Has an agent play a trial, for a while, and returns the tape."""
+    entries: list[Entry] = []
+    recorder = Recorder("tape", 1, lambda *new: entries.extend(new))
+    watched = Watched(domain.world(trial))
+    rollout: Rollout | None = None
+    try:
+        rollout = Rollout(watched, Limits(None, trial.limits.episode_turns, TRIAL_SECONDS), recorder)
+        rollout.save = agent.save if isinstance(agent, Saves) else None
+        outcome, note = drive(rollout, agent), ""
+    except Exception as error:
+        outcome, note = explain(error)
+    if rollout is not None:
+        rollout.close(outcome, note)
+    states = [entry for entry in entries if isinstance(entry, AgentState)]
+    unwritable = _unwritable(watched) if outcome == "world_error" else ""
+    return Tape(_steps(entries), outcome, note, unwritable, states[0] if states else None)
+
+
+def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple[Watched, OpenfieldError | None]:
+    """Plays recorded replies to a fresh world; returns what it showed, and what kept it from being as recorded."""
+    watched = Watched(domain.world(trial))
+    try:
+        Rollout(watched, past=steps, rehearse_from=NEVER)
+    except OpenfieldError as error:
+        return watched, error
+    finally:
+        watched.close()
+    return watched, None
+
+
+def rehearse_agent(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape, known: int = 0) -> str:
+    """Shows an agent the turns of a tape, after those it knows; returns where it answers otherwise."""
+    watched = Watched(domain.world(trial))
+    try:
+        rollout = Rollout(watched, past=tape.steps, rehearse_from=known)
+        while not rollout.over and rollout.turns < len(tape.steps) - 1:
+            rollout.reply(agent(rollout.turn))
+    except OpenfieldError as error:
+        return str(error)
+    finally:
+        watched.close()
+    return ""
+
+
+def _steps(entries: list[Entry]) -> list[RawStep]:
+    """All steps that led to a turn, and the last one of a trial that is over."""
+    steps = [step for entry in entries if isinstance(entry, Chunk) for step in read_raw_chunk(entry)]
+    failed = any(getattr(entry, "outcome", "done") not in SCORED for entry in entries)
+    return [step for step in steps if bytes(step.turn) != _NIL] if failed else steps
+
+
+def _asks_action(step: RawStep) -> bool:
+    return msgspec.msgpack.decode(step.turn, type=Turn).ask is Ask.ACT
+
+
+def _unwritable(watched: Watched) -> str:
+    try:
+        ENCODER.encode((watched.turns[-1:], watched.truths[-1:]))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return f"turn {len(watched.turns) - 1}: {error}"
+    return ""
+
+
+_NIL = ENCODER.encode(None)

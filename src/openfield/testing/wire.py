@@ -1,0 +1,179 @@
+"""Proves that a wire changes nothing: a trial played over it leaves the record it would leave in process.
+
+Part of the conformance kit. A domain with a wire of its own brings a scripted peer that speaks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Agent, Ask, Reply, Turn
+from openfield.domain import Domain
+from openfield.errors import OpenfieldError
+from openfield.journal import Journal
+from openfield.lines import PROTOCOL, LineWire
+from openfield.record import ENCODER, RawStep
+from openfield.registry import AgentSource, find_agent, use_domain
+from openfield.serve import TrialDesk, serve_domain
+from openfield.testing.evidence import check_agents, check_trials
+from openfield.testing.report import Report, judge, unjudged
+from openfield.testing.tape import record, spec_of
+from openfield.trial import Trial
+from openfield.view import Run
+
+HOST = "127.0.0.1"
+MOST_REPLIES = 100
+"""Each is made durable before it is acknowledged, which takes some milliseconds."""
+Peer = Callable[[str, int, Sequence[Reply]], Awaitable[None]]
+"""Plays over a wire at a host and port: gives these replies, one for each turn that asks for something, then leaves."""
+
+
+def check_wire(
+    domain: Domain[Any],
+    peer: Peer | None = None,
+    agent: AgentSource | None = None,
+    trial: Trial | None = None,
+    patience: float = 30.0,
+) -> Report:
+    """Holds a domain's wire against the loop in process.
+
+    Args:
+        domain: The domain.
+        peer: Speaks the wire; by default the domain's `scripted_peer`, or one for JSON lines.
+        agent: Whose replies are played; by default the first that can play the domain.
+        trial: What is played.
+        patience: Seconds for all of it.
+    """
+    use_domain(domain)
+    speaker = peer or getattr(domain, "scripted_peer", None)
+    if speaker is None and isinstance(domain.wire(), LineWire):
+        speaker = play_lines
+    if speaker is None:
+        note = "the domain has a wire of its own and no scripted_peer"
+        return Report(tuple(unjudged("wire", name, note) for name in CHECKS))
+    chosen = trial or check_trials(domain)[0]
+    factory = find_agent(agent or check_agents(domain)[0], domain)
+    here = record(domain, chosen, _silent_between(factory(spec_of(domain, chosen), 1))).steps
+    return judge("wire", CHECKS, _play(domain, chosen, here, speaker, patience), essential=("plays",))
+
+
+async def play_lines(host: str, port: int, replies: Sequence[Reply]) -> None:
+    """The scripted peer for JSON lines."""
+    reader, writer = await asyncio.open_connection(host, port)
+    script = iter(replies)
+    try:
+        writer.write(_line(type="hello", protocol=PROTOCOL, name="peer"))
+        while line := await reader.readline():
+            message = json.loads(line)
+            if message["type"] == "bye":
+                if message["note"]:
+                    raise OpenfieldError(message["note"])
+                return
+            if message["type"] == "turn" and message["ask"] != Ask.NONE.value:
+                reply = next(script, None)
+                if reply is None:
+                    return
+                writer.write(_line(type="reply", action=reply.action, belief=reply.belief))
+    finally:
+        writer.close()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was recorded in process and over the wire, and what went wrong there."""
+
+    here: list[RawStep]
+    there: list[RawStep]
+    timed: bool
+    failure: str = ""
+
+
+def _silent_between(agent: Agent) -> Agent:
+    """The same agent as a wire knows it: it is not heard when nothing is asked."""
+    return lambda turn: Reply() if turn.ask is Ask.NONE else agent(turn)
+
+
+def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, patience: float) -> Comparison:
+    asked = [step.reply for before, step in itertools.pairwise(here) if step.reply is not None and _asks(before)]
+    failure = ""
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "wire.sqlite") as journal:
+        try:
+            asyncio.run(asyncio.wait_for(_serve(domain, trial, journal, peer, asked[:MOST_REPLIES]), patience))
+        except TimeoutError:
+            failure = f"not done within {patience:g} s"
+        except (OpenfieldError, OSError, ValueError) as error:
+            failure = f"{type(error).__name__}: {error}"
+        journal.flush()
+        return Comparison(here, _read(journal.path), _is_timed(domain, trial), failure)
+
+
+async def _serve(domain: Domain[Any], trial: Trial, journal: Journal, peer: Peer, replies: Sequence[Reply]) -> None:
+    """Serves one trial, and has the peer play it."""
+    desk = TrialDesk(journal, domain, [trial], "peer", None)
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    server = asyncio.create_task(serve_domain(domain.wire(), desk, HOST, 0, port.set_result))
+    try:
+        server.add_done_callback(lambda _: port.cancel())
+        await asyncio.wait([port])
+        if port.cancelled():
+            await server  # raises what kept it from starting
+        await peer(HOST, port.result(), replies)
+    finally:
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+
+
+def _read(path: Path) -> list[RawStep]:
+    with Run(path) as run:
+        cells = run.cells(with_episodes=False)
+        return [step for cell in cells for step in run.raw_steps(cell.id, cell.attempt)]
+
+
+def _is_timed(domain: Domain[Any], trial: Trial) -> bool:
+    world = domain.world(trial)
+    world.close()
+    return bool(getattr(world, "timed", False))
+
+
+def _plays(comparison: Comparison) -> Iterator[str]:
+    """A peer gets through."""
+    if comparison.failure:
+        yield comparison.failure
+    elif len(comparison.there) < min(MOST_REPLIES, len(comparison.here)):
+        yield f"only {len(comparison.there)} turns are on record"
+
+
+def _equal_record(comparison: Comparison) -> Iterator[str]:
+    """What is on record is what the loop in process records."""
+    for number, (here, there) in enumerate(zip(comparison.here, comparison.there, strict=False)):
+        if ENCODER.encode(here.reply) != ENCODER.encode(there.reply):
+            yield f"turn {number}: {there.reply} is on record, {here.reply} was sent"
+            return
+        if not comparison.timed and _turn(here) != _turn(there):
+            yield f"turn {number} differs: {_turn(there)!r:.120} over the wire, {_turn(here)!r:.120} in process"
+            return
+
+
+CHECKS = {"plays": _plays, "equal_record": _equal_record}
+
+
+def _asks(step: RawStep) -> bool:
+    turn = _turn(step)
+    return turn is not None and turn.ask is not Ask.NONE
+
+
+def _turn(step: RawStep) -> Turn | None:
+    return msgspec.msgpack.decode(step.turn, type=Turn | None)
+
+
+def _line(**message: Any) -> bytes:
+    return msgspec.json.encode(message) + b"\n"

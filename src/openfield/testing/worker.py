@@ -1,0 +1,160 @@
+"""Another process that plays for the conformance kit, and is ended if what it plays with hangs.
+
+It hashes otherwise than this process, and its clocks can be made to drift under a world (`clocks.py`).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from openfield.errors import OpenfieldError
+from openfield.testing.clocks import replace_clocks
+
+T = TypeVar("T")
+START_SECONDS = 60.0
+BEAT_SECONDS = 0.05
+_clock = time.monotonic
+
+
+class Hung(OpenfieldError):
+    """No sign of life for too long."""
+
+
+class Worker:
+    """A process that calls functions for this one; a new one starts when the last was ended."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._process: Any = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
+        """Calls a function over there.
+
+        Raises:
+            Hung: It gave no sign of life (see `beat`) for as long as patience allows.
+            OpenfieldError: It failed; the message says how.
+        """
+        if self._process is None:
+            self._start()
+        self._connection.send((function, values))
+        message = self._receive(self._patience)
+        failure, result = msgspec.msgpack.decode(message, type=tuple[str, msgspec.Raw])
+        if failure:
+            raise OpenfieldError(failure)
+        return msgspec.msgpack.decode(result, type=kind)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _other_hashes():
+            self._process.start()
+        theirs.close()
+        self._receive(START_SECONDS)
+
+    def _receive(self, patience: float) -> bytes:
+        """The next message that is more than a sign of life."""
+        try:
+            while self._connection.poll(patience):
+                message = self._connection.recv_bytes()
+                if message != _BEAT:
+                    return message
+        except (EOFError, OSError):
+            self._end()
+            raise OpenfieldError("the process it ran in died") from None
+        self._end()
+        raise Hung(f"no answer within {patience:g} s")
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+        self._process = None
+
+
+class Here:
+    """Calls functions in this process, for what no other process can find. Nothing is ended when it hangs."""
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
+        """Calls a function."""
+        return function(*values)
+
+
+def beat() -> None:
+    """Gives a sign of life, if this is a worker and the last one is some time ago."""
+    global _last_beat
+    if _parent is not None and _clock() > _last_beat + BEAT_SECONDS:
+        _last_beat = _clock()
+        _parent.send_bytes(_BEAT)
+
+
+@contextmanager
+def global_random(seed: int) -> Iterator[None]:
+    """Sets the global random sources, and sets them back afterwards."""
+    before, numpy_before = random.getstate(), np.random.get_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(numpy_before)
+
+
+def _serve(connection: Connection) -> None:
+    """What a worker does. Clocks are replaced before any domain is imported: none can get hold of a real one."""
+    global _parent
+    replace_clocks()
+    connection.send_bytes(b"ready")
+    _parent = connection
+    try:
+        while True:
+            function, values = connection.recv()
+            try:
+                answer: tuple[str, Any] = ("", function(*values))
+            except Exception as error:
+                answer = (f"{type(error).__name__}: {error}", None)
+            connection.send_bytes(msgspec.msgpack.encode(answer))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+@contextmanager
+def _other_hashes() -> Iterator[None]:
+    """Processes started meanwhile order sets of words otherwise than this one."""
+    before = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = "2" if before == "1" else "1"
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONHASHSEED"]
+        if before is not None:
+            os.environ["PYTHONHASHSEED"] = before
+
+
+_BEAT = b""
+_parent: Connection | None = None
+_last_beat = 0.0

@@ -1,0 +1,133 @@
+"""Every mistake of a user is one line that says what would be right, and exit status 2."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from places import MAZE
+
+
+def complain(said: Any) -> str:
+    """The one line a command complained with."""
+    assert said.status == 2
+    assert said.out == ""
+    line: str = said.err
+    assert line.startswith("openfield: ")
+    assert line.count("\n") == 1
+    assert "Traceback" not in line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["rum", MAZE], 'Did you mean "run"?'),
+        (["run", MAZE, "--agnt", "random"], "Did you mean '--agent'?"),
+        (["list", "novelty"], 'Did you mean "novelties"?'),
+        (["run", MAZE, "--agent", "compas"], "Did you mean 'compass'? For maze: compass, random."),
+        (["run", MAZE, "--agent", f"{MAZE}:Compas"], "Did you mean 'Compass'?"),
+        (["run", MAZE, "--novelty", "swaped"], "Did you mean 'swapped'? Declared: slip:easy, slip:hard, swapped."),
+        (["play", MAZE, "--novelty", "slip:heard"], "Did you mean 'slip:hard'?"),
+        (["run", MAZE, "--set", "siz=3"], "Unknown setting 'siz'. Did you mean 'size'?"),
+        (["serve", MAZE, "--set", "siz=3"], "Did you mean 'size'?"),
+        (["run", MAZE, "--set", "seed=3"], "Unknown setting 'seed'."),
+        (["run", MAZE, "--set", "size=99"], "Setting 'size' cannot be '99'"),
+        (["run", MAZE, "--set", "size=99"], "Allowed: integer >= 3 <= 20."),
+        (["run", MAZE, "--set", "size"], "--set takes key=value, not 'size'."),
+        (["run", MAZE, "--trials", "0"], "Expected `int` >= 1 (key 'trials')."),
+        (["run", MAZE, "--trials", "many"], "Invalid value for --trials"),
+        (["run", MAZE, "--workers", "-1"], "(key 'workers')"),
+        (["run", MAZE, "--reply-seconds", "0"], "(key 'reply_seconds')"),
+        (["run", MAZE, "-a", "random", "-a", "random"], "Two agents are called 'random'."),
+        (["run"], "DOMAIN requires an argument"),
+        (["list", "settings"], "Settings of which domain?"),
+        (["serve", MAZE, "--host", "0.0.0.0"], "that needs a token: --token SECRET."),
+        (["run", "nowhere.py"], "no such file: nowhere.py"),
+        (["run", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory."),
+    ],
+    ids=lambda value: " ".join(value)[-40:].replace("/", ".") if isinstance(value, list) else "",
+)
+def test_mistakes_in_words(openfield: Any, words: list[str], hint: str) -> None:
+    assert hint in complain(openfield(*words)).split("\n")[0]
+
+
+def test_an_unknown_domain_lists_what_there_is(openfield: Any) -> None:
+    openfield("list", "domains", MAZE)
+    assert "Unknown domain 'mase'. Did you mean 'maze'?" in complain(openfield("run", "mase"))
+
+
+@pytest.mark.parametrize("command", ["show", "report", "resume", "verify", "export"])
+def test_files_that_are_no_runs_are_refused(openfield: Any, finished: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "notes.txt").write_text("all the things I did not do\n")
+    sqlite3.connect(tmp_path / "other.sqlite").execute("CREATE TABLE birds (name)").connection.close()
+    (tmp_path / "cut.sqlite").write_bytes(finished.read_bytes()[:6000])
+    assert "notes.txt is not a run of openfield." in complain(openfield(command, "notes.txt"))
+    assert "an SQLite file, but not a run of openfield." in complain(openfield(command, "other.sqlite"))
+    assert "cut.sqlite is damaged or cut short" in complain(openfield(command, "cut.sqlite"))
+    assert "There is no run file nowhere.sqlite." in complain(openfield(command, "nowhere.sqlite"))
+
+
+def test_a_folder_is_no_place_for_a_record(openfield: Any) -> None:
+    said = openfield("run", MAZE, "-o", ".")
+    assert said.status == 2
+    assert said.err.endswith("openfield: . cannot be written: Is a directory.\n")
+
+
+def test_a_foreign_file_is_not_written_to(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    said = openfield("run", MAZE, "-o", "notes.txt")
+    assert said.status == 2
+    assert "notes.txt is not a run of openfield." in said.err
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("source", ["broken:Agent", "broken.py:Agent"])
+def test_an_agent_that_cannot_be_imported_says_why(openfield: Any, tmp_path: Path, source: str) -> None:
+    (tmp_path / "broken.py").write_text("import json\nraise ValueError('no brain')\n")
+    said = complain(openfield("run", MAZE, "--agent", source))
+    assert f"'{source}' cannot be imported: ValueError: no brain" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("trails = 3", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, domain,"),
+        ("trials = 0", "Expected `int` >= 1 (key 'trials')."),
+        ('trials = "three"', "Expected `int`, got `str` (key 'trials')."),
+        ("agents = [3]", "(key 'agents[0]')"),
+        ('agents = ["compas"]', "Did you mean 'compass'?"),
+        ('novelty = "swaped"', "Did you mean 'swapped'?"),
+        ("[settings]\nsize = 99", "Setting 'size' cannot be 99: Expected `int` <= 20. Allowed: integer >= 3 <= 20."),
+        ("[settings]\nsiz = 9", "Did you mean 'size'?"),
+        ("[limits]\nreply = 9", "Allowed: reply_seconds, episode_turns, trial_seconds."),
+        ("[limits]\nreply_seconds = -9", "(key 'reply_seconds')"),
+        ("trials = ", "is not TOML"),
+    ],
+)
+def test_a_bad_experiment_file_is_named_with_key_and_remedy(
+    openfield: Any, tmp_path: Path, text: str, hint: str
+) -> None:
+    (tmp_path / "e.toml").write_text(f'domain = "{MAZE}"\n{text}\n')
+    said = complain(openfield("run", "e.toml"))
+    assert said.startswith("openfield: e.toml")
+    assert hint in said
+
+
+def test_an_experiment_needs_a_domain(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "e.toml").write_text("trials = 3\n")
+    assert "e.toml: missing required field `domain`." in complain(openfield("run", "e.toml"))
+
+
+def test_unknown_cells_turns_and_metrics(openfield: Any, run: Path) -> None:
+    cell = next(line for line in openfield("show", run).out.splitlines() if "compass" in line).split()[0]
+    nearly = cell[:-1] + ("0" if cell[-1] != "0" else "1")
+    assert f"Did you mean '{cell}'?" in complain(openfield("show", run, "--cell", nearly))
+    assert f"Cell {cell} has turns 0 to " in complain(openfield("show", run, "--cell", cell, "--turn", "99999"))
+    assert "has turns 0 to " in complain(openfield("show", run, "--cell", cell, "--turn", "-1"))
+    assert "--turn needs --cell." in complain(openfield("show", run, "--turn", "3"))
+    assert "Did you mean 'detection'?" in complain(openfield("report", run, "--metric", "detecton"))
+    assert 'Choose from: "csv", "jsonl", "parquet".' in complain(openfield("export", run, "--format", "xml"))

@@ -1,0 +1,138 @@
+"""`openfield play` and `openfield serve`: people and foreign programs, recorded like any agent."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openfield.core import Belief
+from openfield.view import Run
+from places import MAZE
+
+SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3")
+
+
+def play(openfield: Any, monkeypatch: pytest.MonkeyPatch, typed: str, *words: str) -> Any:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    return openfield("play", MAZE, *SMALL, "-o", "x.sqlite", *words)
+
+
+def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = "right\nfly\n? 0.7\n? 7\nright\nright\nright\nright\nright\n"
+    said = play(openfield, monkeypatch, typed, "--agent-name", "ada", "--redlight")
+    assert said.status == 0
+    assert "Reach the goal." in said.out
+    assert "'fly' is no action here." in said.out
+    assert "A belief is a number from 0 to 1." in said.out
+    assert "RED LIGHT: the world has changed" in said.out
+    with Run("x.sqlite") as run:
+        (cell,) = run.cells()
+        replies = [step.reply for step in run.steps(cell.id, cell.attempt)]
+    assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
+    assert cell.episodes[0].belief == Belief(0.7)
+    assert sum(reply is not None and reply.action == "right" for reply in replies) == 6
+
+
+@pytest.mark.parametrize("leave", ["QUIT\n", ""], ids=["QUIT", "end of input"])
+def test_who_leaves_goes_on_later(openfield: Any, monkeypatch: pytest.MonkeyPatch, leave: str) -> None:
+    said = play(openfield, monkeypatch, f"right\nup\n{leave}", "--trials", "2")
+    assert said.status == 130
+    assert said.err == "openfield: Stopped; what you played is in x.sqlite. The same command goes on.\n"
+    with Run("x.sqlite") as run:
+        assert [cell.outcome for cell in run.cells()] == ["cancelled", None]
+    said = play(openfield, monkeypatch, "up\n" * 10, "--trials", "2")
+    assert said.status == 0
+    with Run("x.sqlite") as run:
+        cells = run.cells()
+        first = [step.reply.action for step in run.steps(cells[0].id, cells[0].attempt) if step.reply]
+    assert [(cell.outcome, cell.attempt) for cell in cells] == [("done", 1)] * 2
+    assert first[:3] == ["right", "up", "up"]
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A real server, and the port it says it listens on."""
+    command = [sys.executable, "-m", "openfield", "serve", MAZE, *SMALL, "--port", "0", "-o", "x.sqlite", *words]
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout
+    assert server.stderr
+    try:
+        line = server.stdout.readline()
+        assert "trials of maze on 127.0.0.1:" in line, server.stderr.read()
+        yield server, int(line.split("127.0.0.1:")[1].split(",")[0])
+    finally:
+        server.kill()
+        server.communicate()
+
+
+class Client:
+    """An agent at the other end of a connection, going right all the time."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.stream = self.socket.makefile("rw")
+
+    def send(self, **message: Any) -> dict[str, Any]:
+        self.stream.write(json.dumps(message) + "\n")
+        self.stream.flush()
+        return self.read()
+
+    def read(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self.stream.readline())
+        return message
+
+    def play(self, turns: int | None = None) -> dict[str, Any]:
+        """Answers turns until `bye`, or so many."""
+        message, answered = self.read(), 0
+        while message["type"] == "turn" and answered != turns:
+            asks = message["ask"] != "none"
+            message = self.send(type="reply", action="right") if asks else self.read()
+            answered += asks
+        return message
+
+    def close(self) -> None:
+        self.stream.close()
+        self.socket.close()
+
+
+def test_a_client_plays_leaves_and_comes_back(tmp_path: Path) -> None:
+    with serving(tmp_path, "--trials", "1", "--token", "sesame") as (server, port):
+        stranger = Client(port)
+        assert "token" in stranger.send(type="hello")["note"]
+        stranger.close()
+        client = Client(port)
+        welcome = client.send(type="hello", name="ada", token="sesame")
+        assert welcome["spec"]["task"] == "Reach the goal."
+        open_turn = client.play(turns=2)
+        client.close()
+        client = Client(port)
+        assert client.send(type="hello", token="sesame", session=welcome["session"])["session"] == welcome["session"]
+        assert client.read() == open_turn
+        assert client.send(type="reply", action="right")["type"] == "turn"
+        assert client.play()["type"] == "bye"
+        assert "no trial left for 'ada'" in client.send(type="hello", name="ada", token="sesame")["note"]
+        client.close()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 130
+    with Run(tmp_path / "x.sqlite") as run:
+        (cell,) = run.cells()
+    assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
+
+
+def test_a_taken_port_is_named(openfield: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = openfield("serve", MAZE, "--port", str(taken.getsockname()[1]))
+    assert said.status == 2
+    assert "Address already in use" in said.err

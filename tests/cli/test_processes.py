@@ -1,0 +1,91 @@
+"""The command line as the shell sees it: real processes, signals, and how little `--help` loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openfield.view import Run
+from places import MAZE
+
+INTERRUPTING = """
+import os, pathlib, signal
+import openfield as of
+
+class Interrupting:
+    '''Presses Ctrl-C in its 50th turn, once.'''
+    turns = 0
+
+    def __init__(self, spec, seed):
+        self.target = os.getppid() if {workers} else os.getpid()
+
+    def __call__(self, turn):
+        self.turns += 1
+        if self.turns == 50 and not pathlib.Path("pressed").exists():
+            pathlib.Path("pressed").touch()
+            os.kill(self.target, signal.SIGINT)
+        return of.Reply("left")
+"""
+
+
+def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "openfield", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, workers: int) -> None:
+    (tmp_path / "interrupting.py").write_text(INTERRUPTING.format(workers=workers))
+    words = ("run", MAZE, "--agent", "interrupting.py:Interrupting", "--trials", "2", "-o", "x.sqlite")
+    done = shell(tmp_path, *words, "--workers", str(workers))
+    assert done.returncode == 130
+    assert "all that was recorded is safe. To go on: openfield resume x.sqlite" in done.stderr
+    with Run(tmp_path / "x.sqlite") as run:
+        cells = run.cells()
+        assert cells[0].outcome == "cancelled"
+        assert cells[0].steps >= 50
+    done = shell(tmp_path, "resume", "x.sqlite", "--workers", str(workers))
+    assert done.returncode == 0, done.stderr
+    with Run(tmp_path / "x.sqlite") as run:
+        assert [(cell.outcome, cell.attempt) for cell in run.cells()] == [("done", 1)] * 2
+
+
+def test_the_demo_end_to_end(tmp_path: Path) -> None:
+    done = shell(tmp_path, "demo", MAZE)
+    assert done.returncode == 0, done.stderr
+    assert "compass and random meet a change (left and right are swapped)." in done.stdout
+    assert "Correct detection" in done.stdout
+    assert f"openfield run {MAZE} --agent" in done.stdout
+    assert "150/150 episodes" in done.stderr
+    page = (tmp_path / "runs" / "demo.html").read_text()
+    assert len(page) < 300_000
+    with Run(tmp_path / "runs" / "demo.sqlite") as run:
+        assert {cell.outcome for cell in run.cells()} == {"done"}
+
+
+def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from openfield.cli import run_command\n"
+        "assert run_command(['--help']) == run_command(['run', '--help']) == run_command(['--version']) == 0\n"
+        "heavy = {'numpy', 'pyarrow', 'gymnasium', 'numba', 'sqlite3', 'asyncio'} & set(sys.modules)\n"
+        "sys.exit(', '.join(sorted(heavy)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "openfield demo" in done.stdout
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path, finished: Path) -> None:
+    command = f"{sys.executable} -m openfield show {finished} --json | head -1"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "[\n"
+    assert done.stderr == ""
+
+
+def test_mistakes_in_a_real_shell(tmp_path: Path) -> None:
+    done = shell(tmp_path, "show", "nowhere.sqlite")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "openfield: There is no run file nowhere.sqlite.\n"

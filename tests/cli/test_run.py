@@ -1,0 +1,142 @@
+"""`openfield run` and `openfield resume`: flags, experiment files, resuming, failing agents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openfield.view import Run
+from places import MAZE, ROOT
+
+SMALL = ("--workers", "0", "--trials", "2", "--set", "training=1", "--set", "before=1", "--set", "after=1")
+QUITTER = """
+import pathlib, openfield as of
+from openfield.errors import Cancelled
+
+class Quitter:
+    turns = 0
+
+    def __init__(self, spec, seed): ...
+
+    def __call__(self, turn):
+        self.turns += 1
+        if self.turns == 9 and not pathlib.Path("quit").exists():
+            pathlib.Path("quit").touch()
+            raise Cancelled("enough")
+        return of.Reply("left")
+"""
+FAILING = """
+import openfield as of
+
+class Failing:
+    broken = {broken}
+
+    def __init__(self, spec, seed): ...
+
+    def __call__(self, turn):
+        return 1 / 0 if self.broken else of.Reply("left")
+"""
+
+
+def outcomes(path: Path) -> list[str | None]:
+    with Run(path) as run:
+        return [cell.outcome for cell in run.cells()]
+
+
+def test_run_records_and_prints(openfield: Any) -> None:
+    said = openfield("run", MAZE, "--agent", "compass", "-a", "chance=random", *SMALL)
+    assert said.status == 0
+    assert "compass" in said.out
+    assert "chance" in said.out
+    assert said.out.endswith("Recorded in runs/maze.sqlite. See it: openfield report runs/maze.sqlite\n")
+    assert outcomes(Path("runs/maze.sqlite")) == ["done"] * 4
+
+
+def test_the_same_command_does_nothing_twice(openfield: Any) -> None:
+    words = ("run", MAZE, *SMALL, "-o", "x.sqlite", "--json")
+    first = openfield(*words)
+    with Run("x.sqlite") as run:
+        seconds = [cell.seconds for cell in run.cells()]
+    assert openfield(*words).out == first.out
+    with Run("x.sqlite") as run:
+        assert [cell.seconds for cell in run.cells()] == seconds
+
+
+@pytest.mark.parametrize("again", ["the same command", "resume"])
+def test_a_stopped_run_goes_on(openfield: Any, tmp_path: Path, again: str) -> None:
+    (tmp_path / "quitter.py").write_text(QUITTER)
+    words = ("run", MAZE, "--agent", "quitter.py:Quitter", *SMALL, "-o", "x.sqlite")
+    said = openfield(*words)
+    assert said.status == 130
+    assert "To go on: openfield resume x.sqlite" in said.err
+    assert outcomes(Path("x.sqlite")) == ["cancelled", None]
+    said = openfield(*words) if again == "the same command" else openfield("resume", "x.sqlite", "--workers", "0")
+    assert said.status == 0
+    assert outcomes(Path("x.sqlite")) == ["done", "done"]
+
+
+def test_a_failing_agent_is_counted_and_tried_again_only_when_asked(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING.format(broken=True))
+    words = ("run", MAZE, "--agent", "failing.py:Failing", *SMALL, "-o", "x.sqlite")
+    said = openfield(*words)
+    assert said.status == 0
+    assert "Not every cell could be scored" in said.out
+    assert "agent_error" in said.out
+    assert "ZeroDivisionError" in openfield("show", "x.sqlite").out
+    openfield(*words)
+    with Run("x.sqlite") as run:
+        assert {cell.attempt for cell in run.cells()} == {1}
+    openfield("resume", "x.sqlite", "--retry", "--workers", "0")
+    with Run("x.sqlite") as run:
+        assert {cell.attempt for cell in run.cells()} == {2}
+
+
+def test_several_novelties_repeats_and_the_red_light(openfield: Any) -> None:
+    words = ("run", MAZE, *SMALL, "--novelty", "swapped", "--novelty", "slip:hard", "--repeats", "2")
+    said = openfield(*words, "--given-detection", "-o", "x.sqlite", "--seed", "3")
+    assert said.status == 0
+    with Run("x.sqlite") as run:
+        cells = run.cells()
+    assert len(cells) == 8
+    assert {cell.trial.novelty for cell in cells} == {("swapped",), ("slip:hard",)}
+    assert all(cell.trial.red_light for cell in cells)
+    assert {cell.repeat for cell in cells} == {0, 1}
+
+
+def test_json_of_run_and_resume_is_the_same(openfield: Any) -> None:
+    first = json.loads(openfield("run", MAZE, *SMALL, "--json", "-o", "x.sqlite").out)
+    assert first["groups"][0]["agent"] == "random"
+    assert json.loads(openfield("resume", "x.sqlite", "--workers", "0", "--json").out) == first
+
+
+def test_an_experiment_file_is_changed_by_flags_key_by_key(openfield: Any, tmp_path: Path) -> None:
+    text = f'domain = "{MAZE}"\nagents = {{ns = "compass"}}\ntrials = 4\nworkers = 0\noutput = "x.sqlite"\n'
+    (tmp_path / "e.toml").write_text(
+        f"{text}[settings]\ntraining = 0\nbefore = 1\nafter = 1\n[limits]\nepisode_turns = 9\n"
+    )
+    said = openfield("run", "e.toml", "--trials", "1", "--set", "after=2", "--reply-seconds", "5")
+    assert said.status == 0
+    with Run("x.sqlite") as run:
+        (cell,) = run.cells()
+    assert cell.agent == "ns"
+    assert cell.trial.settings == {"training": 0, "before": 1, "after": 2}
+    assert (cell.trial.limits.reply_seconds, cell.trial.limits.episode_turns) == (5, 9)
+
+
+def test_the_example_experiment_can_be_read(openfield: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    said = openfield("run", "examples/maze.toml", *SMALL, "-o", tmp_path / "x.sqlite")
+    assert said.status == 0
+    assert outcomes(tmp_path / "x.sqlite") == ["done"] * 12
+
+
+def test_an_agent_of_a_python_program_cannot_be_resumed_from_the_command_line(openfield: Any) -> None:
+    import openfield as of
+
+    of.run({"mine": lambda turn: of.Reply("left")}, of.trials(MAZE, 1, training=0, before=1, after=1), "x.sqlite")
+    said = openfield("resume", "x.sqlite")
+    assert said.status == 2
+    assert "start its own program again to resume" in said.err

@@ -1,0 +1,196 @@
+"""The documentation is true: its snippets run, its files are the files, its links lead somewhere."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from openfield.cli import COMMANDS, app
+from openfield.core import Turn
+from openfield.experiment import Experiment
+from openfield.lines import FromAgent, Lines, bye, load_line, save_line, turn_line, welcome
+from openfield.metrics import BUILT_IN
+from openfield.registry import find_domain, load
+from openfield.trial import Limits
+from openfield.view import SCORED
+from places import MAZE, ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]
+GUIDE = ROOT / "docs" / "domain.md"
+
+
+class Snippet(NamedTuple):
+    """A fenced block: its language, its text, and the file it claims to be (`This is `NAME`:` just above it)."""
+
+    language: str
+    text: str
+    file: str
+    line: int
+
+
+def snippets(page: Path) -> Iterator[Snippet]:
+    text = page.read_text(encoding="utf-8")
+    for found in re.finditer(r"(?:`([\w./]+)`:\n\n)?^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield Snippet(found[2], found[3], found[1] or "", text.count("\n", 0, found.start(2)) + 1)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_snippets_run_in_order(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for snippet in snippets(page):
+        if snippet.file and not (ROOT / snippet.file).exists():
+            (tmp_path / snippet.file).write_text(snippet.text, encoding="utf-8")
+        elif snippet.language == "console":
+            for command, shown in commands(snippet.text):
+                expect(shown, run(command, tmp_path), f"{page.name}:{snippet.line}: {command}")
+        elif snippet.language == "python" and page != GUIDE and not snippet.file:
+            path = tmp_path / f"snippet_{snippet.line}.py"
+            path.write_text(snippet.text, encoding="utf-8")
+            finished = run(f"python {path.name}", tmp_path)
+            assert "Traceback" not in finished, f"{page.name}:{snippet.line}\n{finished}"
+
+
+def commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The lines after `$ `, each with the output shown below it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, *shown = part.splitlines()
+        yield command, shown
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints on standard output and error, on a terminal wide enough for our tables."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "200", "PYTHONWARNINGS": "error"}
+    # Our own documentation's commands.
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode in (0, 2), f"{command}\n{done.stderr}"
+    return done.stdout + (done.stderr if done.returncode else "")
+
+
+def expect(shown: list[str], printed: str, place: str) -> None:
+    """Every line that is shown was printed, in this order, however padded; `...` stands for any lines."""
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    position = 0
+    for before, line in zip(["", *shown], (" ".join(line.split()) for line in shown), strict=False):
+        if line == "...":
+            continue
+        rest = lines[position:] if before == "..." else lines[position : position + 1]
+        assert line in rest, f"{place}\nnot printed: {line}\nprinted:\n{printed}"
+        position += rest.index(line) + 1
+    assert not shown or shown[-1] == "..." or not any(lines[position:]), f"{place}\nmore was printed:\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_quoted_files_are_the_files(page: Path) -> None:
+    for snippet in snippets(page):
+        if snippet.file and (ROOT / snippet.file).exists():
+            assert snippet.text == (ROOT / snippet.file).read_text(encoding="utf-8"), snippet.file
+
+
+def test_pieces_of_the_domain_guide_are_the_maze() -> None:
+    pieces = "".join(snippet.text for snippet in snippets(GUIDE) if snippet.language == "python")
+    maze = (ROOT / "examples" / "maze.py").read_text(encoding="utf-8")
+    assert [line for line in pieces.splitlines() if line] == [line for line in maze.splitlines() if line]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: page.stem)
+def test_relative_links_resolve(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target and not target.startswith("#"):
+            assert (page.parent / target.split("#")[0]).exists(), target
+
+
+def test_every_command_and_flag_is_documented() -> None:
+    sections = re.split(r"^## ", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    written = {section.split("\n")[0]: section for section in sections[1:]}
+    assert written.keys() == COMMANDS.keys()
+    for name, (place, _) in COMMANDS.items():
+        shown = set(re.findall(r"`(--?[\w-]+)`", "\n".join(re.findall(r"^\|.*", written[name], re.MULTILINE))))
+        assert shown == set(flags(name)), f"{name} ({place})"
+
+
+def flags(command: str) -> Iterator[str]:
+    """All names of all flags of a command, as the command line itself knows them."""
+    for argument in app[command].assemble_argument_collection(default_parameter=app.default_parameter):
+        yield from (name for name in argument.names if name.startswith("-"))
+
+
+def test_every_key_of_an_experiment_is_documented() -> None:
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == {
+        *Experiment.__struct_fields__,
+        *Limits.__struct_fields__,
+    }
+
+
+def test_every_message_and_field_of_the_protocol_is_documented() -> None:
+    page = (ROOT / "docs" / "stdio.md").read_text(encoding="utf-8")
+    for kind in get_args(FromAgent):
+        section = re.search(rf"^### `{kind.__struct_config__.tag}`\n(.*?)^##", page, re.MULTILINE | re.DOTALL)
+        assert section, kind
+        assert all(f'"{field}"' in section[1] or f"`{field}`" in section[1] for field in kind.__struct_fields__), kind
+    section = re.search(r"^### `turn`\n(.*?)^###", page, re.MULTILINE | re.DOTALL)
+    assert section
+    assert set(re.findall(r"^\| `(\w+)`", section[1], re.MULTILINE)) == set(Turn.__struct_fields__)
+
+
+def test_messages_shown_are_messages_of_the_protocol() -> None:
+    shown = [
+        line
+        for snippet in snippets(ROOT / "docs" / "stdio.md")
+        if snippet.language == "json"
+        for line in snippet.text.splitlines()
+    ]
+    ours = {message["type"]: message for message in map(json.loads, shown)}
+    theirs = [line for line in shown if json.loads(line)["type"] in ("hello", "reply", "state", "loaded")]
+    assert len(list(Lines().feed("\n".join([*theirs, ""]).encode()))) == 4
+    maze = find_domain(MAZE)
+    (trial,) = maze.trials(count=1)
+    spec = msgspec.structs.replace(maze.spec(trial), reply_seconds=60.0)
+    assert ours["welcome"] == json.loads(welcome(spec, ours["welcome"]["seed"]))
+    assert ours["turn"] == json.loads(turn_line(maze.world(trial).reset()))
+    assert [ours["save"], ours["bye"]] == [json.loads(save_line()), json.loads(bye())]
+    assert ours["load"] == json.loads(load_line(base64.b64decode(ours["load"]["state"])))
+
+
+def test_every_number_is_documented() -> None:
+    page = (ROOT / "docs" / "numbers.md").read_text(encoding="utf-8")
+    for metric in BUILT_IN:
+        for number in metric.numbers:
+            assert f"| {number.title} | `{number.name}` | {number.kind} | {number.better} |" in page
+
+
+def test_every_outcome_is_documented() -> None:
+    from openfield.report.words import OUTCOMES
+
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| (yes|no)\b", page, re.MULTILINE))
+    assert rows.keys() == OUTCOMES.keys() - {"unfinished"}
+    assert {outcome for outcome, scored in rows.items() if scored == "yes"} == set(SCORED)
+
+
+def test_every_command_has_help_for_each_of_its_parameters() -> None:
+    for place, _ in COMMANDS.values():
+        command = load(f"openfield.cli.{place}")
+        text = inspect.getdoc(command) or ""
+        for parameter in get_type_hints(command).keys() - {"return"}:
+            assert re.search(rf"^{parameter}$", text, re.MULTILINE), f"{place}: {parameter}"
+
+
+def test_the_screenshot_is_small() -> None:
+    assert 10_000 < (ROOT / "docs" / "images" / "report.png").stat().st_size < 150_000
