@@ -207,13 +207,15 @@ class SingleDesk:
     """Has one seat, for the program that plays one cell."""
 
     def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+        self.current = seat
 
     async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
         """The seat, until its trial is over."""
-        if self._seat.rollout.over or self._seat.fault is not None:
+        if self.current.rollout.over or self.current.fault is not None:
             raise AgentFault("The trial is over.")
-        return self._seat
+        if self.current.taken:
+            self.current = await self.current.hand_over()
+        return self.current
 
 
 async def serve_domain(wire: Wire, desk: TrialDesk, host: str, port: int | None, ready: Callable[[int], None]) -> None:

@@ -38,7 +38,8 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         port = number
         listening.set()
 
-    server = asyncio.create_task(domain.wire().serve(SingleDesk(seat), HOST, 0, ready))
+    desk = SingleDesk(seat)
+    server = asyncio.create_task(domain.wire().serve(desk, HOST, 0, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
@@ -50,18 +51,18 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         server.cancel()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
     try:
-        return await _watch(seat, program)
+        return await _watch(desk, program)
     finally:
         server.cancel()
         await _end(program)
-        seat.settle()
+        desk.current.settle()
 
 
-async def _watch(seat: Seat, program: asyncio.subprocess.Process) -> str:
+async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
     """Waits until the trial is over, the agent fails, or the program ends before its time."""
     ended = asyncio.create_task(program.wait())
-    first_turns, patience = seat.rollout.turns, seat.spec.reply_seconds
-    while not seat.rollout.over and seat.fault is None:
+    first_turns, patience = desk.current.rollout.turns, desk.current.spec.reply_seconds
+    while not (seat := desk.current).rollout.over and seat.fault is None:
         left = asyncio.create_task(seat.left.wait())
         done, _ = await asyncio.wait([ended, left], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         left.cancel()
