@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import time
 from collections.abc import Callable
@@ -69,6 +71,19 @@ def rows(path: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
 def attempts(path: Path) -> list[tuple[int, str | None, str]]:
     """All attempts in the order they were made: number, outcome, note."""
     return rows(path, "SELECT number, outcome, note FROM attempts ORDER BY rowid")
+
+
+def press_ctrl_c_after(entries: int) -> Any:
+    """A watcher that presses Ctrl-C when so many entries have come."""
+    left = entries
+
+    def watch(entry: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return watch
 
 
 def wait_until(true: Callable[[], object], seconds: float = 10.0) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from pathlib import Path
@@ -19,21 +18,8 @@ from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.trial import Limits
 from openfield.view import Run
 from players import Crasher, Fickle, Learner, Redriven, Stateless, copycat
-from stories import attempts, rows, story
+from stories import attempts, press_ctrl_c_after, rows, story
 from worlds import Scripted, tiny_trials
-
-
-def press_ctrl_c_after(entries: int) -> Any:
-    """A watcher that presses Ctrl-C when so many entries have come."""
-    left = entries
-
-    def watch(entry: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    return watch
 
 
 def outcomes(path: Path) -> list[tuple[str, str | None, int]]:

@@ -12,6 +12,7 @@ import pytest
 
 import openfield as of
 from conftest import Spawn
+from openfield import executors
 from openfield.errors import Cancelled, InvalidInput
 from openfield.trial import Limits
 from openfield.view import Run
@@ -29,7 +30,7 @@ from players import (
     copycat,
     numpy_believer,
 )
-from stories import attempts, rows, story, wait_until
+from stories import attempts, press_ctrl_c_after, rows, story, wait_until
 from worlds import tiny_trials
 
 IMPATIENT = Limits(reply_seconds=0.3)
@@ -139,34 +140,25 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_stopping_a_worker_while_it_starts_keeps_its_cell_resumable(path: Path) -> None:
+def test_stopping_a_worker_while_it_starts_keeps_its_cell_resumable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Finished episodes of an earlier start are not played again."""
     trials = tiny_trials(1)
     with pytest.raises(Cancelled):
-        of.run([Learner], trials, path, watch=stop_after(4))
+        of.run([Learner], trials, path, watch=press_ctrl_c_after(4))
     before = rows(path, "SELECT count(*) FROM episodes")
-    timer = signal.setitimer(signal.ITIMER_REAL, 0.02)
-    old = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    try:
-        with pytest.raises(Cancelled):
-            of.run([Learner], trials, path, workers=1)
-    finally:
-        signal.signal(signal.SIGALRM, old)
-        signal.setitimer(signal.ITIMER_REAL, *timer)
+    send = executors._Worker.send
+
+    def send_and_stop(worker: Any, job: Any) -> None:
+        send(worker, job)
+        os.kill(os.getpid(), signal.SIGINT)  # its interpreter takes a tenth of a second to start
+
+    monkeypatch.setattr(executors._Worker, "send", send_and_stop)
+    with pytest.raises(Cancelled):
+        of.run([Learner], trials, path, workers=1)
+    monkeypatch.undo()
     assert attempts(path) == [(1, "cancelled", "")]
     assert rows(path, "SELECT count(*) FROM episodes") == before
     of.run([Learner], trials, path, workers=1)
     assert attempts(path) == [(1, "done", "")]
-
-
-def stop_after(entries: int) -> Any:
-    """A watcher that presses Ctrl-C at an entry."""
-    left = entries
-
-    def watch(entry: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    return watch

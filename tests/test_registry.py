@@ -109,13 +109,12 @@ def test_a_broken_plugin_is_a_warning_that_names_it(plugins: Any, module: Any) -
     with pytest.warns(PluginWarning) as warned:
         found = registry.installed_domains()
     assert found == [TINY]
-    assert [str(warning.message) for warning in warned] == [
+    broken, gone = (str(warning.message) for warning in warned)
+    assert broken == (
         "The domain 'broken' cannot be used: 'plugin_under_test:DOMAIN' cannot be imported: "
-        "ModuleNotFoundError: No module named 'no_such_thing_at_all'",
-        "The domain 'gone' cannot be used: Unknown name 'worlds:NOWHERE'. In worlds: "
-        + ", ".join(sorted(name for name in vars(sys.modules["worlds"]) if not name.startswith("_")))
-        + ".",
-    ]
+        "ModuleNotFoundError: No module named 'no_such_thing_at_all'"
+    )
+    assert gone.startswith("The domain 'gone' cannot be used: Unknown name 'NOWHERE'.")
 
 
 def test_metrics_are_the_built_in_ones_and_those_of_plugins(plugins: Any) -> None:
@@ -169,7 +168,7 @@ def test_an_unknown_agent_suggests_the_nearest(maze: of.Domain[Any]) -> None:
     with pytest.raises(UnknownName) as told:
         find_agent("compas", maze)
     assert str(told.value) == "Unknown agent 'compas'. Did you mean 'compass'? For maze: compass, random."
-    with pytest.raises(UnknownName, match=r"Unknown name 'players:Lerner'\. Did you mean"):
+    with pytest.raises(UnknownName, match=r"Unknown name 'Lerner'\. Did you mean"):
         find_agent("players:Lerner", maze)
 
 

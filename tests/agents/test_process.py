@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from openfield.core import Ask, Spec, Turn
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, AgentTimeout, Cancelled, InvalidInput
 from openfield.trial import Limits
 from openfield.view import Run
-from stories import attempts, story, wait_until
+from stories import attempts, press_ctrl_c_after, story, wait_until
 from worlds import tiny_trials
 
 SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=0.5)
@@ -217,16 +215,8 @@ def test_a_stopped_run_goes_on_with_a_fresh_program(path: Path, program: Any, sa
     """With its saved state, or by being shown again what it had answered: the counts in its beliefs go on."""
     agents = {"counter": f"process:{program(LOOP, saves)}"}
     trials = tiny_trials(1)
-    left = 8
-
-    def watch(entry: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
     with pytest.raises(Cancelled):
-        of.run(agents, trials, path, watch=watch)
+        of.run(agents, trials, path, watch=press_ctrl_c_after(8))
     of.run(agents, trials, path)
     assert attempts(path) == [(1, "done", "")]
     with Run(path) as run:
@@ -238,14 +228,8 @@ def test_a_stopped_run_goes_on_with_a_fresh_program(path: Path, program: Any, sa
 def test_the_example_resumes_to_the_same_record(path: Path) -> None:
     agents = {"walker": f"process:{sys.executable} {ROOT / 'examples' / 'stdio_agent.py'}"}
     trials = of.trials(str(ROOT / "examples" / "maze.py"), 1)
-    entries = iter(range(100))
-
-    def watch(entry: Any) -> None:
-        if next(entries) == 20:
-            os.kill(os.getpid(), signal.SIGINT)
-
     with pytest.raises(Cancelled):
-        of.run(agents, trials, path, watch=watch)
+        of.run(agents, trials, path, watch=press_ctrl_c_after(20))
     of.run(agents, trials, path)
     whole = path.with_name("whole.sqlite")
     of.run(agents, trials, whole)

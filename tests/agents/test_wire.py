@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from openfield.agents import wire
 from openfield.errors import Cancelled
 from openfield.trial import Limits
 from openfield.view import Run
-from stories import attempts, story
+from stories import attempts, press_ctrl_c_after, story
 from worlds import tiny_trials
 
 CLIENT = r"""
@@ -125,14 +123,8 @@ def test_a_program_may_connect_again_within_its_trial(path: Path, client: Any) -
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_stopped_run_is_rehearsed_with_a_fresh_program(path: Path, client: Any, workers: int) -> None:
     agents, trials, whole = client("play()"), tiny_trials(1), path.with_name("whole.sqlite")
-    entries = iter(range(1000))
-
-    def watch(entry: Any) -> None:
-        if next(entries) == 25:
-            os.kill(os.getpid(), signal.SIGINT)
-
     with pytest.raises(Cancelled):
-        of.run(agents, trials, path, workers=workers, watch=watch)
+        of.run(agents, trials, path, workers=workers, watch=press_ctrl_c_after(25))
     assert outcome(path)[0] == "cancelled"
     of.run(agents, trials, path, workers=workers)
     of.run(agents, trials, whole)
@@ -141,13 +133,7 @@ def test_a_stopped_run_is_rehearsed_with_a_fresh_program(path: Path, client: Any
 
 
 def test_a_program_that_answers_otherwise_starts_again(path: Path, client: Any) -> None:
-    entries = iter(range(1000))
-
-    def watch(entry: Any) -> None:
-        if next(entries) == 25:
-            os.kill(os.getpid(), signal.SIGINT)
-
     with pytest.raises(Cancelled):
-        of.run(client("play()"), tiny_trials(1), path, watch=watch)
+        of.run(client("play()"), tiny_trials(1), path, watch=press_ctrl_c_after(25))
     of.run(client("play()", CLIENT.replace("0.25", "0.75")), tiny_trials(1), path)
     assert [(number, found) for number, found, _ in attempts(path)] == [(1, "superseded"), (2, "done")]
