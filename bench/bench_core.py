@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -158,11 +159,13 @@ def measure_journal(path: Path, turns: int) -> None:
 def measure_resume(path: Path, agent: type[Quitter]) -> None:
     """How long a cell that was left takes until its agent is asked something new."""
     (trial,) = of.trials(TRIVIAL, 1, turns=2 * RESUMED_TURNS)
-    of.run([agent], [trial], path)
     seconds = []
+    with suppress(Cancelled):
+        of.run([agent], [trial], path)
     for _ in range(3):
         start = time.perf_counter()
-        of.run([agent], [trial], path)
+        with suppress(Cancelled):
+            of.run([agent], [trial], path)
         seconds.append(Quitter.started_anew - start)
     kind = "with save" if hasattr(agent, "save") else "without save"
     show(f"resume of {RESUMED_TURNS} turns, agent {kind}, s", statistics.median(seconds), 2.0)
