@@ -1,13 +1,15 @@
-"""When steps are emitted: full chunks by the group, costly replies at once, everything with the end of an episode."""
+"""When steps are emitted: full chunks without hurry, costly replies at once, everything with the end of an episode."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import openfield as of
-from openfield import record, rollout
+from openfield import rollout
+from openfield.journal import LEISURE_SECONDS, Journal
 from openfield.record import Chunk, EpisodeEnd, Recorder, read_chunk
 from walks import WALKS
 
@@ -31,18 +33,25 @@ def kept(groups: list[tuple[Any, ...]]) -> list[int]:
     return [len(read_chunk(chunk)) for chunk in chunks]
 
 
-def test_full_chunks_are_emitted_by_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_chunks_are_emitted_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
-    monkeypatch.setattr(record, "CHUNKS_AT_ONCE", 3)
     groups = play(900)
-    assert {len(group) for group in groups} == {3}
+    assert all(chunk.full for group in groups for chunk in group)
     assert 800 < sum(kept(groups)) < 901
+
+
+def test_full_chunks_wait_for_company_in_the_journal(tmp_path: Path) -> None:
+    with Journal(tmp_path / "run.sqlite") as journal:
+        waiting = journal.add(Chunk("cell", 1, 0, 1, 0, b"", full=True))
+        assert not waiting.done()
+        journal.add(Chunk("cell", 1, 1, 1, 0, b"")).result(timeout=LEISURE_SECONDS / 2)
+        assert waiting.done()
 
 
 def test_the_end_of_an_episode_takes_all_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
     groups = play(21, length=20)
-    assert [isinstance(group[-1], EpisodeEnd) for group in groups] == [True]
+    assert [isinstance(group[-1], EpisodeEnd) for group in groups][-1]
     assert sum(kept(groups)) == 22
 
 
@@ -51,7 +60,7 @@ def test_a_costly_reply_is_emitted_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
     for replies in (1, 2, 30):
         groups = play(replies)
-        assert len(groups) == replies
+        assert len([group for group in groups if not group[0].full]) == replies
         assert sum(kept(groups)) == replies + 1
 
 

@@ -22,11 +22,17 @@ from openfield.record import (
     Step,
     array_digest,
     fill_truth,
-    plain,
     read_chunk,
     read_raw_chunk,
+    write_step,
 )
 from stories import Kept
+
+
+def written(value: object) -> object:
+    """What the record has of a value a turn shows."""
+    return msgspec.msgpack.decode(ENCODER.encode(value))
+
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text()
 payloads = st.recursive(
@@ -131,13 +137,13 @@ def test_truth_is_filled_in_until_it_changes() -> None:
 
 def test_small_arrays_are_written_out_and_large_ones_leave_a_digest() -> None:
     small, large = np.arange(SMALL_ARRAY), np.arange(SMALL_ARRAY + 1, dtype="uint8").reshape(5, 13)
-    assert plain(small) == list(range(SMALL_ARRAY))
-    assert plain(large) == {"array": array_digest(large)["array"], "shape": [5, 13], "dtype": "uint8"}
+    assert written(small) == list(range(SMALL_ARRAY))
+    assert written(large) == {"array": array_digest(large)["array"], "shape": [5, 13], "dtype": "uint8"}
     assert array_digest(large) == array_digest(np.asfortranarray(large))
     assert array_digest(large)["array"] != array_digest(large + 1)["array"]
-    assert plain(np.float32(0.5)) == 0.5
+    assert written(np.float32(0.5)) == 0.5
     with pytest.raises(TypeError, match="a object cannot be recorded"):
-        plain(object())
+        written(object())
 
 
 def test_a_recorder_numbers_its_chunks_and_replaces_what_it_committed_early() -> None:
@@ -166,3 +172,20 @@ def test_a_rewound_recorder_replaces_what_came_later() -> None:
     ENCODER.encode_into((Reply(1), 0, None), recorder.buffer, -1)
     recorder.commit(5)
     assert [(c.first, c.count) for c in kept.of(Chunk)] == [(4, 1)]
+
+
+def test_large_arrays_of_a_reply_are_written_in_full_and_those_of_a_turn_as_digests() -> None:
+    kept = Kept()
+    image, scores = np.arange(100, dtype=np.uint8), np.linspace(0, 1, 100)
+    recorder = kept.recorder()
+    write_step((None, 0, Turn(observation=image), Truth()), recorder.buffer)
+    write_step((Reply({"scores": scores}), 7, Turn(observation={"seen": image})), recorder.buffer)
+    recorder.end("done", "", 2, 0.0)
+    first, second = kept.steps()
+    assert first.turn is not None
+    assert first.turn.observation == array_digest(image)
+    assert second.reply is not None
+    assert second.reply.action == {"scores": scores.tolist()}
+    assert second.turn is not None
+    assert second.turn.observation == {"seen": array_digest(image)}
+    assert second.took == 7

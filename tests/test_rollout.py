@@ -286,7 +286,7 @@ def test_an_unrecordable_reply_is_a_protocol_fault_and_leaves_no_half_step(make:
 
 @pytest.mark.parametrize(
     "belief",
-    [0.7, "high", Belief("high"), Belief(None), Belief(0.5, "two"), Belief(0.5, 2.5), Belief(np.zeros(100)), {}],
+    [0.7, "high", Belief("high"), Belief(None), Belief(0.5, "two"), Belief(0.5, 2.5), Belief(np.zeros((10, 10))), {}],
 )
 @pytest.mark.parametrize("ask", [Ask.ACT, Ask.BELIEF])
 def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
@@ -611,3 +611,15 @@ def test_going_on_at_any_turn_gives_the_same_record(stop: int, kind: type[Redriv
     drive(rollout, kind(TINY.spec(trial), 5))
     rollout.close("done")
     assert [(s.reply, s.turn, s.truth) for s in kept.steps()] == [(s.reply, s.turn, s.truth) for s in whole.steps()]
+
+
+def test_worlds_with_images_and_agents_with_long_vectors_are_replayed() -> None:
+    image = np.arange(200)
+    script = [act(image), act(image + 1), end(image + 2)]
+    kept = Kept()
+    rollout = Rollout(Scripted(script), recorder=kept.recorder())
+    for _ in range(3):
+        rollout.reply(Reply(image))
+    rollout.close()
+    assert [step.reply.action for step in past_of(kept)[1:] if step.reply] == [image.tolist()] * 3
+    assert Rollout(Scripted(script), past=past_of(kept)).over

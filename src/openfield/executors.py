@@ -20,7 +20,7 @@ import msgspec
 
 from openfield.cell import Job, Player
 from openfield.errors import InvalidInput
-from openfield.record import ENCODER, AttemptEnd, Emit, Entry
+from openfield.record import REPLY_ENCODER, AttemptEnd, Emit, Entry
 
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
@@ -221,4 +221,4 @@ def _how(exit_code: int | None) -> str:
 
 
 _ENTRIES: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
-_ENCODE: Callable[[Any], bytes] = ENCODER.encode
+_ENCODE: Callable[[Any], bytes] = REPLY_ENCODER.encode

@@ -15,21 +15,22 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from openfield.database import explaining, open_to_write, transaction
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.plan import Cell
-from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
 LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
 _living: set[str] = set()
 """The journals open in this process, by the names they hold cells under."""
+LEISURE_SECONDS = 0.5
+"""How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], Any]
 
 
 class Journal:
@@ -40,7 +41,7 @@ class Journal:
         self.path = Path(path)
         self._db, self.note = open_to_write(self.path)
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
-        self._queue: queue.SimpleQueue[tuple[Work, Future[Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
         _living.add(self._holder)
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
@@ -54,7 +55,8 @@ class Journal:
 
     def add(self, *entries: Entry) -> Future[None]:
         """Takes entries that belong together; the future is done when they are safely on disk."""
-        return self._submit(lambda db: _write(db, entries, self._holder))
+        hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
+        return self._submit(lambda db: _write(db, entries, self._holder), hurry)
 
     def flush(self) -> None:
         """Waits until everything added so far is safely on disk."""
@@ -82,11 +84,11 @@ class Journal:
         """Starts a new attempt at a cell and returns its number; an earlier one is superseded."""
         return self._submit(lambda db: _begin(db, cell)).result()
 
-    def _submit(self, work: Callable[[sqlite3.Connection], T]) -> Future[T]:
+    def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Future[T]:
         if self._failure is not None:
             raise self._failure
         future: Future[T] = Future()
-        self._queue.put((work, future))
+        self._queue.put(_Task(work, future, hurry))
         return future
 
     def _serve(self) -> None:
@@ -96,40 +98,51 @@ class Journal:
         while going_on:
             tasks, going_on = self._gather(renew_at - time.monotonic())
             if not going_on:
-                tasks.append((lambda db: _give_up(db, self._holder), Future()))
+                tasks.append(_Task(lambda db: _give_up(db, self._holder), Future()))
             elif time.monotonic() >= renew_at:
-                tasks.append((lambda db: _renew(db, self._holder), Future()))
+                tasks.append(_Task(lambda db: _renew(db, self._holder), Future()))
                 renew_at = time.monotonic() + LEASE_SECONDS / 4
             self._commit(tasks)
 
-    def _gather(self, patience: float) -> tuple[list[tuple[Work, Future[Any]]], bool]:
+    def _gather(self, patience: float) -> tuple[list[_Task], bool]:
         """All waiting work, and whether more may come; returns empty-handed when patience runs out."""
-        tasks: list[tuple[Work, Future[Any]]] = []
+        tasks: list[_Task] = []
         try:
             task = self._queue.get(timeout=max(patience, 0.0))
+            until = time.monotonic() + LEISURE_SECONDS
             while task is not None:
                 tasks.append(task)
-                task = self._queue.get_nowait()
+                if task.hurry:
+                    until = 0.0
+                task = self._queue.get(timeout=max(until - time.monotonic(), 0.0))
         except queue.Empty:
             return tasks, True
         return tasks, False
 
-    def _commit(self, tasks: list[tuple[Work, Future[Any]]]) -> None:
+    def _commit(self, tasks: list[_Task]) -> None:
         """Does some work in one commit. After the first failure nothing more is written: the record has no gaps."""
         results: list[Any] = []
         if self._failure is None:
             try:
                 with explaining(self.path), transaction(self._db):
-                    results = [work(self._db) for work, _ in tasks]
+                    results = [task.work(self._db) for task in tasks]
             except OpenfieldError as error:
                 self._failure = error
             except Exception as error:  # whoever waits for this work must hear of it, whatever it was
                 self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
-        for number, (_, future) in enumerate(tasks):
+        for number, task in enumerate(tasks):
             if self._failure is not None:
-                future.set_exception(self._failure)
+                task.future.set_exception(self._failure)
             else:
-                future.set_result(results[number])
+                task.future.set_result(results[number])
+
+
+class _Task(NamedTuple):
+    """Something to be written, and whoever waits for it."""
+
+    work: Callable[[sqlite3.Connection], Any]
+    future: Future[Any]
+    hurry: bool = True
 
 
 def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str) -> None:
@@ -161,7 +174,7 @@ def _check_lease(db: sqlite3.Connection, cell: str, holder: str) -> None:
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
-    belief, detail = (None if part is None else ENCODER.encode(part) for part in (episode.belief, episode.detail))
+    belief, detail = (None if part is None else REPLY_ENCODER.encode(part) for part in (episode.belief, episode.detail))
     place = (episode.cell, episode.attempt, episode.number, episode.phase, episode.novel, episode.turns)
     db.execute(
         "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -18,8 +18,6 @@ from openfield.errors import DamagedRun
 
 CHUNK_BYTES = 64 * 1024
 """A chunk of the record; with 16 kB a turn costs 0.4 calls more, with 256 kB, which leave the cache, 0.3."""
-CHUNKS_AT_ONCE = 8
-"""How many full chunks are emitted together; one by one, their commits cost 0.5 calls a turn more."""
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out; larger ones leave a digest and are made again by replay."""
 
@@ -53,6 +51,8 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     count: int
     crc: int
     data: bytes
+    full: bool = False
+    """Emitted only because it was full: nobody waits for it."""
 
 
 class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
@@ -113,46 +113,37 @@ class Recorder:
         """Steps in finished chunks."""
         self._committed = written  # steps emitted early, and where in the buffer the next one begins
         self._mark = 0
-        self._full: list[Chunk] = []  # full chunks not emitted yet
 
     def rewind(self, steps: int) -> None:
         """Goes back to where the attempt had fewer steps, before anything is added; what follows replaces the rest."""
         self.written = self._committed = steps
 
     def flush(self, steps: int) -> None:
-        """Makes what the buffer holds a chunk, and emits chunks by the group; `steps` is how many there are so far."""
-        self._close_chunk(steps)
-        if len(self._full) >= CHUNKS_AT_ONCE:
-            self._emit(*self._taken())
+        """Emits what the buffer holds; `steps` is how many the attempt has so far."""
+        self._emit(*(msgspec.structs.replace(chunk, full=True) for chunk in self._chunk(steps)))
 
     def commit(self, steps: int) -> object:
         """Emits the newest steps at once, on their own; the chunk they belong to will replace them."""
         count, first = steps - self._committed, self._committed
         early = _chunk_of(self.cell, self.attempt, first, count, self.buffer[self._mark :])
         self._committed, self._mark = steps, len(self.buffer)
-        return self._emit(*self._taken(), *early)
+        return self._emit(*early)
 
     def end_episode(self, episode: EpisodeEnd, state: bytes | None, steps: int) -> None:
         """Emits an episode with its last steps, and the agent's state if it has one."""
         states = () if state is None else (AgentState(self.cell, self.attempt, steps, state),)
-        self._close_chunk(steps)
-        self._emit(*self._taken(), *states, episode)
+        self._emit(*self._chunk(steps), *states, episode)
 
     def end(self, outcome: str, note: str, steps: int, seconds: float) -> None:
         """Emits how the attempt ended, with its last steps."""
-        self._close_chunk(steps)
-        self._emit(*self._taken(), AttemptEnd(self.cell, self.attempt, outcome, note, seconds))
+        self._emit(*self._chunk(steps), AttemptEnd(self.cell, self.attempt, outcome, note, seconds))
 
-    def _close_chunk(self, steps: int) -> None:
-        self._full += _chunk_of(self.cell, self.attempt, self.written, steps - self.written, self.buffer)
+    def _chunk(self, steps: int) -> tuple[Chunk, ...]:
+        chunk = _chunk_of(self.cell, self.attempt, self.written, steps - self.written, self.buffer)
         self.buffer.clear()
         self.written = self._committed = steps
         self._mark = 0
-
-    def _taken(self) -> list[Chunk]:
-        """The full chunks, which are then somebody else's."""
-        full, self._full = self._full, []
-        return full
+        return chunk
 
 
 def read_chunk(chunk: Chunk) -> list[Step]:
@@ -193,13 +184,40 @@ def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[A
     return steps
 
 
-def plain(value: Any) -> Any:
-    """Stands in for values msgspec has no form for: arrays, NumPy numbers, sets."""
+def write_step(step: tuple[Any, ...], buffer: bytearray) -> None:
+    """Writes a step: large arrays of a reply in full, since replay needs them, those of a turn as digests."""
+    size = len(buffer)
+    try:
+        STEP_ENCODER.encode_into(step, buffer, -1)
+    except LargeArray:
+        del buffer[size:]
+        buffer += bytes([_FIXARRAY | len(step)]) + REPLY_ENCODER.encode(step[0])
+        for part in step[1:]:
+            ENCODER.encode_into(part, buffer, -1)
+
+
+class LargeArray(Exception):
+    """A step holds a large array; it cannot be written in one go."""
+
+
+def _written_out(value: Any) -> Any:
+    """Stands in for values msgspec has no form for: arrays and NumPy numbers."""
     if isinstance(value, np.ndarray):
-        return value.tolist() if value.size <= SMALL_ARRAY else array_digest(value)
+        return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a {type(value).__name__} cannot be recorded; use numbers, text, lists, mappings or arrays")
+
+
+def _digested(value: Any) -> Any:
+    large = isinstance(value, np.ndarray) and value.size > SMALL_ARRAY
+    return array_digest(value) if large else _written_out(value)
+
+
+def _refused(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
+        raise LargeArray
+    return _written_out(value)
 
 
 def array_digest(array: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -208,7 +226,13 @@ def array_digest(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     return {"array": digest, "shape": list(array.shape), "dtype": str(array.dtype)}
 
 
-ENCODER = msgspec.msgpack.Encoder(enc_hook=plain)
+ENCODER = msgspec.msgpack.Encoder(enc_hook=_digested)
+"""Writes turns and truths."""
+REPLY_ENCODER = msgspec.msgpack.Encoder(enc_hook=_written_out)
+"""Writes replies, and what is kept of them elsewhere."""
+STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refused)
+"""Writes whole steps fast, if they hold no large array."""
+_FIXARRAY = 0x90
 _ARRAY32 = b"\xdd"
 _STEPS = msgspec.msgpack.Decoder(list[Step])
 _RAW_STEPS = msgspec.msgpack.Decoder(list[RawStep])

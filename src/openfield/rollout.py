@@ -24,7 +24,17 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.record import CHUNK_BYTES, ENCODER, EpisodeEnd, RawStep, Recorder
+from openfield.record import (
+    CHUNK_BYTES,
+    ENCODER,
+    REPLY_ENCODER,
+    STEP_ENCODER,
+    EpisodeEnd,
+    LargeArray,
+    RawStep,
+    Recorder,
+    write_step,
+)
 from openfield.trial import Limits
 
 MOST_HESITATIONS = 1_000
@@ -141,7 +151,7 @@ class Rollout:
             world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
             if self.turns >= self._pause_at:
                 self._pause()
-            write, buffer = ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
+            write, buffer = STEP_ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
             timed, clock, act, recording = self._timed, time.monotonic_ns, Ask.ACT, recorder is not None
             deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
             stamped = bool(recorder or timed or pulse or min(deadline, curfew) < NEVER)
@@ -188,6 +198,10 @@ class Rollout:
                                 write((reply, took, turn, truth), buffer, -1)
                         elif bounded:
                             self._truth = truth = world.truth
+                    except LargeArray:
+                        del buffer[size:]
+                        write_step((reply, took, turn, truth), buffer)
+                        self._truth = truth
                     except Exception as error:
                         raise self._blame(error, reply, took, size) from error
                     self.turns = turns = turns + 1
@@ -212,7 +226,7 @@ class Rollout:
     def _check(self, belief: object) -> None:
         """Sees that a belief can be read back from the record; the plainest ones are let through before this."""
         try:
-            _BELIEFS.decode(ENCODER.encode(belief))
+            _BELIEFS.decode(REPLY_ENCODER.encode(belief))
         except (*_UNWRITABLE, msgspec.DecodeError) as error:
             raise AgentProtocol(f"Turn {self.turns}: {_short(belief)} is no belief: {error}.") from None
 
@@ -248,7 +262,7 @@ class Rollout:
 
     def _write(self, step: tuple[Any, ...]) -> None:
         if self._recorder is not None:
-            ENCODER.encode_into(step, self._recorder.buffer, -1)
+            write_step(step, self._recorder.buffer)
 
     def _end_episode(self, turn: Turn, truth: Truth, ended: str) -> None:
         """Books the episode that ended with a turn, and starts counting the next one."""
@@ -318,7 +332,7 @@ class Rollout:
         if self._recorder is not None:
             del self._recorder.buffer[size:]
         try:
-            encoded = ENCODER.encode(reply)
+            encoded = REPLY_ENCODER.encode(reply)
         except _UNWRITABLE as reason:
             return AgentProtocol(f"{place}the reply cannot be recorded: {reason}.")
         if self._recorder is not None and encoded:
@@ -333,7 +347,7 @@ class Rollout:
         try:
             self._show(self.world.reset())
             if recorded is None and recorder is not None:
-                ENCODER.encode_into((None, 0, self.turn, self._truth), recorder.buffer, -1)
+                write_step((None, 0, self.turn, self._truth), recorder.buffer)
         except Exception as error:
             raise WorldFault(f"The world could not start: {type(error).__name__}: {error}") from error
         if recorded is not None:
@@ -370,7 +384,7 @@ _UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 
 def _same(reply: object, recorded: Reply | None) -> bool:
     try:
-        return type(reply) is Reply and _equal(ENCODER.encode(reply), ENCODER.encode(recorded), _REPLIES)
+        return type(reply) is Reply and _equal(REPLY_ENCODER.encode(reply), REPLY_ENCODER.encode(recorded), _REPLIES)
     except (*_UNWRITABLE, msgspec.DecodeError):
         return False
 
