@@ -1,0 +1,71 @@
+"""What can be set about the CommAI domain: the curriculum, the criterion of success, the channel, the limits.
+
+A trial keeps what differs from these defaults; the environment, its tasks and its scheduler read them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from openfield import settings
+
+SchedulerName = Literal["random", "sequential", "incremental", "consecutive", "dependencies"]
+Scramble = Literal["", "readable", "unreadable"]
+
+STRICT_MINI_THRESHOLD = 20
+"""A learner that always says `true.` gets five right in a row after about 62 instances, twenty after two million."""
+
+
+class Settings(settings.Settings, frozen=True, kw_only=True):
+    """The settings of the CommAI domain; the defaults are those of the General AI Challenge, Round 1."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, description="The curriculum in order: task ids, or `all`, `micro`, `mini` and legacy set names."),
+    ] = ("all",)
+    scheduler: Annotated[SchedulerName, Meta(description="Who chooses the next task.")] = "consecutive"
+    success_threshold: Annotated[
+        int, Meta(ge=1, description="How many solved instances finish a task (in a row, if consecutive).")
+    ] = 5
+    cyclic: Annotated[bool, Meta(description="Whether a finished curriculum starts again instead of ending.")] = False
+    dependencies: Annotated[
+        tuple[str, ...], Meta(description="For the dependencies scheduler: `a>b` says that b needs a.")
+    ] = ()
+    unlock_threshold: Annotated[
+        int, Meta(ge=1, description="For the dependencies scheduler: solved instances that unlock what needs a task.")
+    ] = 10
+    max_steps: Annotated[int, Meta(ge=1, description="How many steps a trial lasts at most.")] = 100_000
+    bit_mode: Annotated[bool, Meta(description="Whether a step carries a bit instead of a byte.")] = False
+    scramble: Annotated[
+        Scramble, Meta(description="Whether every word is replaced by a made-up one, pronounceable or not.")
+    ] = ""
+    compat: Annotated[
+        Literal["", "round1"], Meta(description="`round1` restores quirks of the original that are mended by default.")
+    ] = ""
+    strict: Annotated[
+        bool,
+        Meta(description="Whether a winning streak must cover every key, and mini tasks take 20 solved instances."),
+    ] = False
+    max_reward_per_task: Annotated[
+        int, Meta(ge=0, description="Once a task has paid this much, it pays nothing any more.")
+    ] = 2_147_483_647
+    required_consecutive_rewards: Annotated[
+        int, Meta(ge=1, description="Correct answers in a row that end a micro instance.")
+    ] = 10
+    success_tolerance: Annotated[
+        float, Meta(ge=0, description="The larger, the more questions may be asked before success does not count.")
+    ] = 4.0
+    failed_task_tolerance: Annotated[
+        float | None, Meta(description="The larger, the later a micro instance is given up; the task's own if not set.")
+    ] = None
+    alphabet_size: Annotated[
+        int | None, Meta(ge=1, le=26, description="Letters in micro1 to micro4; the task's own (10, 4, 4, 4) if not set.")
+    ] = None
+    mapping_size: Annotated[
+        int | None, Meta(ge=1, le=100, description="Keys of the large mappings; the task's own (10, 8) if not set.")
+    ] = None
+    distinct: Annotated[
+        bool, Meta(description="Whether random questions are redrawn until a mapping has its full size.")
+    ] = False
