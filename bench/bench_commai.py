@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 
 from calibrate import calls_per_second
-
 from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.engine import Environment
 from openfield.domains.commai.learners import EchoLearner, Oracle

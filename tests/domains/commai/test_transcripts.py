@@ -1,4 +1,4 @@
-"""The example streams of the specification, symbol by symbol: the questions come from a script, the rest must follow."""
+"""The example streams of the specification, symbol by symbol: questions come from a script, the rest must follow."""
 
 import pytest
 
@@ -84,7 +84,13 @@ MICRO = {
         "....................-...............................+....",
     ),
     "micro7.1": (
-        [[told("say: k.", "k.", "correct! ", "false! "), told("say: e.", "e.", "correct! ", "false! "), short("x.", "y.")]],
+        [
+            [
+                told("say: k.", "k.", "correct! ", "false! "),
+                told("say: e.", "e.", "correct! ", "false! "),
+                short("x.", "y."),
+            ]
+        ],
         "say:_k._false!_k.;say:_e._corre",
         "______#.________________e._____",
         "........-.................+....",
@@ -144,7 +150,7 @@ MICRO = {
         [
             [
                 short("say: ub and r.", "ubr."),
-                short("say: bqg or c or nc.", "bqg.")._replace(accepts=lambda answer: "bqg" in answer),
+                Round("say: bqg or c or nc.", "bqg.", OK, "", lambda answer: "bqg" in answer),
                 short("x.", "y."),
             ]
         ],
@@ -198,8 +204,7 @@ MINI = {
         [verify("K", "KKK", "true", ""), verify("K", "X", "false", "bravo."), verify("K", "K", "true", "")],
         "description:_K;_verify:_KKK._____Wrong._The_right_answer_is:_true._description:_K;_verify:_X._____bravo._d",
         "___________________________false.___________________________________________________________false.________",
-        "...................................................................................................."
-        ".....+",
+        ".........................................................................................................+",
     ),
     "mini1": (
         [verify("M", "MMM", "true", ""), verify("C", "CCCCCCCSC", "false", "correct."), verify("K", "K", "true", "")],

@@ -6,12 +6,14 @@ Tasks deal rounds, instances ask them; a script replaces the dealing and leaves 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from openfield.errors import InvalidInput
 
 
-class Round(NamedTuple):
+class Round(msgspec.Struct, frozen=True, gc=False):
     """A question, what a perfect learner answers (terminator included), and what the teacher says then."""
 
     question: str
@@ -22,15 +24,15 @@ class Round(NamedTuple):
     """Feedback after a wrong answer."""
     accepts: Callable[[str], bool] | None = None
     """Which answers are correct; only `answer` itself if None."""
-    key: str = ""
-    """What was asked about, for tasks that count which keys were seen; the question itself if empty."""
 
 
 class Deal(Protocol):
     """Where the rounds of one instance come from."""
 
-    keys: Sequence[str]
-    """Everything that can be asked about; empty if that is no fixed set."""
+    @property
+    def keys(self) -> Sequence[str]:
+        """All questions there can be; empty if that is no fixed set."""
+        ...
 
     def draw(self) -> Round:
         """The next round."""
@@ -43,8 +45,8 @@ class Script:
     Args:
         instances: The rounds of each instance; a plain `(question, answer, feedback)` serves as a round whose feedback
             does not depend on the answer.
-        keys: What the questions could have been about, one list per instance, where that matters for the criterion
-            and not all of it occurs; the questions' own keys otherwise.
+        keys: All questions there could have been, one list per instance, for criteria that count them; those that
+            occur if not given.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class ScriptedDeal:
     """The scripted rounds of one instance."""
 
     def __init__(self, rounds: Sequence[Round], keys: Sequence[str] | None, number: int) -> None:
-        self.keys: Sequence[str] = keys if keys is not None else sorted({entry.key or entry.question for entry in rounds})
+        self.keys: Sequence[str] = keys if keys is not None else sorted({entry.question for entry in rounds})
         self._rounds = iter(rounds)
         self._complaint = f"Instance {number} of the script has {len(rounds)} questions; one more was asked."
 

@@ -175,4 +175,6 @@ def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         circle = " > ".join(reversed(error.args[1]))
-        raise InvalidInput(f"The key tasks_dependencies goes round in a circle: {circle}. Remove one of them.") from None
+        raise InvalidInput(
+            f"The key tasks_dependencies goes round in a circle: {circle}. Remove one of them."
+        ) from None

@@ -30,18 +30,6 @@ class Serializer(Protocol):
         ...
 
 
-class Identity:
-    """Changes nothing."""
-
-    def encode(self, text: str) -> str:
-        """The text itself."""
-        return text
-
-    def decode(self, text: str) -> str:
-        """The text itself."""
-        return text
-
-
 class Scrambler:
     """Swaps every alphabetic word for a made-up one of equal length, the same one whenever it occurs.
 
@@ -89,11 +77,11 @@ class Scrambler:
         return "".join(pick((_VOWELS, _CONSONANTS)[(first + index) % 2]) for index in range(length))
 
 
-def make_serializer(settings: Settings, seed: int) -> Serializer:
+def make_serializer(settings: Settings, seed: int) -> Serializer | None:
     """The serializer these settings ask for; a scrambler has a generator of its own, so tasks draw the same."""
     kind: Scramble = settings.scramble
     if not kind:
-        return Identity()
+        return None
     return Scrambler(random.Random(f"scramble {seed}"), readable=kind == "readable")
 
 

@@ -29,36 +29,35 @@ class Session:
     Args:
         environment: The teacher.
         learner: The learner.
-        observe: Called after each step with the teacher's symbol, the learner's and the reward; costs speed.
+        observe: Called after each step with the teacher's symbol, the reward and the learner's symbol.
     """
 
     def __init__(
         self,
         environment: Environment,
         learner: Learner,
-        observe: Callable[[str, str | int | None, int], None] | None = None,
+        observe: Callable[[str, int, str | int | None], None] | None = None,
     ) -> None:
         self.environment = environment
         self.learner = learner
         self.steps = 0
         self._observe = observe
         self._heard: str | int | None = None
-        self._stopped = False
 
     def run(self, steps: int | None = None) -> int:
-        """Goes on until the curriculum is finished, somebody stops it, or that many steps are done; returns how many."""
-        if self._observe is not None:
-            return self._run_observed(steps, self._observe)
-        environment, count = self.environment, 0
+        """Goes on until the curriculum is finished, somebody stops it, or these steps are done; returns how many."""
+        environment, count, budget = self.environment, 0, -1 if steps is None else steps
+        environment.halted = environment.over
         exchange, answer, reward = environment.next, self.learner.next, self.learner.reward
-        heard, budget = self._heard, steps if steps is not None else -1
-        self._stopped = False
+        heard, observe = self._heard, self._observe
         try:
-            while count != budget and not environment.over and not self._stopped:
+            while count != budget and not environment.halted:
                 symbol, paid = exchange(heard)
                 count += 1
                 reward(paid)
                 heard = answer(symbol)
+                if observe is not None:
+                    observe(symbol, paid, heard)
         finally:
             self._heard = heard
             self.steps += count
@@ -66,7 +65,7 @@ class Session:
 
     def stop(self) -> None:
         """Ends `run` before its next step."""
-        self._stopped = True
+        self.environment.halted = True
 
     @property
     def reward(self) -> int:
@@ -76,15 +75,3 @@ class Session:
     def books(self) -> dict[str, Tally]:
         """Steps, instances and rewards by task."""
         return self.environment.books()
-
-    def _run_observed(self, steps: int | None, observe: Callable[[str, str | int | None, int], None]) -> int:
-        count, budget = 0, steps if steps is not None else -1
-        self._stopped = False
-        while count != budget and not self.environment.over and not self._stopped:
-            symbol, paid = self.environment.next(self._heard)
-            count += 1
-            self.steps += 1
-            self.learner.reward(paid)
-            self._heard = self.learner.next(symbol)
-            observe(symbol, self._heard, paid)
-        return count

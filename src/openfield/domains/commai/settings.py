@@ -23,7 +23,10 @@ class Settings(settings.Settings, frozen=True, kw_only=True):
 
     tasks: Annotated[
         tuple[str, ...],
-        Meta(min_length=1, description="The curriculum in order: task ids, or `all`, `micro`, `mini` and legacy set names."),
+        Meta(
+            min_length=1,
+            description="The curriculum in order: task ids, or `all`, `micro`, `mini` and legacy set names.",
+        ),
     ] = ("all",)
     scheduler: Annotated[SchedulerName, Meta(description="Who chooses the next task.")] = "consecutive"
     success_threshold: Annotated[
@@ -61,7 +64,8 @@ class Settings(settings.Settings, frozen=True, kw_only=True):
         float | None, Meta(description="The larger, the later a micro instance is given up; the task's own if not set.")
     ] = None
     alphabet_size: Annotated[
-        int | None, Meta(ge=1, le=26, description="Letters in micro1 to micro4; the task's own (10, 4, 4, 4) if not set.")
+        int | None,
+        Meta(ge=1, le=26, description="Letters in micro1 to micro4; the task's own (10, 4, 4, 4) if not set."),
     ] = None
     mapping_size: Annotated[
         int | None, Meta(ge=1, le=100, description="Keys of the large mappings; the task's own (10, 8) if not set.")

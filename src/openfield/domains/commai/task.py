@@ -7,12 +7,26 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from openfield.domains.commai.serializers import Serializer
 from openfield.domains.commai.settings import Settings
 
 if TYPE_CHECKING:
     from openfield.domains.commai.grid import GridWorld
+
+SILENCE = " "
+BYTES = tuple(map(chr, range(256)))
+Prices = Mapping[str | None, int | None]
+"""What a symbol said while the teacher talks costs at once; None where the instance wants to be asked."""
+
+ASKED: Prices = {**dict.fromkeys(BYTES), SILENCE: 0, None: 0}
+"""Every interruption is overheard."""
+PENALISED: Prices = {**dict.fromkeys(BYTES, -1), SILENCE: 0, None: 0}
+"""Every interruption costs a point."""
+DOTS_ASKED: Prices = {**dict.fromkeys(BYTES, 0), ".": None, None: 0}
+"""Dots are overheard, all else is lost."""
 
 
 class Stage(Protocol):
@@ -20,10 +34,14 @@ class Stage(Protocol):
 
     rng: random.Random
     settings: Settings
+    serializer: Serializer | None
+    """What changes the words on their way; an answer must be decoded before it is judged."""
+    penalties: int
+    """How many interruptions had their price so far."""
 
     @property
-    def talking(self) -> bool:
-        """Whether something other than spaces is still to be said."""
+    def unsaid(self) -> int:
+        """How many symbols are still to be said before nothing but spaces remains."""
         ...
 
     def say(self, text: str, priority: int = 1) -> None:
@@ -34,10 +52,6 @@ class Stage(Protocol):
         """Ends the instance with a verdict."""
         ...
 
-    def understand(self, text: str) -> str:
-        """What the learner's text means once the serializer has undone its work."""
-        ...
-
 
 class Instance:
     """One run of a task, from its first symbol to its verdict. Nothing of it outlives it.
@@ -46,6 +60,7 @@ class Instance:
     """
 
     __slots__ = ("stage",)
+    prices: Prices = ASKED
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -55,7 +70,7 @@ class Instance:
         return 0
 
     def overhear(self, symbol: str) -> int:
-        """Takes a symbol other than a space said while the teacher was talking."""
+        """Takes a symbol said while the teacher was talking, if `prices` has None for it."""
         return 0
 
     def time_out(self) -> None:
@@ -89,5 +104,3 @@ class Task(ABC):
     @abstractmethod
     def start(self, stage: Stage) -> Instance:
         """Begins an instance and queues its first message."""
-
-

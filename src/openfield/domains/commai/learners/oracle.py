@@ -15,20 +15,24 @@ class Oracle:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._rest = ""
+        self._planned = iter("")
 
     def next(self, symbol: str) -> str:
         """The next symbol of the answer, or silence while the teacher talks."""
-        rest = self._rest
-        if not rest:
-            environment = self._environment
-            if environment.talking or environment.ended or environment.instance is None:
-                return _SILENCE
-            rest = environment.instance.hint()
-            if not rest:
-                return _SILENCE
-        self._rest = rest[1:]
-        return rest[0]
+        said = next(self._planned, None)
+        if said is not None:
+            return said
+        self._planned = iter(self._plan())
+        return next(self._planned, _SILENCE)
 
     def reward(self, reward: int) -> None:
         """Does not care: it knows."""
+
+    def _plan(self) -> str:
+        """As much silence as the teacher still needs, or else the answer."""
+        environment = self._environment
+        unsaid = environment.unsaid
+        if unsaid:
+            return _SILENCE * unsaid
+        instance = environment.instance
+        return instance.hint() if instance is not None and environment.running else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from openfield.domains.commai.task import Task
-from openfield.domains.commai.tasks import mapping, mixtures, phrases
+from openfield.domains.commai.tasks import mapping, phrases
 from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
 from openfield.domains.commai.tasks.mini import MINI
 from openfield.domains.commai.tasks.mixtures import CodeTask, MixedTask, SynonymTask

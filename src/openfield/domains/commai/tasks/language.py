@@ -9,7 +9,7 @@ import string
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.tasks.phrases import pick
+from openfield.domains.commai.draws import between, pick
 
 LETTERS = string.ascii_uppercase
 _FILLER = 5
@@ -93,11 +93,15 @@ class _Writer:
 
     def fill(self) -> None:
         """Appends one to five letters that complete nothing: unused ones, or tempting ones of banned n-grams."""
-        banned = self._description.banned
-        for _ in range(1 + int(self._rng.random() * _FILLER)):
-            grown = self.text + pick(self._rng, pick(self._rng, (*banned, self._unused)))
+        rng, banned = self._rng, self._description.banned
+        size = between(rng, 1, _FILLER)
+        if not banned:
+            self.text += "".join(rng.choices(self._unused, k=size))
+            return
+        for _ in range(size):
+            grown = self.text + pick(rng, pick(rng, (*banned, self._unused)))
             if any(grown.endswith(ngram) for ngram in banned):
-                grown = self.text + pick(self._rng, self._unused)
+                grown = self.text + pick(rng, self._unused)
             self.text = grown
 
 

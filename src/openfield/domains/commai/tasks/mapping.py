@@ -5,11 +5,14 @@ What an instance hides is drawn when it starts; the micro engine asks and judges
 
 from __future__ import annotations
 
+import functools
+import itertools
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from openfield.domains.commai.draws import between, pick, sample
 from openfield.domains.commai.rounds import Deal, Round
 from openfield.domains.commai.task import Stage
 from openfield.domains.commai.tasks.micro import (
@@ -27,6 +30,7 @@ from openfield.domains.commai.vocabulary import words
 LETTERS = string.ascii_lowercase
 MARKS = ' !":?.,;'
 SYMBOLS = string.ascii_letters + string.digits + " ,.!;?-"
+_MARKS = [Round(mark, mark) for mark in MARKS]
 MAPPING_WORDS = 200
 """micro6 draws from this many of the most common words."""
 SEQUENCES = (
@@ -44,13 +48,11 @@ class ConstantTask(MicroTask):
 
     def deal(self, stage: Stage) -> Deal:
         """Ten symbols of which one is the answer."""
-        alphabet = stage.rng.sample(SYMBOLS, stage.settings.alphabet_size or 10)
-        answer = stage.rng.choice(alphabet)
-        urn = Urn([Round(symbol, answer) for symbol in alphabet], stage.rng)
-        urn.keys = []  # the answer never depends on the question, so a streak proves as much without covering them
-        return urn
+        alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
+        answer = pick(stage.rng, alphabet)
+        return Urn([Round(symbol, answer) for symbol in alphabet], stage.rng)
 
-    def knowledge(self, keys: Sequence[str]) -> Knows:
+    def knowledge(self, deal: Deal) -> Knows:
         """After the first right answer, or when all other symbols have been tried."""
         return know_after(len(SYMBOLS), lambda key: True)
 
@@ -67,21 +69,21 @@ class LettersTask(MicroTask):
     dotted = False
 
     def __init__(
-        self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Sequence[str]], Knows]
+        self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]
     ) -> None:
         super().__init__(name)
         self._answers, self._knows = answers, knows
 
     def deal(self, stage: Stage) -> Deal:
         """A few letters and all marks."""
-        letters = stage.rng.sample(LETTERS, stage.settings.alphabet_size or 4)
+        letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
         answers = self._answers(stage.rng, letters)
         rounds = [Round(letter, answer) for letter, answer in zip(letters, answers, strict=True)]
-        return shuffled(rounds + [Round(mark, mark) for mark in MARKS], stage)
+        return shuffled(rounds + _MARKS, stage)
 
-    def knowledge(self, keys: Sequence[str]) -> Knows:
+    def knowledge(self, deal: Deal) -> Knows:
         """As the task says."""
-        return self._knows(keys)
+        return self._knows(deal)
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class DigitsTask(MicroTask):
     def __init__(self, name: str, shape: Shape) -> None:
         super().__init__(name)
         self._shape = shape
+        self._round = functools.lru_cache(maxsize=1000)(functools.partial(_digit_round, shape))
 
     def deal(self, stage: Stage) -> Deal:
         """A mapping of up to ten keys."""
@@ -117,26 +120,24 @@ class DigitsTask(MicroTask):
         size = stage.settings.mapping_size or 10
         keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
         answers = _draw_answers(shape, rng, len(keys))
-        deck = shuffled([self._round(key, answer) for key, answer in zip(keys, answers, strict=True)], stage)
+        deck = shuffled(list(map(self._round, keys, answers)), stage)
         return Noisy(deck, shape, rng) if shape.noise else deck
 
-    def knowledge(self, keys: Sequence[str]) -> Knows:
+    def knowledge(self, deal: Deal) -> Knows:
         """Once every key has been asked."""
-        return know_when_seen(keys)
-
-    def _round(self, key: str, digits: str) -> Round:
-        shape = self._shape
-        answer = digits + shape.answer_end
-        right = digits if shape.short_praise else answer
-        return Round(key + shape.question_end, answer, right + shape.feedback_end, answer + shape.feedback_end)
+        return know_when_seen(deal.keys)
 
 
 class Noisy:
     """A deck whose feedback has fresh random digits in front."""
 
     def __init__(self, deck: Deal, shape: Shape, rng: Random) -> None:
-        self.keys = deck.keys
         self._deck, self._shape, self._rng = deck, shape, rng
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All questions."""
+        return self._deck.keys
 
     def draw(self) -> Round:
         """The next card, with noise."""
@@ -144,7 +145,7 @@ class Noisy:
         if shape.noise is None or (shape.noise_chance < 1 and self._rng.random() >= shape.noise_chance):
             return drawn
         noise = _digits(self._rng, shape.noise)
-        return drawn._replace(right=noise + drawn.right, wrong=noise + drawn.wrong)
+        return Round(drawn.question, drawn.answer, noise + drawn.right, noise + drawn.wrong)
 
 
 class WordMapTask(MicroTask):
@@ -158,9 +159,9 @@ class WordMapTask(MicroTask):
         pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
         return independent([praised(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage)
 
-    def knowledge(self, keys: Sequence[str]) -> Knows:
+    def knowledge(self, deal: Deal) -> Knows:
         """Once every key has been asked."""
-        return know_when_seen(keys)
+        return know_when_seen(deal.keys)
 
 
 class SequenceTask(MicroTask):
@@ -173,12 +174,18 @@ class SequenceTask(MicroTask):
         sequence = stage.rng.choice(SEQUENCES).split()
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
-        pairs = zip(sequence, sequence[1:], strict=False)
+        pairs = itertools.pairwise(sequence)
         return independent([praised(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage)
 
-    def knowledge(self, keys: Sequence[str]) -> Knows:
+    def knowledge(self, deal: Deal) -> Knows:
         """Once every key has been asked."""
-        return know_when_seen(keys)
+        return know_when_seen(deal.keys)
+
+
+def _digit_round(shape: Shape, key: str, digits: str) -> Round:
+    answer = digits + shape.answer_end
+    right = digits if shape.short_praise else answer
+    return Round(key + shape.question_end, answer, right + shape.feedback_end, answer + shape.feedback_end)
 
 
 def praised(question: str, answer: str, told: str | None = None, accepts: Callable[[str], bool] | None = None) -> Round:
@@ -198,12 +205,12 @@ def independent(rounds: list[Round], stage: Stage) -> Deal:
 
 def constant_letter(rng: Random, letters: list[str]) -> list[str]:
     """micro2: one of the letters answers all of them."""
-    return [rng.choice(letters)] * len(letters)
+    return [pick(rng, letters)] * len(letters)
 
 
 def permuted_letters(rng: Random, letters: list[str]) -> list[str]:
     """micro3: the letters answer each other."""
-    return rng.sample(letters, len(letters))
+    return sample(rng, letters, len(letters))
 
 
 def same_letters(rng: Random, letters: list[str]) -> list[str]:
@@ -211,17 +218,17 @@ def same_letters(rng: Random, letters: list[str]) -> list[str]:
     return letters
 
 
-def know_constant_letter(keys: Sequence[str]) -> Knows:
+def know_constant_letter(deal: Deal) -> Knows:
     """micro2: after the first right answer to a letter, or when all letters have been tried."""
     return know_after(len(LETTERS), lambda key: key in LETTERS)
 
 
-def know_each_letter(keys: Sequence[str]) -> Knows:
+def know_each_letter(deal: Deal) -> Knows:
     """micro3: when each letter was found or all others were tried."""
-    return know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in keys})
+    return know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys})
 
 
-def know_letters_at_once(keys: Sequence[str]) -> Knows:
+def know_letters_at_once(deal: Deal) -> Knows:
     """micro4: there is nothing to find out."""
     return know_at_once
 
@@ -238,10 +245,10 @@ def _draw_keys(lengths: tuple[int, int], size: int, stage: Stage) -> list[str]:
 
 def _draw_answers(shape: Shape, rng: Random, count: int) -> list[str]:
     if shape.answer is None:
-        return rng.sample(string.digits, count)
+        return sample(rng, string.digits, count)
     return [_digits(rng, shape.answer) for _ in range(count)]
 
 
 def _digits(rng: Random, lengths: tuple[int, int]) -> str:
-    length = lengths[0] + int(rng.random() * (lengths[1] - lengths[0] + 1))
-    return "".join([string.digits[int(rng.random() * 10)] for _ in range(length)])
+    length = between(rng, *lengths)
+    return f"{int(rng.random() * 10**length):0{length}d}"

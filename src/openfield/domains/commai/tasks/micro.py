@@ -5,11 +5,13 @@ The catalogue (catalogue.py) fills it with questions; a new task of this kind ne
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from openfield.domains.commai.rounds import Deal, Round, Script
-from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.task import PENALISED, Instance, Stage, Task
 
 Knows = Callable[[str, bool], bool]
 """Told the key of a question and whether it was answered right, says whether the learner should know it all by now."""
@@ -28,7 +30,7 @@ class MicroTask(Task):
     def start(self, stage: Stage) -> Instance:
         """Draws what the instance hides and asks the first question."""
         deal = self.script.deal() if self.script else self.deal(stage)
-        return MicroInstance(stage, self, deal)
+        return (DottedInstance if self.dotted else CountedInstance)(stage, self, deal)
 
     def deal(self, stage: Stage) -> Deal:
         """Where the rounds of a new instance come from."""
@@ -38,112 +40,153 @@ class MicroTask(Task):
         """A new question with its answer and feedback."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `ask` or `deal`.")
 
-    def knowledge(self, keys: Sequence[str]) -> Knows:
+    def knowledge(self, deal: Deal) -> Knows:
         """What decides from when on the learner should know the answers: at once, unless a subclass says otherwise."""
         return know_at_once
 
+    def patience(self, settings: Settings) -> float:
+        """How much longer than until the soft limit an instance goes on, as a factor."""
+        own = settings.failed_task_tolerance
+        return self.failed_task_tolerance if own is None else own
+
 
 class MicroInstance(Instance):
-    """One instance: it asks, judges and counts."""
+    """One instance: it asks, judges and counts. What completes an answer is up to the two kinds below."""
 
     __slots__ = (
-        "_covered",
-        "_dotted",
+        "_cover",
         "_draw",
-        "_failing",
-        "_hard",
-        "_keys",
         "_knows",
-        "_need",
+        "_late",
+        "_limit",
+        "_penalties",
         "_required",
-        "_soft",
-        "_tolerance",
+        "_task",
+        "_watched",
         "asked",
-        "heard",
         "round",
         "streak",
     )
+    prices = PENALISED
 
     def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
-        super().__init__(stage)
-        settings = stage.settings
-        own = settings.failed_task_tolerance
-        self._required = settings.required_consecutive_rewards
-        self._tolerance = settings.success_tolerance
-        self._failing = task.failed_task_tolerance if own is None else own
-        self._keys = frozenset(deal.keys) if settings.strict else frozenset()
-        self._covered: set[str] = set()
-        self._dotted = task.dotted
+        self.stage = stage
+        self._task = task
         self._draw = deal.draw
-        self._knows = task.knowledge(deal.keys)
-        self._soft: float | None = None
-        self._hard: float | None = None
+        self._knows: Knows | None = task.knowledge(deal)
+        self._required = stage.settings.required_consecutive_rewards
+        self._limit = math.inf  # questions until the soft limit once that is known, then until the hard one
+        self._late = False  # whether the soft limit has passed
+        self._penalties = stage.penalties
+        self._cover = Cover(deal.keys) if stage.settings.strict else None
+        self._watched = True  # whether every answer may change a limit, not only some
         self.asked = self.streak = 0
-        self.heard: list[str] = []
-        self._ask("")
-
-    def hear(self, symbol: str) -> int:
-        """Adds a symbol to the answer, and judges the answer if that completes it."""
-        heard = self.heard
-        heard.append(symbol)
-        if (symbol != ".") if self._dotted else (len(heard) < self._need):
-            return 0
-        return self._judge(self.stage.understand("".join(heard)))
-
-    def overhear(self, symbol: str) -> int:
-        """Punishes the interruption."""
-        self.streak = 0
-        self._covered.clear()
-        return -1
+        drawn = self.round = deal.draw()
+        stage.say(drawn.question)
 
     def time_out(self) -> None:
         """Fails, and pays nothing."""
         self.stage.finish(False, pays=False)
 
-    def hint(self) -> str:
-        """The rest of the answer."""
-        return self.round.answer[len(self.heard) :]
-
-    def _ask(self, feedback: str) -> None:
+    def judge(self, answer: str) -> int:
+        """Takes a complete answer, gives feedback, and asks the next question unless there was a verdict."""
+        stage, judged = self.stage, self.round
+        if stage.serializer is not None:
+            answer = stage.serializer.decode(answer)
+        right = judged.answer == answer if judged.accepts is None else judged.accepts(answer)
+        if self._penalties != stage.penalties:  # an interruption since the last answer has broken the streak
+            self._penalties, self.streak = stage.penalties, 0
+        asked = self.asked = self.asked + 1
+        streak = self.streak = self.streak + 1 if right else 0
+        feedback = judged.right if right else judged.wrong
+        if self._watched or streak >= self._required or asked > self._limit:
+            verdict = self._decide(judged.question, right)
+            if verdict is not None:
+                stage.finish(verdict, feedback, pays=False)
+                return 1 if right else -1
         drawn = self.round = self._draw()
-        self.heard.clear()
-        self._need = len(drawn.answer)
-        self.stage.say(feedback + drawn.question)
-
-    def _judge(self, answer: str) -> int:
-        asked = self.round
-        right = asked.accepts(answer) if asked.accepts else answer == asked.answer
-        self.asked += 1
-        self.streak = self.streak + 1 if right else 0
-        feedback = asked.right if right else asked.wrong
-        if self._keys:
-            self._cover(asked, right)
-        verdict = self._decide(asked, right)
-        if verdict is None:
-            self._ask(feedback)
-        else:
-            self.heard.clear()
-            self.stage.finish(verdict, feedback, pays=False)
+        stage.say(feedback + drawn.question)
         return 1 if right else -1
 
-    def _cover(self, asked: Round, right: bool) -> None:
-        """Keeps which keys the streak contains; only a strict instance looks at them."""
-        if right:
-            self._covered.add(asked.key or asked.question)
-        else:
-            self._covered.clear()
-
-    def _decide(self, judged: Round, right: bool) -> bool | None:
+    def _decide(self, question: str, right: bool) -> bool | None:
         """The verdict after an answer, None if the instance goes on."""
         asked = self.asked
-        knows = self._soft is None and self._knows(judged.key or judged.question, right)
-        if self.streak >= self._required and self._covered >= self._keys:
-            return self._soft is None or asked <= self._soft
-        if knows:
-            self._soft = asked + self._required * (1 + self._tolerance)
-        if self._hard is None and self._soft is not None and asked > self._soft:
-            self._hard = asked * (1 + self._failing)
-        return False if self._hard is not None and asked > self._hard else None
+        known = self._knows is not None and self._knows(question, right)
+        covered = self._cover is None or self._cover.add(question, self.streak)
+        if covered and self.streak >= self._required:
+            return not self._late and asked <= self._limit
+        if known:
+            self._knows = None
+            self._watched = self._cover is not None
+            self._limit = asked + self._required * (1 + self.stage.settings.success_tolerance)
+        elif asked > self._limit:
+            if self._late:
+                return False
+            self._late, self._limit = True, asked * (1 + self._task.patience(self.stage.settings))
+        return None
+
+
+class DottedInstance(MicroInstance):
+    """An instance whose answers end with a dot."""
+
+    __slots__ = ("_heard",)
+
+    def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
+        super().__init__(stage, task, deal)
+        self._heard: list[str] = []
+
+    def hear(self, symbol: str) -> int:
+        """Adds a symbol to the answer; a dot completes it."""
+        heard = self._heard
+        heard.append(symbol)
+        if symbol != ".":
+            return 0
+        answer = "".join(heard)
+        heard.clear()
+        return self.judge(answer)
+
+    def hint(self) -> str:
+        """The rest of the answer."""
+        return self.round.answer[len(self._heard) :]
+
+
+class CountedInstance(MicroInstance):
+    """An instance whose answers end when they are as long as the expected one."""
+
+    __slots__ = ("_heard",)
+
+    def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
+        super().__init__(stage, task, deal)
+        self._heard = ""
+
+    def hear(self, symbol: str) -> int:
+        """Adds a symbol to the answer, which may complete it."""
+        answer = self._heard + symbol
+        if len(answer) < len(self.round.answer):
+            self._heard = answer
+            return 0
+        self._heard = ""
+        return self.judge(answer)
+
+    def hint(self) -> str:
+        """The rest of the answer."""
+        return self.round.answer[len(self._heard) :]
+
+
+class Cover:
+    """Which keys a streak contains; a strict instance wants them all."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = frozenset(keys)
+        self._seen: set[str] = set()
+
+    def add(self, question: str, streak: int) -> bool:
+        """Takes the question that made the streak this long, says whether the streak contains all keys."""
+        if streak <= 1:
+            self._seen.clear()
+        if streak:
+            self._seen.add(question)
+        return self._seen >= self._keys
 
 
 class Asking:
@@ -159,36 +202,43 @@ class Asking:
         return self._ask(self._stage)
 
 
-class Deck:
+class Urn:
+    """Draws rounds uniformly and puts them back."""
+
+    __slots__ = ("_random", "_rounds")
+
+    def __init__(self, rounds: Sequence[Round], rng: random.Random) -> None:
+        self._rounds, self._random = rounds, rng.random
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All questions."""
+        return [entry.question for entry in self._rounds]
+
+    def draw(self) -> Round:
+        """Any of the rounds."""
+        return self._rounds[int(self._random() * len(self._rounds))]
+
+
+class Deck(Urn):
     """Deals rounds like cards: several copies of each, shuffled anew when all are gone."""
 
+    __slots__ = ("_copies", "_left")
+
     def __init__(self, rounds: Sequence[Round], rng: random.Random, copies: int) -> None:
-        self.keys = [entry.key or entry.question for entry in rounds]
-        self._cards = list(rounds) * copies
+        self._rounds, self._random = rounds, rng.random
+        self._copies = copies
         self._left: list[Round] = []
-        self._random = rng.random
 
     def draw(self) -> Round:
         """The next card. Drawing from a random place is the same as shuffling first, and takes a third of the time."""
         left = self._left
         if not left:
-            left.extend(self._cards)
+            left = self._left = [*self._rounds] * self._copies
         at = int(self._random() * len(left))
         card, left[at] = left[at], left[-1]
         left.pop()
         return card
-
-
-class Urn:
-    """Draws rounds uniformly and puts them back."""
-
-    def __init__(self, rounds: Sequence[Round], rng: random.Random) -> None:
-        self.keys = [entry.key or entry.question for entry in rounds]
-        self._rounds, self._random = rounds, rng.random
-
-    def draw(self) -> Round:
-        """Any of the rounds."""
-        return self._rounds[int(self._random() * len(self._rounds))]
 
 
 def know_at_once(key: str, right: bool) -> bool:

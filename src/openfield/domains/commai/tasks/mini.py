@@ -1,4 +1,4 @@
-"""The mini tasks: does a string belong to the set that a description describes? Answer `true.` or `false.`
+"""The mini tasks: does a string belong to the set that a description describes, `true.` or `false.`?
 
 They follow the older rules of the environment: one question per instance, and the verdict is the reward.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from openfield.domains.commai.draws import between, pick
 from openfield.domains.commai.rounds import Round, Script
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
-from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.task import DOTS_ASKED, Instance, Stage, Task
 from openfield.domains.commai.tasks.language import LETTERS, Description, member, stranger
-from openfield.domains.commai.tasks.phrases import pick
 
 PRAISE = ("good job.", "bravo.", "congratulations.", "nice work.", "correct.")
 MAX_GROUPS = 3
@@ -55,6 +55,7 @@ class MiniInstance(Instance):
     """
 
     __slots__ = ("_heard", "round")
+    prices = DOTS_ASKED
 
     def __init__(self, stage: Stage, drawn: Round) -> None:
         super().__init__(stage)
@@ -70,11 +71,9 @@ class MiniInstance(Instance):
         return 0
 
     def overhear(self, symbol: str) -> int:
-        """Forgets everything; a dot decides first."""
-        if symbol == ".":
-            self._heard.append(symbol)
-            self._decide()
-        self._heard.clear()
+        """Takes a dot: what stands before it was lost."""
+        self._heard = [symbol]
+        self._decide()
         return 0
 
     def time_out(self) -> None:
@@ -87,7 +86,9 @@ class MiniInstance(Instance):
 
     def _decide(self) -> None:
         """Text before the answer does no harm: only the end of what was heard counts."""
-        answer = self.stage.understand("".join(self._heard))
+        answer = "".join(self._heard)
+        if self.stage.serializer is not None:
+            answer = self.stage.serializer.decode(answer)
         self._heard.clear()
         right = answer.endswith(self.round.answer)
         self.stage.finish(right, self.round.right if right else self.round.wrong)
@@ -107,11 +108,11 @@ class OneNgram(MiniTask):
         if self._count % _KEEP_NGRAM == 0:
             self._ngram = _ngram(rng, LETTERS, size)
         self._count += 1
-        description, length = Description((self._ngram,)), _length(rng, size, 3 * size - 1)
+        description, length = Description((self._ngram,)), between(rng, size, 3 * size - 1)
         if belongs:
             return description, member(description, length, rng)
         for _ in range(3):
-            guess = "".join([pick(rng, LETTERS) for _ in range(length)])
+            guess = _ngram(rng, LETTERS, length)
             if not description.accepts(guess):
                 return description, guess
         return description, stranger(description, length, rng)
@@ -126,7 +127,7 @@ class Drawn(MiniTask):
 
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
         """A description, and a member or one that nearly is."""
-        description, length = self._describe(rng), _length(rng, 1, self._longest)
+        description, length = self._describe(rng), between(rng, 1, self._longest)
         return description, (member if belongs else stranger)(description, length, rng)
 
 
@@ -144,7 +145,7 @@ class AnyMini(MiniTask):
 
 def describe_one(rng: Random) -> Description:
     """mini1: one n-gram."""
-    return Description((_ngram(rng, LETTERS, _length(rng, 1, MAX_NGRAM)),))
+    return Description((_ngram(rng, LETTERS, between(rng, 1, MAX_NGRAM)),))
 
 
 def describe_alternatives(rng: Random) -> Description:
@@ -161,14 +162,14 @@ def describe_all(rng: Random) -> Description:
 
 def describe_negations(rng: Random) -> Description:
     """mini4: as mini3, each n-gram negated half of the time; negated ones share no letter with the others."""
-    own = [pick(rng, LETTERS) for _ in range(HALF_ALPHABET)]
+    own = rng.choices(LETTERS, k=HALF_ALPHABET)
     rest = [letter for letter in LETTERS if letter not in own]
-    other = [pick(rng, rest) for _ in range(HALF_ALPHABET)]
+    other = rng.choices(rest, k=HALF_ALPHABET)
     required: dict[str, None] = {}
     banned: dict[str, None] = {}
-    for _ in range(_length(rng, 1, MAX_GROUPS)):
+    for _ in range(between(rng, 1, MAX_GROUPS)):
         negated = rng.random() < 0.5
-        ngram = _ngram(rng, other if negated else own, _length(rng, 1, MAX_NGRAM))
+        ngram = _ngram(rng, other if negated else own, between(rng, 1, MAX_NGRAM))
         (banned if negated else required)[ngram] = None
     anything = bool(banned) or rng.random() < 0.5
     return Description(tuple(required), tuple(banned), anything)
@@ -185,13 +186,9 @@ MINI: dict[str, Callable[[str], Task]] = {"mini0": OneNgram, **DRAWN, "mini5": A
 
 def _ngrams(rng: Random, letters: str) -> tuple[str, ...]:
     """One to three n-grams; equal ones collapse."""
-    count = _length(rng, 1, MAX_GROUPS)
-    return tuple(dict.fromkeys(_ngram(rng, letters, _length(rng, 1, MAX_NGRAM)) for _ in range(count)))
+    count = between(rng, 1, MAX_GROUPS)
+    return tuple(dict.fromkeys(_ngram(rng, letters, between(rng, 1, MAX_NGRAM)) for _ in range(count)))
 
 
 def _ngram(rng: Random, letters: str | list[str], size: int) -> str:
-    return "".join([pick(rng, letters) for _ in range(size)])
-
-
-def _length(rng: Random, least: int, most: int) -> int:
-    return least + int(rng.random() * (most - least + 1))
+    return "".join(rng.choices(letters, k=size))

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from openfield.domains.commai.draws import pick, sample
 from openfield.domains.commai.rounds import Deal, Round
 from openfield.domains.commai.task import Stage
 from openfield.domains.commai.tasks.micro import Asking, MicroTask
-from openfield.domains.commai.tasks.phrases import Maker, Pen, pick, plain_pen
+from openfield.domains.commai.tasks.phrases import Maker, Pen, plain_pen
 from openfield.domains.commai.vocabulary import words_without
 
 SYNONYMS = {
@@ -53,7 +54,7 @@ class ReworkedTask(MicroTask):
     def deal(self, stage: Stage) -> Deal:
         """The reworded rounds of one of the tasks."""
         if not self._left:
-            self._left = stage.rng.sample(self._makers, len(self._makers))
+            self._left = sample(stage.rng, self._makers, len(self._makers))
         make = self._left.pop()
         rework, pen = self.rework(stage)
         return Asking(lambda stage: rework(make(pen)), stage)
@@ -72,7 +73,7 @@ class SynonymTask(ReworkedTask):
 
         def rework(drawn: Round) -> Round:
             chosen = {keyword: pick(rng, synonyms) for keyword, synonyms in SYNONYMS.items()}
-            return drawn._replace(question=_KEYWORD.sub(lambda match: chosen[match[1]], drawn.question))
+            return _reword(drawn, _KEYWORD.sub(lambda match: chosen[match[1]], drawn.question))
 
         return rework, Pen(rng, lambda: pick(rng, pool))
 
@@ -83,12 +84,12 @@ class CodeTask(ReworkedTask):
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], Pen]:
         """Six code words are assigned to the keywords; a question uses one of them."""
         rng, pool = stage.rng, words_without(_ALL_SYNONYMS)
-        codes = dict(zip(SYNONYMS, rng.sample(pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
+        codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
 
         def rework(drawn: Round) -> Round:
             key = pick(rng, sorted(set(_KEYWORD.findall(drawn.question))))
             coded = _KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
-            return drawn._replace(question=f"{codes[key]} is as {key} - {coded}")
+            return _reword(drawn, f"{codes[key]} is as {key} - {coded}")
 
         def word() -> str:
             while any(code in (drawn := pick(rng, pool)) for code in codes.values()):
@@ -96,3 +97,7 @@ class CodeTask(ReworkedTask):
             return drawn
 
         return rework, Pen(rng, word)
+
+
+def _reword(drawn: Round, question: str) -> Round:
+    return Round(question, drawn.answer, drawn.right, drawn.wrong, drawn.accepts)

@@ -6,17 +6,16 @@ Each function draws one round; the catalogue turns them into tasks, and micro16,
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from openfield.domains.commai.draws import between, pick, sample
 from openfield.domains.commai.rounds import Round
 from openfield.domains.commai.task import Stage
 from openfield.domains.commai.tasks.mapping import praised
 from openfield.domains.commai.tasks.micro import MicroTask
 from openfield.domains.commai.vocabulary import words
-
-T = TypeVar("T")
 
 LETTERS = string.ascii_lowercase
 PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")
@@ -55,11 +54,6 @@ def plain_pen(stage: Stage) -> Pen:
     return Pen(rng, lambda: pick(rng, words()), stage.settings.compat == "round1")
 
 
-def pick(rng: Random, options: Sequence[T]) -> T:
-    """A uniform choice; `Random.choice` takes three times as long."""
-    return options[int(rng.random() * len(options))]
-
-
 def say_letter(pen: Pen) -> Round:
     """micro7.1."""
     return _repeated(f"say: {(letter := pick(pen.rng, LETTERS))}.", f"{letter}.")
@@ -78,9 +72,9 @@ def say_two_words(pen: Pen) -> Round:
 def say_without_spaces(pen: Pen) -> Round:
     """micro8: leading spaces go, inner ones (also before the dot) become one."""
     first, second = pick(pen.rng, LETTERS), pick(pen.rng, LETTERS)
-    before, between, behind = (" " * int(pen.rng.random() * 7) for _ in range(3))
-    answer = first + between[:1] + second + behind[:1] + "."
-    return _repeated(f"say: {before}{first}{between}{second}{behind}.", answer)
+    before, inside, behind = (" " * between(pen.rng, 0, 6) for _ in range(3))
+    answer = first + inside[:1] + second + behind[:1] + "."
+    return _repeated(f"say: {before}{first}{inside}{second}{behind}.", answer)
 
 
 def spell_letter(pen: Pen) -> Round:
@@ -101,7 +95,7 @@ def interleave_word(pen: Pen) -> Round:
 
 def say_several(pen: Pen) -> Round:
     """micro10."""
-    said = [pen.word() for _ in range(2 + int(pen.rng.random() * 2))]
+    said = [pen.word() for _ in range(between(pen.rng, 2, 3))]
     return praised(" ".join(f"say: {word}" for word in said) + ".", " ".join(said) + ".")
 
 
@@ -131,7 +125,7 @@ def combine_sets(pen: Pen) -> Round:
 
 def follow_letter(pen: Pen) -> Round:
     """micro14."""
-    at = int(pen.rng.random() * 25)
+    at = between(pen.rng, 0, 24)
     return praised(f"after {LETTERS[at]} comes what:.", LETTERS[at + 1] + ".")
 
 
@@ -143,8 +137,8 @@ def decide_letters(pen: Pen) -> Round:
 def decide_words(pen: Pen) -> Round:
     """micro13.2: all words, or at least one of them."""
     operator = "and" if pen.rng.random() < 0.5 else "or"
-    count = 2 + int(pen.rng.random() * 3)
-    said = ["".join(pen.rng.sample(LETTERS, 1 + int(pen.rng.random() * 3))) for _ in range(count)]
+    count = between(pen.rng, 2, 4)
+    said = ["".join(sample(pen.rng, LETTERS, between(pen.rng, 1, 3))) for _ in range(count)]
     question = f"say: {f' {operator} '.join(said)}."
     if operator == "and":
         return praised(question, "".join(said) + ".")
@@ -176,13 +170,11 @@ def _anything_but(pen: Pen) -> Round:
 
 
 def _either_but(pen: Pen) -> Round:
-    first, second, other = pen.rng.sample(FEW_LETTERS, 3)
+    first, second, other = sample(pen.rng, FEW_LETTERS, 3)
     banned = pick(pen.rng, (first, second, other))
     allowed = {answer for answer in _combinations(first, second) if banned not in answer}
     best = second if banned == first else first
-    return praised(
-        f" say: {first} or {second} but not {banned}.", f"{best}.", told=best, accepts=allowed.__contains__
-    )
+    return praised(f" say: {first} or {second} but not {banned}.", f"{best}.", told=best, accepts=allowed.__contains__)
 
 
 def _combinations(first: str, second: str) -> frozenset[str]:
