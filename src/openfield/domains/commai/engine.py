@@ -139,9 +139,9 @@ class Environment:
             raise self._foreign(heard)
         at = self._at
         if at >= self._spoken:
-            return self._listen(heard)  # type: ignore[arg-type]
+            return self._listen(heard)
         # The teacher is talking: nothing can end or time out here, and most symbols have a fixed price.
-        reward = self._prices[heard]  # type: ignore[index]
+        reward = self._prices[heard]
         self._at = at + 1
         if reward == 0:
             return self._text[at], 0
@@ -275,8 +275,8 @@ class Environment:
         instance = self.instance = task.start(self)
         self._prices, self._hear, self._overhear = instance.prices, instance.hear, instance.overhear
         if task.world is not None:
-            self._hear = task.world.before(task.world.hear, instance.hear)
-            self._overhear = task.world.before(task.world.overhear, instance.overhear)
+            self._hear = task.world.listen(instance.hear, talking=False)
+            self._overhear = task.world.listen(instance.overhear, talking=True)
             self._prices = ASKED
 
     def _close(self) -> None:
@@ -325,6 +325,11 @@ class BitEnvironment(Environment):
         self._tally.reward += reward
         self._at += 1
         return self._text[self._at - 1], reward
+
+    @property
+    def unsaid(self) -> int:
+        """How many characters are still to be said before nothing but spaces remains."""
+        return max(0, -(-(self._spoken - self._at) // 8))
 
     def _bit(self, heard: str | int) -> str:
         bit = str(heard)

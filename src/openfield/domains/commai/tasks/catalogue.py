@@ -6,10 +6,14 @@ Schedulers and configuration files get their tasks here, so that no two environm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from random import Random
 
+from openfield.domains.commai.rounds import Deal
 from openfield.domains.commai.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
+from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
+from openfield.domains.commai.tasks.micro import Knows
 from openfield.domains.commai.tasks.mini import MINI
 from openfield.domains.commai.tasks.mixtures import CodeTask, MixedTask, SynonymTask
 from openfield.domains.commai.tasks.phrases import Maker, PhraseTask
@@ -57,9 +61,7 @@ _MIXED = (phrases.spell_word, phrases.say_several, phrases.combine_pairs, phrase
 _REWORDED = (phrases.say_several, phrases.combine_pairs, phrases.combine_sets, phrases.follow_letter)
 
 
-def _letters(
-    answers: Callable[..., Sequence[str]], knows: Callable[[Sequence[str]], Callable[[str, bool], bool]]
-) -> Factory:
+def _letters(answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]) -> Factory:
     return lambda name: LettersTask(name, answers, knows)
 
 
@@ -84,8 +86,14 @@ MICRO: dict[str, Factory] = {
     "micro19": lambda name: SynonymTask(name, _REWORDED),
     "micro20": lambda name: CodeTask(name, _REWORDED),
 }
-CATALOGUE: dict[str, Factory] = {**MICRO, **MINI}
-GROUPS: dict[str, tuple[str, ...]] = {"all": tuple(CATALOGUE), "micro": tuple(MICRO), "mini": tuple(MINI)}
+_LEGACY = {f"{group}.{name}": make for group, tasks in LEGACY.items() for name, make in tasks.items()}
+CATALOGUE: dict[str, Factory] = {**MICRO, **MINI, **_LEGACY}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": (*MICRO, *MINI),
+    "micro": tuple(MICRO),
+    "mini": tuple(MINI),
+    **{group: tuple(f"{group}.{name}" for name in tasks) for group, tasks in LEGACY.items()},
+}
 
 
 def task_ids(wanted: Iterable[str]) -> list[str]:

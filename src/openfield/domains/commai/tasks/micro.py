@@ -84,6 +84,10 @@ class MicroInstance(Instance):
         drawn = self.round = deal.draw()
         stage.say(drawn.question)
 
+    def overhear(self, symbol: str) -> int:
+        """Punishes an interruption where a world asks for every symbol."""
+        return -1
+
     def time_out(self) -> None:
         """Fails, and pays nothing."""
         self.stage.finish(False, pays=False)

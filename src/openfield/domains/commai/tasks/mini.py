@@ -71,9 +71,10 @@ class MiniInstance(Instance):
         return 0
 
     def overhear(self, symbol: str) -> int:
-        """Takes a dot: what stands before it was lost."""
-        self._heard = [symbol]
-        self._decide()
+        """Takes a dot, which decides: what stands before it was lost."""
+        if symbol == ".":
+            self._heard = [symbol]
+            self._decide()
         return 0
 
     def time_out(self) -> None:
