@@ -16,11 +16,11 @@ from openfield.domains.commai.engine import Environment
 from openfield.domains.commai.learners import EchoLearner, Oracle
 from openfield.domains.commai.session import Learner, Session
 from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.tasks.catalogue import MICRO, MINI
+from openfield.domains.commai.tasks.catalogue import task_ids
 
 STEPS = 30_000
 REPEATS = 3
-TASKS = [*MICRO, *MINI]
+TASKS = task_ids(["all"])
 
 
 def main() -> None:

@@ -1,1 +1,60 @@
 """The CommAI domain: a teacher and a learner exchange bytes, and tasks follow each other unannounced."""
+
+from openfield.domains.commai.configuration import load_configuration
+from openfield.domains.commai.curriculum import make_environment
+from openfield.domains.commai.engine import Environment, Tally
+from openfield.domains.commai.learners import (
+    EchoLearner,
+    MappingLearner,
+    MemorisingLearner,
+    Oracle,
+    RandomLearner,
+    SilentLearner,
+    load_learner,
+)
+from openfield.domains.commai.rounds import Round, Script
+from openfield.domains.commai.schedulers import (
+    ConsecutiveScheduler,
+    DependenciesScheduler,
+    IncrementalScheduler,
+    RandomScheduler,
+    SequentialScheduler,
+)
+from openfield.domains.commai.session import Learner, Session
+from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.tasks.catalogue import make_task, task_ids
+from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
+from openfield.domains.commai.tasks.micro import MicroTask
+
+__all__ = [
+    "ConsecutiveScheduler",
+    "DependenciesScheduler",
+    "Dialogue",
+    "DialogueTask",
+    "EchoLearner",
+    "Environment",
+    "IncrementalScheduler",
+    "Instance",
+    "Learner",
+    "MappingLearner",
+    "MemorisingLearner",
+    "MicroTask",
+    "Oracle",
+    "RandomLearner",
+    "RandomScheduler",
+    "Round",
+    "Script",
+    "SequentialScheduler",
+    "Session",
+    "Settings",
+    "SilentLearner",
+    "Stage",
+    "Tally",
+    "Task",
+    "load_configuration",
+    "load_learner",
+    "make_environment",
+    "make_task",
+    "task_ids",
+]

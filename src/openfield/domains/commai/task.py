@@ -93,13 +93,8 @@ class Task(ABC):
     """How many solved instances a strict curriculum asks for at least."""
 
     def __init__(self, name: str = "", world: GridWorld | None = None) -> None:
-        self.name = name or type(self).__name__
+        self.name = self.kind = name or type(self).__name__
         self.world = world
-
-    @property
-    def kind(self) -> str:
-        """What tasks are counted together by: the name of the class and of the task."""
-        return f"{type(self).__name__} {self.name}"
 
     @abstractmethod
     def start(self, stage: Stage) -> Instance:

@@ -35,7 +35,7 @@ class MappingLearner:
         self._proven: set[str] = set()  # questions whose answer has earned a reward
         self._tried: dict[str, set[str]] = {}
         self._selves: Counter[str] = Counter()  # how often a symbol was the answer to itself
-        self._constant = ""
+        self._constants: dict[bool, str] = {}  # the last right answer to letters, and to everything else
         self._shape = ""  # the last answer that feedback revealed
         self._wrong = False
 
@@ -92,7 +92,7 @@ class MappingLearner:
         if right:
             self._known[asked] = answer
             self._proven.add(asked)
-            self._constant = answer
+            self._constants[asked.isalpha()] = answer
             if answer == asked:
                 self._selves[asked] += 1
         elif asked in self._proven:
@@ -111,7 +111,7 @@ class MappingLearner:
         self._known.clear()
         self._proven.clear()
         self._tried.clear()
-        self._constant = ""
+        self._constants.clear()
 
     def _my_turn(self) -> bool:
         if self._moment < 3:
@@ -138,11 +138,9 @@ class MappingLearner:
             return self._shape or "0"
         tried = self._tried.get(question, set())
         seen = sorted(self._known, key=lambda key: -self._selves[key])
-        likely = question if self._selves[question] > 1 else self._constant
-        for guess in (likely, question, *seen, *_SYMBOLS):
-            if guess and guess not in tried:
-                return guess
-        return SILENCE
+        likely = question if self._selves[question] > 1 else self._constants.get(question.isalpha(), question)
+        guesses: list[str] = [likely, question, *seen, *_SYMBOLS]
+        return next((guess for guess in guesses if guess not in tried), SILENCE)
 
 
 def _common_end(first: str, second: str) -> str:

@@ -34,5 +34,7 @@ class Oracle:
         unsaid = environment.unsaid
         if unsaid:
             return _SILENCE * unsaid
-        instance = environment.instance
-        return instance.hint() if instance is not None and environment.running else ""
+        if environment.instance is None or not environment.running:
+            return ""
+        answer = environment.instance.hint()
+        return answer if environment.serializer is None else environment.serializer.encode(answer)

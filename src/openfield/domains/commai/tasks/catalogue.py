@@ -105,7 +105,8 @@ def task_ids(wanted: Iterable[str]) -> list[str]:
     ids: list[str] = []
     for name in wanted:
         if name not in GROUPS and name not in CATALOGUE:
-            raise UnknownName("task", name, [*GROUPS, *CATALOGUE], label="Known")
+            group = name.partition(".")[0]
+            raise UnknownName("task", name, GROUPS.get(group, (*GROUPS, *MICRO, *MINI)), label="Known")
         ids.extend(GROUPS.get(name, (name,)))
     return ids
 

@@ -70,7 +70,7 @@ def stranger(description: Description, length: int, rng: Random) -> str:
     text = member(description, length, rng)
     for _ in range(_TRIES):
         changed = pick(rng, edits)(description, text, rng)
-        if not description.accepts(changed):
+        if changed and not description.accepts(changed):
             return changed
     return _spoil(description, text, rng)
 

@@ -50,7 +50,7 @@ class ConstantTask(MicroTask):
         """Ten symbols of which one is the answer."""
         alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
         answer = pick(stage.rng, alphabet)
-        return Urn([Round(symbol, answer) for symbol in alphabet], stage.rng)
+        return independent([Round(symbol, answer) for symbol in alphabet], stage)
 
     def knowledge(self, deal: Deal) -> Knows:
         """After the first right answer, or when all other symbols have been tried."""
