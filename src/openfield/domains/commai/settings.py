@@ -61,14 +61,16 @@ class Settings(settings.Settings, frozen=True, kw_only=True):
         float, Meta(ge=0, description="The larger, the more questions may be asked before success does not count.")
     ] = 4.0
     failed_task_tolerance: Annotated[
-        float | None, Meta(description="The larger, the later a micro instance is given up; the task's own if not set.")
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="The larger, the later a micro instance is given up; the task's own if not set."),
     ] = None
     alphabet_size: Annotated[
-        int | None,
-        Meta(ge=1, le=26, description="Letters in micro1 to micro4; the task's own (10, 4, 4, 4) if not set."),
+        Annotated[int, Meta(ge=1, le=26)] | None,
+        Meta(description="Letters in micro1 to micro4; 10 in the first and 4 in the others if not set."),
     ] = None
     mapping_size: Annotated[
-        int | None, Meta(ge=1, le=100, description="Keys of the large mappings; the task's own (10, 8) if not set.")
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        Meta(description="Keys of the large mappings; 10, and 8 in micro6, if not set."),
     ] = None
     distinct: Annotated[
         bool, Meta(description="Whether random questions are redrawn until a mapping has its full size.")
