@@ -52,7 +52,7 @@ class Environment:
     __slots__ = (
         "_at",
         "_cap",
-        "_elapsed",
+        "_due",
         "_end",
         "_final",
         "_hear",
@@ -121,7 +121,7 @@ class Environment:
         self._at = 0  # how much of the text has been said
         self._end = 0  # how long it is
         self._spoken = 0  # how long it is without the spaces at its end
-        self._elapsed = 0  # steps of this instance before the text began
+        self._due = 0  # how much of it may be said before the instance times out
         self._priority = 0
         self._limit = 0
         self._separated = True
@@ -162,11 +162,12 @@ class Environment:
     @property
     def instance_steps(self) -> int:
         """How many steps the current instance has lasted."""
-        return self._elapsed + self._at
+        return self._limit - self._due + self._at
 
     def time_out(self) -> None:
         """Makes the running instance time out as soon as the teacher has nothing left to say."""
-        self._limit = 0
+        self._limit -= self._due
+        self._due = 0
 
     def books(self) -> dict[str, Tally]:
         """What every task has seen so far, by name, in the order of first appearance."""
@@ -188,10 +189,11 @@ class Environment:
         if at < self._end:
             text = self._text + text  # `_at` must stay as it is: `next` relies on it in mid-text
         else:
-            self._elapsed += at
+            self._due -= at
             self._at = 0
-        self._text, self._end = text, len(text)
-        self._spoken = len(text.rstrip(SILENCE))
+        end = len(text)
+        self._text, self._end = text, end
+        self._spoken = end if end and text[-1] != SILENCE else len(text.rstrip(SILENCE))
 
     def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
         """Ends the instance: the verdict goes to the scheduler and, if it pays, to the learner as the last reward.
@@ -210,7 +212,8 @@ class Environment:
         """A step that begins with nothing but spaces to say."""
         tally = self._tally  # a reward is booked on the task that earned it, even if another one starts now
         if self.running:
-            if self._at >= self._end and self._elapsed + self._at >= self._limit:
+            at = self._at
+            if at >= self._due and at >= self._end:
                 self._time_out()
             reward = self._hear(heard) if heard is not None else 0
             if not self.running and self._at >= self._end:
@@ -248,7 +251,7 @@ class Environment:
         if previous is not None:
             self._retire(previous)
         task = self.scheduler.next_task(self.rng)
-        self._text, self._at, self._end, self._spoken, self._elapsed = "", 0, 0, 0, 0
+        self._text, self._at, self._end, self._spoken = "", 0, 0, 0
         self._verdict, self._pays = None, False
         if task is None:
             self._close()
@@ -266,7 +269,8 @@ class Environment:
             self.scheduler.record(self._verdict)
 
     def _begin(self, task: Task) -> None:
-        self.task, self._limit, self._separated, self.running = task, task.max_time, not task.separator, True
+        self.task, self._separated, self.running = task, not task.separator, True
+        self._limit = self._due = task.max_time
         tally = self._tallies.get(task.name)
         if tally is None:
             tally = self._tallies[task.name] = Tally()
@@ -288,7 +292,7 @@ class Environment:
 
     def _pause(self) -> str:
         """Says one space because there is nothing to say."""
-        self._elapsed += 1
+        self._due -= 1
         return SILENCE
 
     def _foreign(self, heard: object) -> AgentProtocol:
@@ -353,7 +357,7 @@ class BitEnvironment(Environment):
 
     def _pause(self) -> str:
         """Begins to say a space, which takes eight bits."""
-        self._elapsed += self._at
+        self._due -= self._at
         self._text, self._at, self._end, self._spoken = SPACE_BITS, 1, len(SPACE_BITS), 0
         return self._text[0]
 

@@ -5,7 +5,8 @@ This is the domain's own loop; trials that are recorded go through a rollout ins
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from openfield.domains.commai.engine import Environment, Tally
@@ -46,18 +47,20 @@ class Session:
 
     def run(self, steps: int | None = None) -> int:
         """Goes on until the curriculum is finished, somebody stops it, or these steps are done; returns how many."""
-        environment, count, budget = self.environment, 0, -1 if steps is None else steps
+        environment, heard, observe = self.environment, self._heard, self._observe
         environment.halted = environment.over
         exchange, answer, reward = environment.next, self.learner.next, self.learner.reward
-        heard, observe = self._heard, self._observe
+        count = 0
+        budget: Iterable[int] = itertools.count(1) if steps is None else range(1, steps + 1)
         try:
-            while count != budget and not environment.halted:
+            for count in budget if not environment.halted else ():  # noqa: B007 (counted for the caller)
                 symbol, paid = exchange(heard)
-                count += 1
                 reward(paid)
                 heard = answer(symbol)
                 if observe is not None:
                     observe(symbol, paid, heard)
+                if environment.halted:
+                    break
         finally:
             self._heard = heard
             self.steps += count

@@ -9,7 +9,7 @@ import string
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.draws import between, pick
+from openfield.domains.commai.draws import between, pick, sample
 
 LETTERS = string.ascii_uppercase
 _FILLER = 5
@@ -31,8 +31,7 @@ class Description:
         groups = [*self.required, *(f"not {ngram}" for ngram in self.banned)]
         if self.anything:
             groups.append("anything")
-        rng.shuffle(groups)
-        return f" {self.operator} ".join(groups)
+        return f" {self.operator} ".join(sample(rng, groups, len(groups)))
 
     def accepts(self, verified: str) -> bool:
         """Whether the string belongs to the set."""
@@ -87,7 +86,7 @@ class _Writer:
         """Appends an n-gram, sometimes with filler before it, sometimes overlapping what is there."""
         if self._description.anything and self._rng.random() < 0.5:
             self.fill()
-        overlap = _overlap(self.text, ngram) if self._rng.random() < 0.5 else 0
+        overlap = _overlap(self.text, ngram) if len(ngram) > 1 and self._rng.random() < 0.5 else 0
         self.text += ngram[overlap:]
         return ngram
 
@@ -100,7 +99,7 @@ class _Writer:
             return
         for _ in range(size):
             grown = self.text + pick(rng, pick(rng, (*banned, self._unused)))
-            if any(grown.endswith(ngram) for ngram in banned):
+            if grown.endswith(banned):
                 grown = self.text + pick(rng, self._unused)
             self.text = grown
 
@@ -147,7 +146,10 @@ def _insert(text: str, part: str, rng: Random) -> str:
 
 def _overlap(text: str, ngram: str) -> int:
     """How many letters of the n-gram the text already ends with."""
-    return next((size for size in range(len(ngram) - 1, 0, -1) if text.endswith(ngram[:size])), 0)
+    for size in range(len(ngram) - 1, 0, -1):
+        if text.endswith(ngram[:size]):
+            return size
+    return 0
 
 
 def _covered(text: str, ngrams: tuple[str, ...]) -> bool:

@@ -30,7 +30,8 @@ from openfield.domains.commai.vocabulary import words
 LETTERS = string.ascii_lowercase
 MARKS = ' !":?.,;'
 SYMBOLS = string.ascii_letters + string.digits + " ,.!;?-"
-_MARKS = [Round(mark, mark) for mark in MARKS]
+_pair = functools.cache(Round)
+_MARKS = [_pair(mark, mark) for mark in MARKS]
 MAPPING_WORDS = 200
 """micro6 draws from this many of the most common words."""
 SEQUENCES = (
@@ -78,8 +79,7 @@ class LettersTask(MicroTask):
         """A few letters and all marks."""
         letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
         answers = self._answers(stage.rng, letters)
-        rounds = [Round(letter, answer) for letter, answer in zip(letters, answers, strict=True)]
-        return shuffled(rounds + _MARKS, stage)
+        return shuffled([*map(_pair, letters, answers), *_MARKS], stage)
 
     def knowledge(self, deal: Deal) -> Knows:
         """As the task says."""
@@ -112,7 +112,9 @@ class DigitsTask(MicroTask):
     def __init__(self, name: str, shape: Shape) -> None:
         super().__init__(name)
         self._shape = shape
-        self._round = functools.lru_cache(maxsize=1000)(functools.partial(_digit_round, shape))
+        self._round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
+        if shape.question is None and shape.answer in (None, (1, 1)):
+            self._round = functools.cache(self._round)  # a hundred rounds at most
 
     def deal(self, stage: Stage) -> Deal:
         """A mapping of up to ten keys."""
@@ -184,8 +186,8 @@ class SequenceTask(MicroTask):
 
 def _digit_round(shape: Shape, key: str, digits: str) -> Round:
     answer = digits + shape.answer_end
-    right = digits if shape.short_praise else answer
-    return Round(key + shape.question_end, answer, right + shape.feedback_end, answer + shape.feedback_end)
+    wrong = answer + shape.feedback_end
+    return Round(key + shape.question_end, answer, digits + shape.feedback_end if shape.short_praise else wrong, wrong)
 
 
 def praised(question: str, answer: str, told: str | None = None, accepts: Callable[[str], bool] | None = None) -> Round:
@@ -250,5 +252,8 @@ def _draw_answers(shape: Shape, rng: Random, count: int) -> list[str]:
 
 
 def _digits(rng: Random, lengths: tuple[int, int]) -> str:
-    length = between(rng, *lengths)
-    return f"{int(rng.random() * 10**length):0{length}d}"
+    least, most = lengths
+    length = least if least == most else between(rng, least, most)
+    if length == 1:
+        return string.digits[int(rng.random() * 10)]
+    return str(int(rng.random() * 10**length)).zfill(length)

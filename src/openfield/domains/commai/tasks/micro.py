@@ -16,6 +16,8 @@ from openfield.domains.commai.task import PENALISED, Instance, Stage, Task
 Knows = Callable[[str, bool], bool]
 """Told the key of a question and whether it was answered right, says whether the learner should know it all by now."""
 
+_NEVER = math.inf
+
 
 class MicroTask(Task):
     """A task of single questions. Subclasses write `ask`, or `deal` if an instance has something to remember."""
@@ -56,6 +58,7 @@ class MicroInstance(Instance):
     __slots__ = (
         "_cover",
         "_draw",
+        "_heard",
         "_knows",
         "_late",
         "_limit",
@@ -70,16 +73,18 @@ class MicroInstance(Instance):
     prices = PENALISED
 
     def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
+        settings = stage.settings
         self.stage = stage
         self._task = task
         self._draw = deal.draw
         self._knows: Knows | None = task.knowledge(deal)
-        self._required = stage.settings.required_consecutive_rewards
-        self._limit = math.inf  # questions until the soft limit once that is known, then until the hard one
+        self._required = settings.required_consecutive_rewards
+        self._limit = _NEVER  # questions until the soft limit once that is known, then until the hard one
         self._late = False  # whether the soft limit has passed
-        self._penalties = stage.penalties
-        self._cover = Cover(deal.keys) if stage.settings.strict else None
         self._watched = True  # whether every answer may change a limit, not only some
+        self._cover = Cover(deal.keys) if settings.strict else None
+        self._penalties = stage.penalties
+        self._heard: list[str] = []
         self.asked = self.streak = 0
         drawn = self.round = deal.draw()
         stage.say(drawn.question)
@@ -91,6 +96,10 @@ class MicroInstance(Instance):
     def time_out(self) -> None:
         """Fails, and pays nothing."""
         self.stage.finish(False, pays=False)
+
+    def hint(self) -> str:
+        """The rest of the answer."""
+        return self.round.answer[len(self._heard) :]
 
     def judge(self, answer: str) -> int:
         """Takes a complete answer, gives feedback, and asks the next question unless there was a verdict."""
@@ -133,11 +142,7 @@ class MicroInstance(Instance):
 class DottedInstance(MicroInstance):
     """An instance whose answers end with a dot."""
 
-    __slots__ = ("_heard",)
-
-    def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
-        super().__init__(stage, task, deal)
-        self._heard: list[str] = []
+    __slots__ = ()
 
     def hear(self, symbol: str) -> int:
         """Adds a symbol to the answer; a dot completes it."""
@@ -149,32 +154,23 @@ class DottedInstance(MicroInstance):
         heard.clear()
         return self.judge(answer)
 
-    def hint(self) -> str:
-        """The rest of the answer."""
-        return self.round.answer[len(self._heard) :]
-
 
 class CountedInstance(MicroInstance):
     """An instance whose answers end when they are as long as the expected one."""
 
-    __slots__ = ("_heard",)
-
-    def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
-        super().__init__(stage, task, deal)
-        self._heard = ""
+    __slots__ = ()
 
     def hear(self, symbol: str) -> int:
         """Adds a symbol to the answer, which may complete it."""
-        answer = self._heard + symbol
-        if len(answer) < len(self.round.answer):
-            self._heard = answer
-            return 0
-        self._heard = ""
-        return self.judge(answer)
-
-    def hint(self) -> str:
-        """The rest of the answer."""
-        return self.round.answer[len(self._heard) :]
+        need = len(self.round.answer)
+        if need > 1:
+            heard = self._heard
+            heard.append(symbol)
+            if len(heard) < need:
+                return 0
+            symbol = "".join(heard)
+            heard.clear()
+        return self.judge(symbol)
 
 
 class Cover:
@@ -240,8 +236,9 @@ class Deck(Urn):
         if not left:
             left = self._left = [*self._rounds] * self._copies
         at = int(self._random() * len(left))
-        card, left[at] = left[at], left[-1]
-        left.pop()
+        card, last = left[at], left.pop()
+        if card is not last:
+            left[at] = last
         return card
 
 
