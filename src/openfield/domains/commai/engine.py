@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
+from typing import Any
 
 from openfield.domains.commai.schedulers import Scheduler
 from openfield.domains.commai.serializers import (
@@ -20,10 +21,8 @@ from openfield.domains.commai.serializers import (
     to_bits,
 )
 from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.task import ASKED, BYTES, SILENCE, Instance, Prices, Task
+from openfield.domains.commai.task import ASKED, SILENCE, Instance, Prices, Task
 from openfield.errors import AgentProtocol
-
-_HEARABLE = frozenset((*BYTES, None))
 
 
 class Tally:
@@ -133,25 +132,43 @@ class Environment:
 
     # What learners and sessions use
 
-    def next(self, heard: str | int | None) -> tuple[str, int]:
-        """Takes the learner's symbol (None: nothing heard), gives the teacher's and the reward for what was heard."""
-        if heard not in _HEARABLE:
-            raise self._foreign(heard)
+    def next(self, heard: Any) -> tuple[str, int]:
+        """Takes the learner's symbol (None: nothing heard), gives the teacher's and the reward for what was heard.
+
+        This is one function because a call more would cost a tenth of the step.
+        """
         at = self._at
-        if at >= self._spoken:
-            return self._listen(heard)
-        # The teacher is talking: nothing can end or time out here, and most symbols have a fixed price.
-        reward = self._prices[heard]
+        tally = self._tally  # a reward is booked on the task that earned it, even if another one starts now
+        try:
+            price = self._prices[heard]
+        except (KeyError, TypeError):
+            self._admit(heard)
+            price = None
+        if at < self._spoken:  # talking: nothing can end or time out, and most symbols have a fixed price
+            self._at = at + 1
+            if price == 0:
+                return self._text[at], 0
+            self.penalties += 1
+            reward = self._overhear(heard) if price is None else price
+            if tally.reward >= self._cap:
+                return self._text[at], 0
+            tally.reward += reward
+            return self._text[at], reward
+        if self.running:
+            if at >= self._due and at >= self._end:
+                self._time_out()
+            reward = self._hear(heard) if heard is not None else 0
+            if not self.running and self._at >= self._end:
+                self._switch()
+        else:
+            reward = self._wind_up(heard)
+        if reward:
+            reward = reward if tally.reward < self._cap else 0
+            tally.reward += reward
+        at = self._at
+        if at >= self._end:
+            return self._pause(), reward
         self._at = at + 1
-        if reward == 0:
-            return self._text[at], 0
-        self.penalties += 1
-        if reward is None:
-            reward = self._overhear(heard)  # type: ignore[arg-type]
-        tally = self._tally
-        if tally.reward >= self._cap:
-            return self._text[at], 0
-        tally.reward += reward
         return self._text[at], reward
 
     @property
@@ -207,27 +224,6 @@ class Environment:
             self.say(text)
 
     # The steps at which the teacher listens
-
-    def _listen(self, heard: str | None) -> tuple[str, int]:
-        """A step that begins with nothing but spaces to say."""
-        tally = self._tally  # a reward is booked on the task that earned it, even if another one starts now
-        if self.running:
-            at = self._at
-            if at >= self._due and at >= self._end:
-                self._time_out()
-            reward = self._hear(heard) if heard is not None else 0
-            if not self.running and self._at >= self._end:
-                self._switch()
-        else:
-            reward = self._wind_up(heard)
-        if reward:
-            reward = reward if tally.reward < self._cap else 0
-            tally.reward += reward
-        at = self._at
-        if at >= self._end:
-            return self._pause(), reward
-        self._at = at + 1
-        return self._text[at], reward
 
     def _wind_up(self, heard: str | None) -> int:
         """After the verdict: the last words, a separator, the reward, the next instance."""
@@ -295,8 +291,9 @@ class Environment:
         self._due -= 1
         return SILENCE
 
-    def _foreign(self, heard: object) -> AgentProtocol:
-        return AgentProtocol(f"{self.learner} said {heard!r}. A symbol here is {self.symbols}.")
+    def _admit(self, heard: object) -> None:
+        """Refuses what is no symbol."""
+        raise AgentProtocol(f"{self.learner} said {heard!r}. A symbol here is {self.symbols}.")
 
 
 class BitEnvironment(Environment):
@@ -315,31 +312,23 @@ class BitEnvironment(Environment):
         super().__init__(scheduler, settings, seed, serializer, learner)
         self._reader = BitReader()
 
-    def next(self, heard: str | int | None) -> tuple[str, int]:
+    def next(self, heard: Any) -> tuple[str, int]:
         """Takes the learner's bit (None: nothing heard), gives the teacher's and the reward for what was heard."""
-        character = None if heard is None else self._reader.feed(self._bit(heard))
-        if self._at >= self._spoken:
-            return self._listen(character)
-        reward = self._prices.get(character)
-        if reward != 0 and character is not None:
-            self.penalties += 1
-            reward = reward or self._overhear(character)
-        if not reward or self._tally.reward >= self._cap:
-            reward = 0
-        self._tally.reward += reward
-        self._at += 1
-        return self._text[self._at - 1], reward
+        return super().next(None if heard is None else self._reader.feed(self._bit(heard)))
 
     @property
     def unsaid(self) -> int:
         """How many characters are still to be said before nothing but spaces remains."""
         return max(0, -(-(self._spoken - self._at) // 8))
 
-    def _bit(self, heard: str | int) -> str:
+    def _bit(self, heard: object) -> str:
         bit = str(heard)
         if bit not in ("0", "1"):
-            raise self._foreign(heard)
+            super()._admit(heard)
         return bit
+
+    def _admit(self, heard: object) -> None:
+        """Lets every character pass that bits can spell."""
 
     def _switch(self) -> None:
         self._reader.clear()

@@ -110,16 +110,20 @@ class MicroInstance(Instance):
         if self._penalties != stage.penalties:  # an interruption since the last answer has broken the streak
             self._penalties, self.streak = stage.penalties, 0
         asked = self.asked = self.asked + 1
-        streak = self.streak = self.streak + 1 if right else 0
-        feedback = judged.right if right else judged.wrong
+        if right:
+            streak = self.streak = self.streak + 1
+            reward, feedback = 1, judged.right
+        else:
+            streak = self.streak = 0
+            reward, feedback = -1, judged.wrong
         if self._watched or streak >= self._required or asked > self._limit:
             verdict = self._decide(judged.question, right)
             if verdict is not None:
                 stage.finish(verdict, feedback, pays=False)
-                return 1 if right else -1
+                return reward
         drawn = self.round = self._draw()
         stage.say(feedback + drawn.question)
-        return 1 if right else -1
+        return reward
 
     def _decide(self, question: str, right: bool) -> bool | None:
         """The verdict after an answer, None if the instance goes on."""
