@@ -21,6 +21,7 @@ from openfield.domains.commai import (
     make_environment,
     make_task,
 )
+from openfield.domains.commai.serializers import from_bits
 from openfield.errors import AgentProtocol, InvalidInput
 
 
@@ -118,6 +119,34 @@ def test_a_micro_instance_times_out_after_ten_thousand_steps():
     assert environment.books()["micro7.1"].steps == 10_001
 
 
+def test_an_instance_can_be_skipped():
+    environment = environment_with(make_task("micro7.1"))
+    environment.next(None)
+    environment.time_out()
+    steps = 1
+    while not environment.finished:
+        environment.next(" ")
+        steps += 1
+    assert (steps, environment.result) == (len("say: x.") + 1, False)
+    assert environment.books()["micro7.1"].steps == steps
+
+
+def test_bits_are_the_only_symbols_in_bit_mode():
+    environment = make_environment(Settings(tasks=("small",), bit_mode=True))
+    spoken = "".join(environment.next(bit)[0] for bit in (None, 0, "0", 1, "0", 0, 0, "0"))
+    assert spoken == "01110010"  # the r of repeat
+    with pytest.raises(AgentProtocol, match="A symbol here is '0' or '1'"):
+        environment.next("a")
+
+
+def test_a_new_text_in_bit_mode_replaces_the_rest_of_the_old_one():
+    environment = make_environment(Settings(tasks=("small",), bit_mode=True))
+    bits = [environment.next(None)[0] for _ in range(3)]
+    environment.say("ok")
+    bits += [environment.next(None)[0] for _ in range(21)]
+    assert from_bits("".join(bits)) == "rok"
+
+
 def test_a_mini_timeout_tells_the_answer_first():
     task = make_task("mini1")
     text = "Wrong. The right answer is: false."
@@ -188,7 +217,7 @@ def test_steps_of_all_tasks_add_up():
     assert sum(tally.steps for tally in session.books().values()) == session.steps == 5000
 
 
-@pytest.mark.parametrize("foreign", ["ab", "", "Ā", 65, 3.5])
+@pytest.mark.parametrize("foreign", ["ab", "", "Ā", 65, 3.5, ["a"]])
 def test_a_foreign_symbol_is_refused_by_name(foreign):
     environment = make_environment(Settings(tasks=("micro1",)), learner="my.Learner")
     environment.next(None)

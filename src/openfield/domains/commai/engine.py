@@ -60,6 +60,7 @@ class Environment:
         "_pays",
         "_prices",
         "_priority",
+        "_reader",
         "_separated",
         "_spoken",
         "_tallies",
@@ -112,6 +113,7 @@ class Environment:
         self.penalties = 0
         """How many interruptions had their price so far."""
         self.serializer = serializer
+        self._reader = BitReader()
         self._cap = self.settings.max_reward_per_task
         self._final = self.settings.compat != "round1"
         self._tallies: dict[str, Tally] = {}
@@ -299,18 +301,8 @@ class Environment:
 class BitEnvironment(Environment):
     """The same teacher in bit mode: eight steps carry a byte of UTF-8, and all limits count bits."""
 
+    __slots__ = ()
     symbols = "'0' or '1'"
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        settings: Settings | None = None,
-        seed: int = 0,
-        serializer: Serializer | None = None,
-        learner: str = "the learner",
-    ) -> None:
-        super().__init__(scheduler, settings, seed, serializer, learner)
-        self._reader = BitReader()
 
     def next(self, heard: Any) -> tuple[str, int]:
         """Takes the learner's bit (None: nothing heard), gives the teacher's and the reward for what was heard."""
