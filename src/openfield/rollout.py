@@ -280,7 +280,7 @@ class Rollout:
                 detail=truth.detail,
             )
             state, fault = self._saved()
-            self._recorder.end_episode(episode, state, self.turns + 1)
+            self._recorder.end_episode(episode, state, self.turns + 1, hidden=turn.last is None)
             if fault is not None:
                 raise fault
         self._number += 1
