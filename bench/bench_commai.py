@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import openfield
 from calibrate import calls_per_second
 from openfield.domains.commai.curriculum import make_environment
 from openfield.domains.commai.engine import Environment
@@ -32,6 +35,7 @@ def main() -> None:
     show("echo, harmonic mean over 46 tasks", statistics.harmonic_mean(echo.values()), 0.35)
     show(f"echo, slowest task ({slowest})", echo[slowest], 0.15)
     show("oracle, harmonic mean over 46 tasks", statistics.harmonic_mean(oracle.values()), 0.30)
+    show("echo through openfield.run, recorded", recorded_steps_per_call(), 0.15)
     show("whole curriculum by the oracle, calls", curriculum_calls(), 1.5e5, better="lower")
 
 
@@ -49,6 +53,21 @@ def curriculum_calls() -> float:
         start = time.process_time()
         Session(environment, Oracle(environment)).run()
         return (time.process_time() - start) * unit
+
+    return statistics.median(run(seed) for seed in range(REPEATS))
+
+
+def recorded_steps_per_call() -> float:
+    """The same through `openfield.run`, recorded and scheduled: all tasks in one run, equally long, once each."""
+
+    def run(seed: int) -> float:
+        unit = calls_per_second(CALIBRATION)
+        with tempfile.TemporaryDirectory() as folder:
+            options = {"seed": seed, "cyclic": True, "max_steps": STEPS}
+            trials = [trial for name in TASKS for trial in openfield.trials("commai", 1, tasks=(name,), **options)]
+            start = time.process_time()
+            openfield.run(["echo"], trials, Path(folder) / "run.sqlite")
+            return len(TASKS) * STEPS / (time.process_time() - start) / unit
 
     return statistics.median(run(seed) for seed in range(REPEATS))
 

@@ -81,6 +81,7 @@ class Environment:
         "serializer",
         "settings",
         "task",
+        "watch",
     )
     symbols = "one character with a code from 0 to 255"
 
@@ -112,6 +113,8 @@ class Environment:
         """Whether a session should not go on: the curriculum is finished, or somebody stopped it."""
         self.penalties = 0
         """How many interruptions had their price so far."""
+        self.watch: Callable[[], None] | None = None
+        """Called whenever an instance has ended, before the next one starts."""
         self.serializer = serializer
         self._reader = BitReader()
         self._cap = self.settings.max_reward_per_task
@@ -265,6 +268,8 @@ class Environment:
         if self._verdict is not None:
             self._tally.solved += self._verdict
             self.scheduler.record(self._verdict)
+        if self.watch is not None:
+            self.watch()
 
     def _begin(self, task: Task) -> None:
         self.task, self._separated, self.running = task, not task.separator, True
@@ -299,14 +304,22 @@ class Environment:
 
 
 class BitEnvironment(Environment):
-    """The same teacher in bit mode: eight steps carry a byte of UTF-8, and all limits count bits."""
+    """The same teacher in bit mode: eight steps carry a byte of UTF-8, and all limits count bits.
 
-    __slots__ = ()
+    `alphabet` translates characters on their way out and in; it must be its own inverse.
+    """
+
+    __slots__ = ("alphabet",)
     symbols = "'0' or '1'"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.alphabet: dict[int, int] = {}
 
     def next(self, heard: Any) -> tuple[str, int]:
         """Takes the learner's bit (None: nothing heard), gives the teacher's and the reward for what was heard."""
-        return super().next(None if heard is None else self._reader.feed(self._bit(heard)))
+        character = None if heard is None else self._reader.feed(self._bit(heard))
+        return super().next(character if character is None else character.translate(self.alphabet))
 
     @property
     def unsaid(self) -> int:
@@ -333,7 +346,7 @@ class BitEnvironment(Environment):
         self._priority = priority
         if self.serializer is not None:
             text = self.serializer.encode(text)
-        self._text = self._text[: next_character(self._text, self._at)] + to_bits(text)
+        self._text = self._text[: next_character(self._text, self._at)] + to_bits(text.translate(self.alphabet))
         self._end, self._spoken = len(self._text), strip_spaces(self._text)
 
     def _pause(self) -> str:

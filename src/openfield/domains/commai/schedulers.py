@@ -164,6 +164,31 @@ class DependenciesScheduler:
         return all(self._solved[need] >= self._threshold for need in self._needs[task.kind])
 
 
+class IntrudedScheduler:
+    """Another scheduler's choice, except that every second instance belongs to a task it knows nothing of.
+
+    Args:
+        scheduler: The scheduler that goes on as if nothing had happened.
+        intruder: The task in between.
+    """
+
+    def __init__(self, scheduler: Scheduler, intruder: Task) -> None:
+        self.tasks = scheduler.tasks
+        self.scheduler = scheduler
+        self._intruder = intruder
+        self._intruding = False
+
+    def next_task(self, rng: random.Random) -> Task | None:
+        """The intruder, or what the scheduler chooses."""
+        self._intruding = not self._intruding
+        return self._intruder if self._intruding else self.scheduler.next_task(rng)
+
+    def record(self, result: int) -> None:
+        """Passes on what concerns the scheduler's own tasks."""
+        if not self._intruding:
+            self.scheduler.record(result)
+
+
 def _some(tasks: Sequence[Task]) -> Sequence[Task]:
     if not tasks:
         raise InvalidInput("A scheduler needs at least one task; its list `tasks` is empty.")

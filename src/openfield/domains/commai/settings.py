@@ -5,12 +5,14 @@ A trial keeps what differs from these defaults; the environment, its tasks and i
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from openfield import settings
 
+Alphabet = Literal["", "shifted", "foreign"]
+Feedback = Literal["", "swapped", "reworded", "withheld"]
 SchedulerName = Literal["random", "sequential", "incremental", "consecutive", "dependencies"]
 Scramble = Literal["", "readable", "unreadable"]
 
@@ -75,3 +77,29 @@ class Settings(settings.Settings, frozen=True, kw_only=True):
     distinct: Annotated[
         bool, Meta(description="Whether random questions are redrawn until a mapping has its full size.")
     ] = False
+    configuration: Annotated[
+        dict[str, Any], Meta(description="A configuration in the original's form; replaces tasks and scheduler.")
+    ] = {}
+    module: Annotated[
+        str, Meta(description="A Python file whose create_tasks() makes the scheduler; replaces tasks and scheduler.")
+    ] = ""
+    onset_instances: Annotated[
+        int, Meta(ge=0, description="After how many instances a novelty starts, unless after a number of steps.")
+    ] = 20
+    onset_steps: Annotated[
+        int, Meta(ge=0, description="After how many steps a novelty starts, at the next instance; 0 counts instances.")
+    ] = 0
+    alphabet: Annotated[
+        Alphabet, Meta(description="Whether letters and digits are other ones, or other bytes altogether.")
+    ] = ""
+    separators: Annotated[bool, Meta(description="Whether other marks stand for dot, semicolon and colon.")] = False
+    vocabulary: Annotated[
+        Literal["common", "rare"], Meta(description="Whether tasks draw their words from the common ones or the rest.")
+    ] = "common"
+    feedback: Annotated[
+        Feedback, Meta(description="Whether praise and blame are swapped, said in other words, or not said at all.")
+    ] = ""
+    synonyms: Annotated[bool, Meta(description="Whether keywords of questions are replaced by synonyms.")] = False
+    reward_sign: Annotated[Literal[-1, 1], Meta(description="-1 turns every reward into its opposite.")] = 1
+    reward_delay: Annotated[int, Meta(ge=0, le=1000, description="By how many steps rewards come late.")] = 0
+    intruder: Annotated[str, Meta(description="A task that takes every second instance, unannounced.")] = ""

@@ -61,6 +61,10 @@ class Instance:
 
     __slots__ = ("stage",)
     prices: Prices = ASKED
+    marks: str = ""
+    """How its questions were answered so far, `+` or `-` each; empty if the verdict says it all."""
+    original: bool | None = None
+    """What the original criterion says, where a strict one decides."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage

@@ -157,7 +157,7 @@ class WordMapTask(MicroTask):
 
     def deal(self, stage: Stage) -> Deal:
         """Eight words and eight answers."""
-        common, size = words()[:MAPPING_WORDS], stage.settings.mapping_size or 8
+        common, size = words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
         pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
         return independent([praised(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage)
 

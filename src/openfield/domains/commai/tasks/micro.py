@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 
+from openfield.domains.commai.rewording import Rewording
 from openfield.domains.commai.rounds import Deal, Round, Script
 from openfield.domains.commai.settings import Settings
 from openfield.domains.commai.task import PENALISED, Instance, Stage, Task
@@ -31,7 +32,9 @@ class MicroTask(Task):
 
     def start(self, stage: Stage) -> Instance:
         """Draws what the instance hides and asks the first question."""
-        deal = self.script.deal() if self.script else self.deal(stage)
+        deal, settings = self.script.deal() if self.script else self.deal(stage), stage.settings
+        if settings.feedback or settings.synonyms:
+            deal = Rewording(deal, stage)
         return (DottedInstance if self.dotted else CountedInstance)(stage, self, deal)
 
     def deal(self, stage: Stage) -> Deal:
@@ -67,6 +70,7 @@ class MicroInstance(Instance):
         "_task",
         "_watched",
         "asked",
+        "marks",
         "round",
         "streak",
     )
@@ -85,9 +89,15 @@ class MicroInstance(Instance):
         self._cover = Cover(deal.keys) if settings.strict else None
         self._penalties = stage.penalties
         self._heard: list[str] = []
+        self.marks = ""
         self.asked = self.streak = 0
         drawn = self.round = deal.draw()
         stage.say(drawn.question)
+
+    @property
+    def original(self) -> bool | None:  # type: ignore[override]
+        """What the original criterion said first, if a strict one decides."""
+        return None if self._cover is None else self._cover.original
 
     def overhear(self, symbol: str) -> int:
         """Punishes an interruption where a world asks for every symbol."""
@@ -112,9 +122,11 @@ class MicroInstance(Instance):
         asked = self.asked = self.asked + 1
         if right:
             streak = self.streak = self.streak + 1
+            self.marks += "+"
             reward, feedback = 1, judged.right
         else:
             streak = self.streak = 0
+            self.marks += "-"
             reward, feedback = -1, judged.wrong
         if self._watched or streak >= self._required or asked > self._limit:
             verdict = self._decide(judged.question, right)
@@ -130,8 +142,12 @@ class MicroInstance(Instance):
         asked = self.asked
         known = self._knows is not None and self._knows(question, right)
         covered = self._cover is None or self._cover.add(question, self.streak)
-        if covered and self.streak >= self._required:
-            return not self._late and asked <= self._limit
+        if self.streak >= self._required:
+            timely = not self._late and asked <= self._limit
+            if self._cover is not None and self._cover.original is None:
+                self._cover.original = timely
+            if covered:
+                return timely
         if known:
             self._knows = None
             self._watched = self._cover is not None
@@ -183,6 +199,8 @@ class Cover:
     def __init__(self, keys: Iterable[str]) -> None:
         self._keys = frozenset(keys)
         self._seen: set[str] = set()
+        self.original: bool | None = None
+        """The verdict when the streak was first long enough."""
 
     def add(self, question: str, streak: int) -> bool:
         """Takes the question that made the streak this long, says whether the streak contains all keys."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 from openfield.domains.commai.draws import between, pick
+from openfield.domains.commai.rewording import reword
 from openfield.domains.commai.rounds import Round, Script
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
 from openfield.domains.commai.task import DOTS_ASKED, Instance, Stage, Task
@@ -33,7 +34,7 @@ class MiniTask(Task):
     def start(self, stage: Stage) -> Instance:
         """Asks the question."""
         drawn = self.script.deal().draw() if self.script else self.ask(stage.rng)
-        return MiniInstance(stage, drawn)
+        return MiniInstance(stage, reword(drawn, stage))
 
     def ask(self, rng: Random) -> Round:
         """A description, a string that belongs to it or not (a fair coin), and what will be said to the answer."""

@@ -5,26 +5,17 @@ They draw their rounds from phrases.py and change the wording of the question on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from openfield.domains.commai.draws import pick, sample
+from openfield.domains.commai.rewording import KEYWORD, SYNONYMS, ask_otherwise, with_synonyms
 from openfield.domains.commai.rounds import Deal, Round
 from openfield.domains.commai.task import Stage
 from openfield.domains.commai.tasks.micro import Asking, MicroTask
 from openfield.domains.commai.tasks.phrases import Maker, Pen, plain_pen
 from openfield.domains.commai.vocabulary import words_without
 
-SYNONYMS = {
-    "say": ("say", "print", "write"),
-    "and": ("and", "together with", "&", "also"),
-    "or": ("or", "alternative", "/"),
-    "after": ("after", "behind", "next"),
-    "union": ("union", "consolidate", "joint"),
-    "exclude": ("exclude", "prohibit", "ignore", "remove"),
-}
 _ALL_SYNONYMS = tuple(synonym for synonyms in SYNONYMS.values() for synonym in synonyms)
-_KEYWORD = re.compile(rf"(?<!\w)({'|'.join(SYNONYMS)})(?=\W)")
 _CODE_WORDS = slice(200, 400)
 
 
@@ -69,11 +60,10 @@ class SynonymTask(ReworkedTask):
 
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], Pen]:
         """Each keyword of a question is replaced by one of its synonyms."""
-        rng, pool = stage.rng, words_without(_ALL_SYNONYMS)
+        rng, pool = stage.rng, words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
 
         def rework(drawn: Round) -> Round:
-            chosen = {keyword: pick(rng, synonyms) for keyword, synonyms in SYNONYMS.items()}
-            return _reword(drawn, _KEYWORD.sub(lambda match: chosen[match[1]], drawn.question))
+            return ask_otherwise(drawn, with_synonyms(drawn.question, rng))
 
         return rework, Pen(rng, lambda: pick(rng, pool))
 
@@ -83,13 +73,13 @@ class CodeTask(ReworkedTask):
 
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], Pen]:
         """Six code words are assigned to the keywords; a question uses one of them."""
-        rng, pool = stage.rng, words_without(_ALL_SYNONYMS)
+        rng, pool = stage.rng, words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
         codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
 
         def rework(drawn: Round) -> Round:
-            key = pick(rng, sorted(set(_KEYWORD.findall(drawn.question))))
-            coded = _KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
-            return _reword(drawn, f"{codes[key]} is as {key} - {coded}")
+            key = pick(rng, sorted(set(KEYWORD.findall(drawn.question))))
+            coded = KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
+            return ask_otherwise(drawn, f"{codes[key]} is as {key} - {coded}")
 
         def word() -> str:
             while any(code in (drawn := pick(rng, pool)) for code in codes.values()):
@@ -97,7 +87,3 @@ class CodeTask(ReworkedTask):
             return drawn
 
         return rework, Pen(rng, word)
-
-
-def _reword(drawn: Round, question: str) -> Round:
-    return Round(question, drawn.answer, drawn.right, drawn.wrong, drawn.accepts)

@@ -50,8 +50,8 @@ class PhraseTask(MicroTask):
 
 def plain_pen(stage: Stage) -> Pen:
     """A pen that knows the whole dictionary."""
-    rng = stage.rng
-    return Pen(rng, lambda: pick(rng, words()), stage.settings.compat == "round1")
+    rng, pool = stage.rng, words(stage.settings.vocabulary)
+    return Pen(rng, lambda: pick(rng, pool), stage.settings.compat == "round1")
 
 
 def say_letter(pen: Pen) -> Round:

@@ -1,0 +1,111 @@
+"""CommAI as a domain: what it is called, what it needs, which agents come with it.
+
+The registry finds it by name; everything heavier is imported when a world, a wire or a view is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from openfield.core import AgentFactory, Spec, World
+from openfield.domain import Domain
+from openfield.domains.commai.novelty import NOVELTIES
+from openfield.domains.commai.settings import Settings
+from openfield.errors import InvalidInput
+from openfield.record import EpisodeEnd
+from openfield.spaces import Discrete
+from openfield.trial import Phase, Trial, file_digest
+
+if TYPE_CHECKING:
+    from openfield.domains.commai.world import CommaiWorld
+
+_AGENTS = "openfield.domains.commai.agents"
+TASK = (
+    "A teacher sends one {symbol} at a time, with the reward for your last {symbol}; answer each with one {symbol}. "
+    "Space (32) is silence. Find out what is asked, when to speak and what earns rewards; tasks change unannounced."
+)
+
+
+class CommaiDomain(Domain[Settings]):
+    """The General AI Challenge, Round 1, and the older sets it grew from."""
+
+    name = "commai"
+    title = "A teacher and a learner exchange bytes; tasks build on each other"
+    gym_name = "CommAI"
+    settings = Settings
+    novelties = NOVELTIES
+    agents = {
+        "echo": f"{_AGENTS}:EchoAgent",
+        "silent": f"{_AGENTS}:SilentAgent",
+        "random": f"{_AGENTS}:make_random",
+        "memorising": f"{_AGENTS}:make_memorising",
+        "mapper": f"{_AGENTS}:make_mapper",
+        "oracle": f"{_AGENTS}:OracleAgent",
+    }
+    oracles = ("oracle",)
+    metrics = ("performance", "detection", "adaptation")
+    demo_agents = ("mapper", "echo")
+    demo_settings = {"tasks": ("micro2",), "cyclic": True, "max_steps": 6000}
+    demo_novelty = "alphabet:hard"
+
+    def spec(self, trial: Trial) -> Spec:
+        """A byte in, a byte out; or a bit."""
+        bits = self.settings_in(trial, trial.phases[0]).bit_mode
+        space, task = Discrete(2 if bits else 256), TASK.format(symbol="bit" if bits else "byte")
+        return Spec(domain=self.name, task=task, actions=space, observations=space)
+
+    def phases(self, settings: Settings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+        """The whole curriculum; with novelties, a stretch before them and one with them."""
+        if not novelty:
+            return (Phase("test"),)
+        before = 0 if settings.onset_steps else settings.onset_instances
+        return (Phase("test", before), Phase("test", 0, novelty))
+
+    def trials(self, *args: Any, **options: Any) -> list[Trial]:
+        """Trials that differ in their seeds only; a Python configuration becomes part of them by its digest."""
+        made = super().trials(*args, **options)
+        module = made[0].settings.get("module") if made else None
+        if not module:
+            return made
+        return [msgspec.structs.replace(trial, files={module: _digest(module)}) for trial in made]
+
+    def world(self, trial: Trial) -> World:
+        """The teacher of a trial."""
+        from openfield.domains.commai.world import CommaiWorld
+
+        for name, digest in trial.files.items():
+            if _digest(name) != digest:
+                raise InvalidInput(f"{name} is not the file this trial was made with.")
+        first, last = trial.phases[0], trial.phases[-1]
+        changed = self.settings_in(trial, last) if last is not first else None
+        world: CommaiWorld = CommaiWorld(trial, self.settings_in(trial, first), changed)
+        return world
+
+    def adapt(self, found: Any) -> AgentFactory | None:
+        """A learner of the original's kind, with `next(symbol)` and `reward(r)`, as an agent."""
+        if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
+            return None
+        from openfield.domains.commai.agents import make_learner_agent
+
+        return lambda spec, seed: make_learner_agent(found(), spec)
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """Which task of the curriculum, which instance, how long the streak."""
+        told = episode.detail or {}
+        place = f" ({told['at']} of {told['of']})" if "at" in told else ""
+        streak = f", streak {told['streak']}" if "streak" in told else ""
+        return f"{told.get('task', '')}{place}, instance {told.get('instance', 0)}{streak}"
+
+
+def _digest(name: str) -> str:
+    try:
+        return file_digest(Path(name).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}.") from None
+
+
+DOMAIN = CommaiDomain()
