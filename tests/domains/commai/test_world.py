@@ -151,10 +151,10 @@ def test_every_novelty_takes_effect_and_the_oracle_still_solves_everything(novel
 
 
 def test_the_original_criterion_is_reported_beside_the_strict_one():
-    seen = play(open_world(tasks="micro3", strict=True, cyclic=True, max_steps=8000), echo)
+    seen = play(open_world(tasks="micro3", strict=True, cyclic=True, max_steps=20_000), echo)
     ends = [truth.detail for _, truth in seen if truth.episode_over][:-1]
-    assert sum(end["original"] for end in ends) > 10
-    assert sum(end["solved"] for end in ends) < sum(end["original"] for end in ends) / 5
+    assert sum(bool(end["original"]) for end in ends) >= 10
+    assert sum(bool(end["solved"]) for end in ends) <= 2
 
 
 def test_a_trial_is_the_same_every_time_and_its_settings_travel_as_data():
