@@ -22,6 +22,7 @@ from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
     from openfield.domains.commai.world import CommaiWorld
+    from openfield.serve import Wire
 
 _AGENTS = "openfield.domains.commai.agents"
 TASK = (
@@ -92,6 +93,12 @@ class CommaiDomain(Domain[Settings]):
         from openfield.domains.commai.agents import make_learner_agent
 
         return lambda spec, seed: make_learner_agent(found(), spec)
+
+    def wire(self) -> Wire:
+        """ZeroMQ PAIR, as remote learners of the original speak it."""
+        from openfield.domains.commai.wire import PairWire
+
+        return PairWire()
 
     def progress(self, episode: EpisodeEnd) -> str:
         """Which task of the curriculum, which instance, how long the streak."""
