@@ -120,7 +120,7 @@ def test_a_novelty_starts_after_so_many_instances_and_the_red_light_says_so_only
     world = open_world("alphabet:hard", red_light, tasks="micro4", cyclic=True, onset_instances=3, max_steps=80)
     seen = play(world, echo)
     onset = next(number for number, (_, truth) in enumerate(seen) if truth.novel)
-    assert sum(truth.episode_over for _, truth in seen[:onset]) == 3
+    assert sum(truth.episode_over for _, truth in seen[: onset + 1]) == 3
     assert all(truth.novel for _, truth in seen[onset:])
     assert [turn.red_light for turn, _ in seen] == [truth.novel if red_light else None for _, truth in seen]
 
@@ -128,8 +128,8 @@ def test_a_novelty_starts_after_so_many_instances_and_the_red_light_says_so_only
 def test_a_novelty_may_start_after_so_many_steps_or_at_once():
     late = play(open_world("reward-sign", tasks="micro4", cyclic=True, onset_steps=42, max_steps=100), echo)
     onset = next(number for number, (_, truth) in enumerate(late) if truth.novel)
-    assert onset == 51  # at the first instance that starts after 42 steps, seen one step later
-    assert {turn.reward for turn, _ in late[onset:]} == {-1.0}
+    assert onset == 50  # the first instance that starts after 42 steps
+    assert {turn.reward for turn, _ in late[onset + 1 :]} == {-1.0}
     at_once = play(open_world("reward-sign", tasks="micro4", cyclic=True, onset_instances=0, max_steps=30), echo)
     assert all(truth.novel for _, truth in at_once)
 
@@ -143,7 +143,7 @@ def test_every_novelty_takes_effect_and_the_oracle_still_solves_everything(novel
     changed = play_oracle(open_world(novelty, **settings))
     normal = play_oracle(open_world(**settings))
     onset = next(number for number, (_, truth) in enumerate(changed) if truth.novel)
-    assert [turn for turn, _ in changed[: onset - 1]] == [turn for turn, _ in normal[: onset - 1]]
+    assert [turn for turn, _ in changed[:onset]] == [turn for turn, _ in normal[:onset]]
     assert [turn for turn, _ in changed] != [turn for turn, _ in normal]
     solved = [truth.detail["solved"] for _, truth in changed if truth.episode_over]
     assert len(solved) > 8
@@ -208,3 +208,9 @@ def test_a_learner_of_the_original_kind_drives_a_rollout():
     rollout = Rollout(open_world(tasks="micro4", success_threshold=2))
     assert drive(rollout, LearnerAgent(learner, SPEC)) == "done"
     assert learner.rewards == [0, *[1] * 20]
+
+
+def test_the_last_normal_instance_is_recorded_as_one(tmp_path):
+    trials = DOMAIN.trials(1, novelty="reward-sign", tasks="micro4", cyclic=True, onset_instances=3, max_steps=75)
+    result = of.run(["echo"], trials, tmp_path / "run.sqlite")
+    assert [episode.novel for episode in result.cells[0].episodes] == [False] * 3 + [True] * 5

@@ -6,12 +6,13 @@ The registry finds it by name; everything heavier is imported when a world, a wi
 from __future__ import annotations
 
 import inspect
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.core import AgentFactory, Spec, World
+from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain
 from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.settings import Settings
@@ -52,6 +53,16 @@ class CommaiDomain(Domain[Settings]):
     demo_agents = ("mapper", "echo")
     demo_settings = {"tasks": ("micro2",), "cyclic": True, "max_steps": 6000}
     demo_novelty = "alphabet:hard"
+    check_settings = {
+        "tasks": ("micro6", "micro7.2", "micro14"),
+        "scheduler": "sequential",
+        "required_consecutive_rewards": 1,
+        "success_tolerance": 0.0,
+        "failed_task_tolerance": 0.0,
+        "onset_instances": 3,
+        "max_steps": 6000,
+    }
+    """Short instances of tasks with words, feedback and separators, so that every novelty shows."""
 
     def spec(self, trial: Trial) -> Spec:
         """A byte in, a byte out; or a bit."""
@@ -82,7 +93,7 @@ class CommaiDomain(Domain[Settings]):
             if _digest(name) != digest:
                 raise InvalidInput(f"{name} is not the file this trial was made with.")
         first, last = trial.phases[0], trial.phases[-1]
-        changed = self.settings_in(trial, last) if last is not first else None
+        changed = self.settings_in(trial, last) if last.novelty else None
         world: CommaiWorld = CommaiWorld(trial, self.settings_in(trial, first), changed)
         return world
 
@@ -99,6 +110,12 @@ class CommaiDomain(Domain[Settings]):
         from openfield.domains.commai.wire import PairWire
 
         return PairWire()
+
+    def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
+        """Plays these replies over the wire, for the conformance kit."""
+        from openfield.domains.commai.wire import play_pair
+
+        return play_pair(host, port, replies)
 
     def progress(self, episode: EpisodeEnd) -> str:
         """Which task of the curriculum, which instance, how long the streak."""

@@ -71,6 +71,33 @@ def hello_token(message: Sequence[bytes]) -> str | None:
     return message[0].partition(b" ")[2].decode(errors="replace") or None
 
 
+async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
+    """A learner that says what it was told to say, and leaves when it has been shown what came of it."""
+    reader, writer = await asyncio.open_connection(host, port)
+    connection = Connection()
+    waiting: list[list[bytes]] = []
+
+    async def read() -> None:
+        data = await reader.read(4096)
+        if not data:
+            raise EOFError
+        waiting.extend(connection.feed(data))
+        writer.write(connection.take_outgoing())
+
+    try:
+        writer.write(connection.take_outgoing())
+        while not connection.ready:
+            await read()
+        said = [HELLO, *(chr(reply.action).encode() for reply in replies)]
+        for frame in said:
+            writer.write(encode_frame(frame))
+            while len(waiting) < 2:  # the reward and the symbol
+                await read()
+            waiting.clear()
+    finally:
+        writer.close()
+
+
 class PairWire:
     """Serves learners one after the other on one port; a new `hello` goes on with the trial that was left."""
 

@@ -102,26 +102,25 @@ class CommaiWorld:
         turn = self._turns[reward][symbol]
         if self._ended is not None:
             self.truth, self._ended = self._ended, None
-            if turn.red_light is not None:  # it goes on after the step that ends the last normal instance
-                turn = msgspec.structs.replace(turn, red_light=self.truth.novel)
         else:
             self.truth, self._stirred = self._calm, False
         if not (self.environment.over or self._left <= 0):
             return turn
         if not self.truth.episode_over:
-            self.truth = self._truth(None)
+            self.truth = self._truth(self._describe(None))
         self.over = True
         ending = "terminated" if self.environment.over else "truncated"
         return msgspec.structs.replace(turn, ask=Ask.NONE, last=ending)
 
     def _end_instance(self) -> None:
         """Notes how an instance went, and changes the world if it is time; called by the environment."""
-        self._ended = self._truth(self.environment.result)
+        detail = self._describe(self.environment.result)
         self._stirred = True
         self._instances += 1
         if self._changed is not None and not self._novel and self._is_time():
             self._change(self._changed)
             self._calm = Truth(novel=True)
+        self._ended = self._truth(detail)
 
     def _is_time(self) -> bool:
         settings = self._settings
@@ -154,9 +153,8 @@ class CommaiWorld:
         if settings.reward_delay:
             self._next = _delayed(self.environment.next, settings.reward_delay)
 
-    def _truth(self, result: bool | None) -> Truth:
-        """What is true at the end of an instance, or of one that was cut off."""
-        detail = self._describe(result)
+    def _truth(self, detail: dict[str, Any]) -> Truth:
+        """What is true of the turn that ends an instance; it already shows the first symbol of the next."""
         marks = detail["marks"]
         performance = marks.count("+") / len(marks) if marks else None
         return Truth(novel=self._novel, episode_over=True, performance=performance, detail=detail)
