@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
-from openfield.flags import Flag
+from openfield.flags import Flag, Launch
 from openfield.novelty import Novelty, apply_novelties, find_novelty
 from openfield.record import EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
@@ -96,6 +96,10 @@ class Domain(ABC, Generic[S]):
     def adapt(self, found: Any) -> AgentFactory | None:
         """A factory for what users of the domain write as agents, if that is not what openfield calls one."""
         return None
+
+    def prepare(self, launch: Launch, command: str) -> Launch:
+        """The launch of a command once all flags have been read: what several of them mean together."""
+        return launch
 
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""
