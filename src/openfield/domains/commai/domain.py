@@ -14,9 +14,11 @@ import msgspec
 
 from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain
+from openfield.domains.commai.flags import FLAGS, prepare
 from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.settings import Settings
 from openfield.errors import InvalidInput
+from openfield.flags import Launch
 from openfield.record import EpisodeEnd
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
@@ -49,6 +51,7 @@ class CommaiDomain(Domain[Settings]):
         "oracle": f"{_AGENTS}:OracleAgent",
     }
     oracles = ("oracle",)
+    flags = FLAGS
     metrics = ("performance", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
     demo_settings = {"tasks": ("micro2",), "cyclic": True, "max_steps": 6000}
@@ -80,6 +83,8 @@ class CommaiDomain(Domain[Settings]):
     def trials(self, *args: Any, **options: Any) -> list[Trial]:
         """Trials that differ in their seeds only; a Python configuration becomes part of them by its digest."""
         made = super().trials(*args, **options)
+        if made:
+            _check(self.settings_in(made[0], made[0].phases[-1]))
         module = made[0].settings.get("module") if made else None
         if not module:
             return made
@@ -105,6 +110,16 @@ class CommaiDomain(Domain[Settings]):
 
         return lambda spec, seed: make_learner_agent(found(), spec)
 
+    def prepare(self, launch: Launch, command: str) -> Launch:
+        """What the original's options mean together."""
+        return prepare(launch, command)
+
+    def view(self) -> AgentFactory:
+        """A person at a terminal, asked at every pause."""
+        from openfield.domains.commai.human import make_human
+
+        return make_human()
+
     def wire(self) -> Wire:
         """ZeroMQ PAIR, as remote learners of the original speak it."""
         from openfield.domains.commai.wire import PairWire
@@ -123,6 +138,15 @@ class CommaiDomain(Domain[Settings]):
         place = f" ({told['at']} of {told['of']})" if "at" in told else ""
         streak = f", streak {told['streak']}" if "streak" in told else ""
         return f"{told.get('task', '')}{place}, instance {told.get('instance', 0)}{streak}"
+
+
+def _check(settings: Settings) -> None:
+    """Finds what is wrong with a curriculum before anything starts."""
+    from openfield.domains.commai.tasks.catalogue import task_ids
+    from openfield.domains.commai.world import open_scheduler
+
+    open_scheduler(settings)
+    task_ids([settings.intruder] if settings.intruder else ())
 
 
 def _digest(name: str) -> str:

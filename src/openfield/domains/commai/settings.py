@@ -103,3 +103,7 @@ class Settings(settings.Settings, frozen=True, kw_only=True):
     reward_sign: Annotated[Literal[-1, 1], Meta(description="-1 turns every reward into its opposite.")] = 1
     reward_delay: Annotated[int, Meta(ge=0, le=1000, description="By how many steps rewards come late.")] = 0
     intruder: Annotated[str, Meta(description="A task that takes every second instance, unannounced.")] = ""
+    show_world: Annotated[
+        bool, Meta(description="Whether feedback shows the map of the grid world, where a task is set in it.")
+    ] = False
+    skips: Annotated[bool, Meta(description="Whether the learner may give up an instance by saying SKIP.")] = False

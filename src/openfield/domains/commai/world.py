@@ -29,6 +29,8 @@ from openfield.domains.commai.tasks.catalogue import make_task
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial
 
+SKIP = "SKIP"
+"""What a person says to be given the next instance."""
 Exchange = Callable[[Any], tuple[str, int]]
 
 
@@ -71,10 +73,11 @@ class CommaiWorld:
 
     def step(self, reply: Reply) -> Turn:
         """Takes the learner's symbol, shows the teacher's next one with the reward."""
+        heard: str | None
         try:
             heard = self._hears[reply.action]
         except (KeyError, TypeError):
-            raise AgentProtocol(f"{_short(reply.action)} is no symbol here; a symbol is {self._symbols}") from None
+            heard = self._skip(reply.action)
         symbol, reward = self._next(heard)
         self._left -= 1
         if self._stirred or self._left <= 0:
@@ -90,12 +93,15 @@ class CommaiWorld:
             return task.name if task is not None else ""
         raise OpenfieldError(f"Nothing to look at by the name '{query}'. Known: map, task.")
 
-    def skip(self) -> None:
-        """Has the instance under way time out, as a person may ask for."""
-        self.environment.time_out()
-
     def close(self) -> None:
         """Nothing to free."""
+
+    def _skip(self, action: Any) -> str | None:
+        """Has the instance under way time out, if that was asked for and may be; nothing is heard then."""
+        if action != SKIP or not self._settings.skips:
+            raise AgentProtocol(f"the learner said {_short(action)}, which is no symbol; a symbol is {self._symbols}")
+        self.environment.time_out()
+        return None
 
     def _settle(self, symbol: str, reward: int) -> Turn:
         """A step at which an instance or the trial ends, or the one after."""
@@ -149,7 +155,8 @@ class CommaiWorld:
         shown = _showing(table, settings.bit_mode)
         light = self._novel if self._red_light else None
         sign = settings.reward_sign
-        self._turns = {reward: Turns(shown, float(reward * sign), light) for reward in (-1, 0, 1)}
+        look = (lambda: self.look("map")) if settings.show_world else None
+        self._turns = {reward: Turns(shown, float(reward * sign), light, look) for reward in (-1, 0, 1)}
         if settings.reward_delay:
             self._next = _delayed(self.environment.next, settings.reward_delay)
 
@@ -181,16 +188,23 @@ class CommaiWorld:
 
 
 class Turns(dict[str, Turn]):
-    """The turns that show a symbol with one reward, made when first needed: a trial has a few hundred at most."""
+    """The turns that show a symbol with one reward, made once each: a trial has a few hundred at most.
 
-    def __init__(self, shown: Callable[[str], int], reward: float, red_light: bool | None) -> None:
+    With a look at the map they are made every time, because the map may have changed.
+    """
+
+    def __init__(
+        self, shown: Callable[[str], int], reward: float, red_light: bool | None, look: Callable[[], str] | None = None
+    ) -> None:
         super().__init__()
-        self._shown, self._reward, self._red_light = shown, reward, red_light
+        self._shown, self._reward, self._red_light, self._look = shown, reward, red_light, look
 
     def __missing__(self, symbol: str) -> Turn:
         turn = Turn(observation=self._shown(symbol), red_light=self._red_light)
         if self._reward:  # the default itself is left out of the record, another zero is not: 16 bytes a turn
             turn = msgspec.structs.replace(turn, reward=self._reward)
+        if self._look is not None:
+            return msgspec.structs.replace(turn, feedback=self._look() or None)
         self[symbol] = turn
         return turn
 
