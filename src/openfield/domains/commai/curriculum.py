@@ -41,7 +41,7 @@ def make_environment(
 
 def make_scheduler(settings: Settings) -> Scheduler:
     """The scheduler these settings ask for, with fresh tasks."""
-    tasks = [make_task(name) for name in task_ids(settings.tasks)]
+    tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if settings.retest else 1)]
     threshold = settings.success_threshold
     if settings.scheduler == "random":
         return RandomScheduler(tasks)

@@ -52,7 +52,7 @@ class CommaiDomain(Domain[Settings]):
     }
     oracles = ("oracle",)
     flags = FLAGS
-    metrics = ("performance", "detection", "adaptation")
+    metrics = ("performance", "gradual", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
     demo_settings = {"tasks": ("micro2",), "cyclic": True, "max_steps": 6000}
     demo_novelty = "alphabet:hard"

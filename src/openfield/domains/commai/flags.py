@@ -55,6 +55,13 @@ def write_summary(launch: Launch, path: Path) -> Launch:
     return replace(launch, finish=(*launch.finish, lambda result: write_results(result, path)))
 
 
+def write_tasks(launch: Launch, path: Path) -> Launch:
+    """Writes what each task took when all is done."""
+    from openfield.domains.commai.tables import write_table
+
+    return replace(launch, finish=(*launch.finish, lambda result: write_table(result, path)))
+
+
 def evaluate(launch: Launch, value: Any) -> Launch:
     """The challenge's evaluation: the whole curriculum once, a million steps and a day at most."""
     launch = launch.limit(**{"trial_seconds": DAY, **(launch.limits or {})})
@@ -82,6 +89,7 @@ FLAGS = (
     Flag(("--evaluate",), "As the challenge did: a million steps, a day.", evaluate, None, ("run", "serve")),
     Flag(("--step-budget",), "Steps per trial.", lambda it, value: it.set(max_steps=value), int),
     Flag(("--time-budget",), "Seconds per trial.", lambda it, value: it.limit(trial_seconds=value), float),
+    Flag(("--table",), "Write what each task took, as JSON.", write_tasks, Path),
     Flag(("--summary",), "Write the original's results.out.", write_summary, Path),
 )  # fmt: skip
 

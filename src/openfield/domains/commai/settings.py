@@ -41,6 +41,9 @@ class Settings(settings.Settings, frozen=True, kw_only=True):
     unlock_threshold: Annotated[
         int, Meta(ge=1, description="For the dependencies scheduler: solved instances that unlock what needs a task.")
     ] = 10
+    retest: Annotated[bool, Meta(description="Whether all tasks come once more at the end, to see what was kept.")] = (
+        False
+    )
     max_steps: Annotated[int, Meta(ge=1, description="How many steps a trial lasts at most.")] = 100_000
     bit_mode: Annotated[bool, Meta(description="Whether a step carries a bit instead of a byte.")] = False
     scramble: Annotated[
