@@ -268,7 +268,7 @@ class Rollout:
     def _end_episode(self, turn: Turn, truth: Truth, ended: str) -> None:
         """Books the episode that ended with a turn, and starts counting the next one.
 
-        A turn that ends a hidden episode already shows the next one; what was true of the old one is what it began with.
+        The turn that ends a hidden episode already shows the next one, so what it began with is what was true of it.
         """
         novel = self._novel if truth.episode_over and turn.last is None else truth.novel
         self._novel = truth.novel
