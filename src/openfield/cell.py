@@ -103,6 +103,8 @@ class Player:
         try:
             rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder))
             rollout.save = agent.save if isinstance(agent, Saves) else None
+            if job.agent in domain.oracles:
+                agent.attend(rollout.world)  # type: ignore[attr-defined]
             return drive(rollout, agent)
         finally:
             self._rest()

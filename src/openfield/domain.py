@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
-from openfield.flags import Flag
+from openfield.flags import Flag, Launch
 from openfield.novelty import Novelty, apply_novelties, find_novelty
 from openfield.record import EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
@@ -36,6 +36,8 @@ class Domain(ABC, Generic[S]):
     novelties: Sequence[Novelty[S]] = ()
     agents: Mapping[str, AgentFactory | str] = {}
     """Agents that come with the domain: factories, or `module:attribute` to import them late."""
+    oracles: Sequence[str] = ()
+    """Those of its agents that are shown the world itself, by `attend(world)`: ceilings, not competitors."""
     metrics: Sequence[str] = ("performance", "detection", "adaptation")
     default_novelty: str | None = None
     """What `run` takes when no novelty is named."""
@@ -90,6 +92,14 @@ class Domain(ABC, Generic[S]):
             )
             for number in range(count)
         ]
+
+    def adapt(self, found: Any) -> AgentFactory | None:
+        """A factory for what users of the domain write as agents, if that is not what openfield calls one."""
+        return None
+
+    def prepare(self, launch: Launch, command: str) -> Launch:
+        """The launch of a command once all flags have been read: what several of them mean together."""
+        return launch
 
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""

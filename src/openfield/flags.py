@@ -13,6 +13,7 @@ from openfield.core import AgentFactory
 from openfield.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
+    from openfield.registry import AgentSource
     from openfield.result import Result
     from openfield.serve import Wire
 
@@ -26,7 +27,8 @@ class Launch:
 
     settings: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
-    agents: dict[str, str] | None = None
+    agents: dict[str, AgentSource] | None = None
+    """By name; factories can only play in this process, so whoever gives one also sets `workers` to 0."""
     novelty: str | None = None
     trials: int | None = None
     workers: int | None = None
@@ -36,12 +38,18 @@ class Launch:
     """The protocol to serve, if not the domain's usual one."""
     view: AgentFactory | None = None
     """How a person plays, if not in the domain's usual way."""
+    notes: dict[str, Any] | None = None
+    """What flags leave for `Domain.prepare`, which sees them all."""
     finish: tuple[Callable[[Result], None], ...] = ()
     """What is done with the result, in this order."""
 
     def set(self, **settings: Any) -> Launch:
         """The launch with these settings of the domain."""
         return replace(self, settings={**(self.settings or {}), **settings})
+
+    def note(self, **notes: Any) -> Launch:
+        """The launch with these notes."""
+        return replace(self, notes={**(self.notes or {}), **notes})
 
     def limit(self, **limits: Any) -> Launch:
         """The launch with these limits for the agent."""

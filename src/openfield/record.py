@@ -6,6 +6,7 @@ Stands between rollout and journal: a rollout writes steps through a `Recorder`,
 from __future__ import annotations
 
 import hashlib
+import time
 import zlib
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ from openfield.errors import DamagedRun
 
 CHUNK_BYTES = 64 * 1024
 """A chunk of the record; with 16 kB a turn costs 0.4 calls more, with 256 kB, which leave the cache, 0.3."""
+HIDDEN_NANOSECONDS = 200_000_000
+"""How long the end of an episode the agent is not told of may wait to be written: some last ten turns only."""
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out; larger ones leave a digest and are made again by replay."""
 
@@ -113,6 +116,9 @@ class Recorder:
         """Steps in finished chunks."""
         self._committed = written  # steps emitted early, and where in the buffer the next one begins
         self._mark = 0
+        self._state: AgentState | None = None  # what waits to be emitted with the next steps
+        self._episodes: list[EpisodeEnd] = []
+        self._emitted = 0  # when an episode was emitted last
 
     def rewind(self, steps: int) -> None:
         """Goes back to where the attempt had fewer steps, before anything is added; what follows replaces the rest."""
@@ -120,23 +126,37 @@ class Recorder:
 
     def flush(self, steps: int) -> None:
         """Emits what the buffer holds; `steps` is how many the attempt has so far."""
-        self._emit(*(msgspec.structs.replace(chunk, full=True) for chunk in self._chunk(steps)))
+        full = (msgspec.structs.replace(chunk, full=True) for chunk in self._chunk(steps))
+        self._emit(*full, *self._waiting())
 
     def commit(self, steps: int) -> object:
         """Emits the newest steps at once, on their own; the chunk they belong to will replace them."""
         count, first = steps - self._committed, self._committed
         early = _chunk_of(self.cell, self.attempt, first, count, self.buffer[self._mark :])
         self._committed, self._mark = steps, len(self.buffer)
-        return self._emit(*early)
+        return self._emit(*early, *self._waiting())
 
-    def end_episode(self, episode: EpisodeEnd, state: bytes | None, steps: int) -> None:
-        """Emits an episode with its last steps, and the agent's state if it has one."""
-        states = () if state is None else (AgentState(self.cell, self.attempt, steps, state),)
-        self._emit(*self._chunk(steps), *states, episode)
+    def end_episode(self, episode: EpisodeEnd, state: bytes | None, steps: int, hidden: bool = False) -> None:
+        """Emits an episode with its last steps, and the agent's state if it has one; a hidden one may wait a moment."""
+        self._episodes.append(episode)
+        if state is not None:
+            self._state = AgentState(self.cell, self.attempt, steps, state)
+        now = time.monotonic_ns()
+        if not hidden or now - self._emitted > HIDDEN_NANOSECONDS:
+            self._emitted = now
+            self._emit(*self._chunk(steps), *self._waiting())
 
     def end(self, outcome: str, note: str, steps: int, seconds: float) -> None:
         """Emits how the attempt ended, with its last steps."""
-        self._emit(*self._chunk(steps), AttemptEnd(self.cell, self.attempt, outcome, note, seconds))
+        ended = AttemptEnd(self.cell, self.attempt, outcome, note, seconds)
+        self._emit(*self._chunk(steps), *self._waiting(), ended)
+
+    def _waiting(self) -> tuple[Entry, ...]:
+        """What waits, which then waits no longer."""
+        states = () if self._state is None else (self._state,)
+        waiting: tuple[Entry, ...] = (*states, *self._episodes)
+        self._state, self._episodes = None, []
+        return waiting
 
     def _chunk(self, steps: int) -> tuple[Chunk, ...]:
         chunk = _chunk_of(self.cell, self.attempt, self.written, steps - self.written, self.buffer)

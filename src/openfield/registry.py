@@ -72,7 +72,7 @@ def agent_names(domain: Domain[Any] | None = None) -> list[str]:
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     """The factory behind whatever an agent was given as."""
     if not isinstance(source, str):
-        return _as_factory(source)
+        return domain.adapt(source) or _as_factory(source)
     if source.startswith("process:"):
         from openfield.agents.process import process_agent
 
@@ -84,7 +84,8 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if source in points:
         return _as_factory(_load_point(points[source]))
     if ":" in source:
-        return _as_factory(load(source))
+        found = load(source)
+        return domain.adapt(found) or _as_factory(found)
     raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
 
 

@@ -107,6 +107,7 @@ class Rollout:
         self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
         self._book = recorder
         self._truth = Truth()
+        self._novel = False  # whether the episode under way began in a changed world
         self._number = 0  # of the episode under way; below it: its first turn, and what was believed in it
         self._first = 0
         self._belief: Belief | None = None
@@ -265,14 +266,19 @@ class Rollout:
             write_step(step, self._recorder.buffer)
 
     def _end_episode(self, turn: Turn, truth: Truth, ended: str) -> None:
-        """Books the episode that ended with a turn, and starts counting the next one."""
+        """Books the episode that ended with a turn, and starts counting the next one.
+
+        The turn that ends a hidden episode already shows the next one, so what it began with is what was true of it.
+        """
+        novel = self._novel if truth.episode_over and turn.last is None else truth.novel
+        self._novel = truth.novel
         if self._recorder is not None:
             episode = EpisodeEnd(
                 cell=self._recorder.cell,
                 attempt=self._recorder.attempt,
                 number=self._number,
                 phase=turn.phase,
-                novel=truth.novel,
+                novel=novel,
                 turns=self.turns - self._first,
                 performance=truth.performance,
                 belief=self._belief,
@@ -280,7 +286,7 @@ class Rollout:
                 detail=truth.detail,
             )
             state, fault = self._saved()
-            self._recorder.end_episode(episode, state, self.turns + 1)
+            self._recorder.end_episode(episode, state, self.turns + 1, hidden=turn.last is None)
             if fault is not None:
                 raise fault
         self._number += 1
@@ -346,6 +352,7 @@ class Rollout:
         """Shows the first turn, and compares it or writes it down."""
         try:
             self._show(self.world.reset())
+            self._novel = self._truth.novel
             if recorded is None and recorder is not None:
                 write_step((None, 0, self.turn, self._truth), recorder.buffer)
         except Exception as error:

@@ -81,6 +81,10 @@ class Seat:
             await asyncio.wrap_future(written)
         return turn
 
+    def reply_here(self, reply: Reply) -> Turn:
+        """Takes a reply on the caller's thread, for a wire that talks in a thread of its own; written in good time."""
+        return self._reply(reply, durable=False)[0]
+
     def _reply(self, reply: Reply, durable: bool) -> tuple[Turn, object]:
         with self._one_at_a_time:
             if self._closed:

@@ -5,8 +5,9 @@ Domains subclass `Settings`; trials keep only what differs from the defaults.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -52,20 +53,29 @@ def changed_settings(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value != default[name]}
 
 
-def setting_rows(kind: type[Settings]) -> Iterator[SettingRow]:
+def setting_rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
     """Every setting with its type, default and meaning."""
+    return _rows(kind)
+
+
+@functools.cache
+def _rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
+    """They are read off the annotations, which takes 8 ms for a large domain: once a process is enough."""
     default = msgspec.to_builtins(kind())
     _, components = msgspec.json.schema_components([kind])
     properties = components[kind.__name__]["properties"]
-    for field in msgspec.structs.fields(kind):
-        yield SettingRow(
+    return tuple(
+        SettingRow(
             field.encode_name,
             _type_text(properties[field.encode_name], components),
             default[field.encode_name],
             properties[field.encode_name].get("description", ""),
         )
+        for field in msgspec.structs.fields(kind)
+    )
 
 
+@functools.cache
 def _fields(kind: type[Settings]) -> dict[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 

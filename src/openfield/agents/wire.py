@@ -1,6 +1,7 @@
 """A legacy program as an agent: started for one cell against the domain's own wire.
 
-`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command.
+`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. `wire:@HOST:PORT COMMAND` says where to
+listen; without a command, it waits there for a program that somebody else starts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 
 from openfield.domain import Domain
-from openfield.errors import AgentGone, AgentTimeout
+from openfield.errors import AgentGone, AgentTimeout, InvalidInput
 from openfield.rollout import Rollout
 from openfield.serve import Seat, SingleDesk
 from openfield.trial import Trial
@@ -31,6 +32,7 @@ def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int
 
 
 async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
+    host, wanted, command = _place(command)
     port, listening = 0, asyncio.Event()
 
     def ready(number: int) -> None:
@@ -39,12 +41,18 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         listening.set()
 
     desk = SingleDesk(seat)
-    server = asyncio.create_task(domain.wire().serve(desk, HOST, 0, ready))
+    server = asyncio.create_task(domain.wire().serve(desk, host, wanted, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
         await server  # raises what kept it from starting
-    words = [word.replace("{host}", HOST).replace("{port}", str(port)) for word in shlex.split(command)]
+    if not command:
+        try:
+            return await _wait(desk)
+        finally:
+            server.cancel()
+            desk.current.settle()
+    words = [word.replace("{host}", host).replace("{port}", str(port)) for word in shlex.split(command)]
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:
@@ -56,6 +64,27 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         server.cancel()
         await _end(program)
         desk.current.settle()
+
+
+def _place(command: str) -> tuple[str, int, str]:
+    """Where to listen, and the command behind that: anywhere on this machine if it does not say."""
+    if not command.startswith("@"):
+        return HOST, 0, command
+    place, _, command = command[1:].partition(" ")
+    host, _, port = place.rpartition(":")
+    if not port.isdigit():
+        raise InvalidInput(f"'wire:@{place}' does not say where to listen; for instance wire:@127.0.0.1:5556")
+    return host or HOST, int(port), command
+
+
+async def _wait(desk: SingleDesk) -> str:
+    """Waits until whoever comes has played the trial to its end, or failed."""
+    while not (seat := desk.current).rollout.over and seat.fault is None:
+        await seat.left.wait()
+        seat.left.clear()
+    if seat.fault is not None:
+        raise seat.fault
+    return seat.rollout.outcome
 
 
 async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:

@@ -27,7 +27,8 @@ def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launc
     from openfield.flags import read_flags
 
     own = [name for argument in app[command].assemble_argument_collection() for name in argument.names]
-    return read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
+    launch = read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
+    return domain.prepare(launch, command)
 
 
 def print_json(value: Any) -> None:

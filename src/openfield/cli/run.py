@@ -96,7 +96,7 @@ def run_experiment(
     from openfield.cli.progress import showing_progress
     from openfield.experiment import make_experiment, naming, read_experiment
     from openfield.plan import make_cells, name_agents
-    from openfield.registry import find_domain
+    from openfield.registry import find_agent, find_domain
 
     file = Path(domain) if domain.endswith(".toml") else None
     start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
@@ -104,6 +104,11 @@ def run_experiment(
     experiment = make_experiment(_merge(start, launch, changes))
     with nullcontext() if file is None else naming(file):
         trials, agents = experiment.make_trials(), name_agents(experiment.agents)
+    if launch.agents and "agents" not in changes:
+        agents = dict(launch.agents)
+        for source in agents.values():
+            if not (isinstance(source, str) and source.startswith("wire:")):
+                find_agent(source, find_domain(experiment.domain))
     known = find_domain(experiment.domain)
     cells = make_cells(agents, trials, experiment.repeats)
     with showing_progress(cells, experiment.path, {known.name: known}) as watch:
@@ -117,7 +122,7 @@ def run_experiment(
 
 def _merge(start: dict[str, Any], launch: Launch, changes: dict[str, Any]) -> dict[str, Any]:
     """An experiment file, changed by flags of the domain, changed by options; settings and limits are merged."""
-    flagged = {key: getattr(launch, key) for key in ("agents", "novelty", "trials", "workers", "settings", "limits")}
+    flagged = {key: getattr(launch, key) for key in ("novelty", "trials", "workers", "settings", "limits")}
     merged = {**start, **{key: value for key, value in flagged.items() if value is not None}, **changes}
     for key in ("settings", "limits"):
         merged[key] = {**start.get(key, {}), **(flagged[key] or {}), **changes.get(key, {})}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from openfield.metrics.adaptation import ADAPTATION
 from openfield.metrics.detection import DETECTION
+from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Kind, Metric, Number
 from openfield.metrics.performance import PERFORMANCE
 from openfield.metrics.stats import Estimate
@@ -22,5 +23,5 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION)
+BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, GRADUAL)
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

@@ -22,7 +22,7 @@ __all__ = ["Conformance", "Finding", "Report", "check_agent", "check_domain", "c
 def check_domain(domain: Domain[Any]) -> Report:
     """Checks everything a domain brings: its worlds, its agents and its wire."""
     report = check_world(domain)
-    for name in domain.agents:
+    for name in _competitors(domain):
         report += check_agent(name, domain)
     return report + check_wire(domain)
 
@@ -38,12 +38,17 @@ class Conformance:
 
     def test_agents(self) -> None:
         """So do its agents."""
-        for name in self.domain.agents:
+        for name in _competitors(self.domain):
             _expect(check_agent(name, self.domain))
 
     def test_wire(self) -> None:
         """So does its wire."""
         _expect(check_wire(self.domain))
+
+
+def _competitors(domain: Domain[Any]) -> list[str]:
+    """The domain's agents that are not shown the world."""
+    return [name for name in domain.agents if name not in domain.oracles]
 
 
 def _expect(report: Report) -> None:

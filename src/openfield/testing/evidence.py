@@ -37,7 +37,7 @@ def check_agents(domain: Domain[Any]) -> list[AgentSource]:
     """Who can play a domain: the random agent if there is an action space, and those that come with it."""
     spec = domain.spec(check_trials(domain)[0])
     names = dict.fromkeys([*domain.demo_agents, *domain.agents])
-    own = [name for name in names if name in domain.agents]
+    own = [name for name in names if name in domain.agents and name not in domain.oracles]
     return [*([RandomAgent] if spec.actions is not None else []), *own]
 
 

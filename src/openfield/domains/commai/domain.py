@@ -1,0 +1,159 @@
+"""CommAI as a domain: what it is called, what it needs, which agents come with it.
+
+The registry finds it by name; everything heavier is imported when a world, a wire or a view is made.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from openfield.core import AgentFactory, Reply, Spec, World
+from openfield.domain import Domain
+from openfield.domains.commai.flags import FLAGS, prepare
+from openfield.domains.commai.novelty import NOVELTIES
+from openfield.domains.commai.settings import Settings
+from openfield.errors import InvalidInput
+from openfield.flags import Launch
+from openfield.record import EpisodeEnd
+from openfield.spaces import Discrete
+from openfield.trial import Phase, Trial, file_digest
+
+if TYPE_CHECKING:
+    from openfield.domains.commai.world import CommaiWorld
+    from openfield.serve import Wire
+
+_AGENTS = "openfield.domains.commai.agents"
+TASK = (
+    "A teacher sends one {symbol} at a time, with the reward for your last {symbol}; answer each with one {symbol}. "
+    "Space (32) is silence. Find out what is asked, when to speak and what earns rewards; tasks change unannounced."
+)
+
+
+class CommaiDomain(Domain[Settings]):
+    """The General AI Challenge, Round 1, and the older sets it grew from."""
+
+    name = "commai"
+    title = "A teacher and a learner exchange bytes; tasks build on each other"
+    gym_name = "CommAI"
+    settings = Settings
+    novelties = NOVELTIES
+    agents = {
+        "echo": f"{_AGENTS}:EchoAgent",
+        "silent": f"{_AGENTS}:SilentAgent",
+        "random": f"{_AGENTS}:make_random",
+        "memorising": f"{_AGENTS}:make_memorising",
+        "mapper": f"{_AGENTS}:make_mapper",
+        "oracle": f"{_AGENTS}:OracleAgent",
+    }
+    oracles = ("oracle",)
+    flags = FLAGS
+    metrics = ("performance", "gradual", "detection", "adaptation")
+    demo_agents = ("mapper", "echo")
+    demo_settings = {"tasks": ("micro2",), "cyclic": True, "max_steps": 6000}
+    demo_novelty = "alphabet:hard"
+    check_settings = {
+        "tasks": ("micro6", "micro7.2", "micro14"),
+        "scheduler": "sequential",
+        "required_consecutive_rewards": 1,
+        "success_tolerance": 0.0,
+        "failed_task_tolerance": 0.0,
+        "onset_instances": 3,
+        "max_steps": 6000,
+    }
+    """Short instances of tasks with words, feedback and separators, so that every novelty shows."""
+
+    def spec(self, trial: Trial) -> Spec:
+        """A byte in, a byte out; or a bit."""
+        bits = self.settings_in(trial, trial.phases[0]).bit_mode
+        space, task = Discrete(2 if bits else 256), TASK.format(symbol="bit" if bits else "byte")
+        return Spec(domain=self.name, task=task, actions=space, observations=space)
+
+    def phases(self, settings: Settings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+        """The whole curriculum; with novelties, a stretch before them and one with them."""
+        if not novelty:
+            return (Phase("test"),)
+        before = 0 if settings.onset_steps else settings.onset_instances
+        return (Phase("test", before), Phase("test", 0, novelty))
+
+    def trials(self, *args: Any, **options: Any) -> list[Trial]:
+        """Trials that differ in their seeds only; a Python configuration becomes part of them by its digest."""
+        made = super().trials(*args, **options)
+        if made:
+            _check(self.settings_in(made[0], made[0].phases[-1]))
+        module = made[0].settings.get("module") if made else None
+        if not module:
+            return made
+        return [msgspec.structs.replace(trial, files={module: _digest(module)}) for trial in made]
+
+    def world(self, trial: Trial) -> World:
+        """The teacher of a trial."""
+        from openfield.domains.commai.world import CommaiWorld
+
+        for name, digest in trial.files.items():
+            if _digest(name) != digest:
+                raise InvalidInput(f"{name} is not the file this trial was made with.")
+        first, last = trial.phases[0], trial.phases[-1]
+        changed = self.settings_in(trial, last) if last.novelty else None
+        world: CommaiWorld = CommaiWorld(trial, self.settings_in(trial, first), changed)
+        return world
+
+    def adapt(self, found: Any) -> AgentFactory | None:
+        """A learner of the original's kind, with `next(symbol)` and `reward(r)`, as an agent."""
+        if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
+            return None
+        from openfield.domains.commai.agents import make_learner_agent
+
+        return lambda spec, seed: make_learner_agent(found(), spec)
+
+    def prepare(self, launch: Launch, command: str) -> Launch:
+        """What the original's options mean together."""
+        return prepare(launch, command)
+
+    def view(self) -> AgentFactory:
+        """A person at a terminal, asked at every pause."""
+        from openfield.domains.commai.human import make_human
+
+        return make_human()
+
+    def wire(self) -> Wire:
+        """ZeroMQ PAIR, as remote learners of the original speak it."""
+        from openfield.domains.commai.wire import PairWire
+
+        return PairWire()
+
+    def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
+        """Plays these replies over the wire, for the conformance kit."""
+        from openfield.domains.commai.wire import play_pair
+
+        return play_pair(host, port, replies)
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """Which task of the curriculum, which instance, how long the streak."""
+        told = episode.detail or {}
+        place = f" ({told['at']} of {told['of']})" if "at" in told else ""
+        streak = f", streak {told['streak']}" if "streak" in told else ""
+        return f"{told.get('task', '')}{place}, instance {told.get('instance', 0)}{streak}"
+
+
+def _check(settings: Settings) -> None:
+    """Finds what is wrong with a curriculum before anything starts."""
+    from openfield.domains.commai.tasks.catalogue import task_ids
+    from openfield.domains.commai.world import open_scheduler
+
+    open_scheduler(settings)
+    task_ids([settings.intruder] if settings.intruder else ())
+
+
+def _digest(name: str) -> str:
+    try:
+        return file_digest(Path(name).read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}.") from None
+
+
+DOMAIN = CommaiDomain()

@@ -1,0 +1,155 @@
+"""The command line of the original, as flags of `openfield run`, `play` and `serve`.
+
+Flags leave notes; `prepare` puts them together, because which learner plays depends on several of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.errors import InvalidInput, UnknownName
+from openfield.flags import Flag, Launch
+from openfield.settings import changed_settings
+
+LEARNERS = {
+    "BaseLearner": "echo",
+    "SampleRepeatingLearner": "echo",
+    "SampleSilentLearner": "silent",
+    "SampleMemorizingLearner": "memorising",
+}
+HUMANS = {"HumanLearner": "line", "HaltOnDotHumanLearner": "dot", "ImmediateHumanLearner": "immediate"}
+VIEWS = ("BaseView", "ConsoleView")
+PORT = 5556
+LOCAL = ("run", "play")
+DAY = 24 * 60 * 60.0
+
+
+def read_configuration(launch: Launch, path: Path) -> Launch:
+    """A configuration file becomes settings, checked at once; one trial of it is played, without a novelty."""
+    from openfield.domains.commai.configuration import load_configuration
+
+    _, settings = load_configuration(path)
+    one = replace(launch, trials=launch.trials or 1, novelty="none").note(configured=True)
+    if path.suffix == ".toml":
+        return one.set(**changed_settings(settings))
+    if path.suffix == ".py":
+        return one.set(module=str(path))
+    return one.set(configuration=msgspec.json.decode(path.read_bytes()))
+
+
+def choose_view(launch: Launch, name: str) -> Launch:
+    """`BaseView` shows progress, `ConsoleView` the conversation."""
+    if name.rpartition(".")[2] not in VIEWS:
+        raise UnknownName("view", name, VIEWS, label="Known")
+    return launch.note(view=name.rpartition(".")[2])
+
+
+def write_summary(launch: Launch, path: Path) -> Launch:
+    """Writes the original's summary when all is done."""
+    from openfield.domains.commai.summary import write_results
+
+    return replace(launch, finish=(*launch.finish, lambda result: write_results(result, path)))
+
+
+def write_tasks(launch: Launch, path: Path) -> Launch:
+    """Writes what each task took when all is done."""
+    from openfield.domains.commai.tables import write_table
+
+    return replace(launch, finish=(*launch.finish, lambda result: write_table(result, path)))
+
+
+def evaluate(launch: Launch, value: Any) -> Launch:
+    """The challenge's evaluation: the whole curriculum once, a million steps and a day at most."""
+    launch = launch.limit(**{"trial_seconds": DAY, **(launch.limits or {})})
+    return replace(launch.set(**{"max_steps": 1_000_000, **(launch.settings or {})}), novelty="none")
+
+
+FLAGS = (
+    Flag(("CONFIG",), "A configuration: the original's .json or .py, or settings in .toml.", read_configuration, Path),
+    Flag(("--scramble",), "Replace every word by a made-up one.", lambda it, _: it.set(scramble="readable")),
+    Flag(("-w", "--show-world"), "Show the map of the grid world.", lambda it, _: it.set(show_world=True)),
+    Flag(("-d", "--time-delay"), "Seconds between steps.", lambda it, value: it.note(delay=value), float, LOCAL),
+    Flag(("-l", "--learner"), "A learner's class.", lambda it, value: it.note(learner=value), str, LOCAL),
+    Flag(("-v", "--view"), "BaseView or ConsoleView.", choose_view, str, LOCAL),
+    Flag(("--learner-cmd",), "Starts a remote learner.", lambda it, value: it.note(command=value), str, ("run",)),
+    Flag(("--learner-port",), "Where to listen [5556].", lambda it, value: it.note(port=value), int, ("run", "serve")),
+    Flag(("--learner-address",), "Where to listen.", lambda it, value: it.note(address=value), str, ("run", "serve")),
+    Flag(
+        ("--max-reward-per-task",), "A task pays no more.", lambda it, value: it.set(max_reward_per_task=value), int
+    ),
+    Flag(("--curses",), "Use the whole screen.", lambda it, _: it.note(screen=True), None, LOCAL),
+    Flag(("--bitmode", "--bit-mode"), "A step carries a bit.", lambda it, _: it.set(bit_mode=True)),
+    Flag(("--mode",), "Ask a person at a pause (line), a dot, or each step (immediate).",
+         lambda it, value: it.note(mode=value), str, LOCAL),
+    Flag(("--strict",), "A streak must cover all keys, mini tasks take 20.", lambda it, _: it.set(strict=True)),
+    Flag(("--evaluate",), "As the challenge did: a million steps, a day.", evaluate, None, ("run", "serve")),
+    Flag(("--step-budget",), "Steps per trial.", lambda it, value: it.set(max_steps=value), int),
+    Flag(("--time-budget",), "Seconds per trial.", lambda it, value: it.limit(trial_seconds=value), float),
+    Flag(("--table",), "Write what each task took, as JSON.", write_tasks, Path),
+    Flag(("--summary",), "Write the original's results.out.", write_summary, Path),
+)  # fmt: skip
+
+
+def prepare(launch: Launch, command: str) -> Launch:
+    """Who plays, and how a person sees it."""
+    notes = launch.notes or {}
+    if command == "serve":
+        return replace(launch, host=notes.get("address"), port=notes.get("port"))
+    learner = notes.get("learner", "")
+    name = learner.rpartition(".")[2]
+    if command == "play" or name in HUMANS or _wants_human(notes):
+        return _with_human(launch, notes, HUMANS.get(name, "line"))
+    if notes.keys() & {"command", "port", "address"} or "RemoteLearner" in name:
+        return replace(launch, agents={"remote": _remote(notes)}, workers=0)
+    if not learner:
+        return launch
+    return _with_view(replace(launch, agents={name: LEARNERS.get(name) or _dotted(learner)}), notes)
+
+
+def _wants_human(notes: dict[str, Any]) -> bool:
+    """The original's default learner is a person, if a configuration is all there is."""
+    return "configured" in notes and not notes.keys() & {"learner", "command", "port", "address"}
+
+
+def _with_human(launch: Launch, notes: dict[str, Any], mode: str) -> Launch:
+    from openfield.domains.commai.human import make_human
+
+    wanted = notes.get("mode", mode)
+    if wanted not in HUMANS.values():
+        raise UnknownName("mode", wanted, HUMANS.values(), label="Known")
+    human = make_human(wanted, notes.get("screen", False), notes.get("delay", 0.0))
+    changed = replace(launch, agents={"human": human}, view=human, workers=0)
+    return changed.set(skips=True).limit(reply_seconds=None)
+
+
+def _with_view(launch: Launch, notes: dict[str, Any]) -> Launch:
+    """A learner that is watched plays in this process; a delay without a view is one, too."""
+    if notes.get("view") != "ConsoleView" and not notes.keys() & {"delay", "screen"}:
+        return launch
+    from openfield.domains.commai.watching import watched
+
+    (name, source), = (launch.agents or {}).items()  # fmt: skip
+    shown = notes.get("view") == "ConsoleView" or notes.get("screen", False)
+    agent = watched(source, shown, notes.get("screen", False), notes.get("delay", 0.0))
+    return replace(launch, agents={name: agent}, workers=0)
+
+
+def _remote(notes: dict[str, Any]) -> str:
+    """A remote learner as the original starts it: its command, the port behind it."""
+    place = f"@{notes.get('address', '')}:{notes.get('port', PORT)}"
+    command = notes.get("command")
+    return f"wire:{place} {command} {{port}}" if command else f"wire:{place}"
+
+
+def _dotted(path: str) -> str:
+    """`package.module.Class` as `package.module:Class`."""
+    if ":" in path:
+        return path
+    module, _, name = path.rpartition(".")
+    if not module:
+        raise InvalidInput(f"--learner takes a dotted path like my_module.MyLearner, not '{path}'.")
+    return f"{module}:{name}"

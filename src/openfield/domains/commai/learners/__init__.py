@@ -1,0 +1,23 @@
+"""Learners: simple ones to compare with, an oracle, a baseline that really learns, and adapters."""
+
+from openfield.domains.commai.learners.adapters import BitLearner, LearnerAdapter, load_learner
+from openfield.domains.commai.learners.mapper import MappingLearner
+from openfield.domains.commai.learners.oracle import Oracle
+from openfield.domains.commai.learners.simple import (
+    EchoLearner,
+    MemorisingLearner,
+    RandomLearner,
+    SilentLearner,
+)
+
+__all__ = [
+    "BitLearner",
+    "EchoLearner",
+    "LearnerAdapter",
+    "MappingLearner",
+    "MemorisingLearner",
+    "Oracle",
+    "RandomLearner",
+    "SilentLearner",
+    "load_learner",
+]

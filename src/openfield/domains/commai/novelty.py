@@ -1,0 +1,37 @@
+"""What may change about a conversation, level by level of the hierarchy.
+
+Every novelty is a change of the settings that the world puts into force between two instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from openfield.domains.commai.settings import Settings
+from openfield.novelty import Novelty
+
+
+def _set(**values: Any) -> Callable[[Settings], Settings]:
+    return lambda settings: msgspec.structs.replace(settings, **values)
+
+
+NOVELTIES = (
+    Novelty("alphabet", 1, "objects", "letters and digits are others than before", _set(alphabet="shifted"), "easy"),
+    Novelty("alphabet", 1, "objects", "letters and digits are bytes never used", _set(alphabet="foreign"), "hard"),
+    Novelty("vocabulary", 1, "objects", "the words of questions are rare ones", _set(vocabulary="rare")),
+    Novelty("separators", 1, "objects", "other marks end questions, answers, feedback", _set(separators=True)),
+    Novelty("feedback", 2, "agents", "praise and blame come in other words", _set(feedback="reworded"), "easy"),
+    Novelty("feedback", 2, "agents", "praise and blame are left out", _set(feedback="withheld"), "medium"),
+    Novelty("feedback", 2, "agents", "praise and blame are swapped", _set(feedback="swapped"), "hard"),
+    Novelty("scrambling", 4, "relations", "words are other, pronounceable ones", _set(scramble="readable"), "easy"),
+    Novelty("scrambling", 4, "relations", "words are other letters", _set(scramble="unreadable"), "hard"),
+    Novelty("synonyms", 5, "interactions", "keywords are replaced by synonyms", _set(synonyms=True)),
+    Novelty("reward-delay", 6, "rules", "rewards come three steps late", _set(reward_delay=3), "easy"),
+    Novelty("reward-delay", 6, "rules", "rewards come twenty steps late", _set(reward_delay=20), "hard"),
+    Novelty("reward-sign", 7, "goals", "rewards are punishments and punishments rewards", _set(reward_sign=-1)),
+    Novelty("new-task", 8, "events", "every second instance wants an echo", _set(intruder="micro4"), "easy"),
+    Novelty("new-task", 8, "events", "every second instance is micro14", _set(intruder="micro14"), "hard"),
+)

@@ -1,0 +1,1 @@
+"""The tasks: engines, questions and the catalogue that names them all."""

@@ -1,0 +1,116 @@
+"""Every task by its id, in the order of the shipped curriculum; makes a fresh one each time it is asked.
+
+Schedulers and configuration files get their tasks here, so that no two environments share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from openfield.domains.commai.rounds import Deal
+from openfield.domains.commai.task import Task
+from openfield.domains.commai.tasks import mapping, phrases
+from openfield.domains.commai.tasks.legacy import LEGACY
+from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
+from openfield.domains.commai.tasks.micro import Knows
+from openfield.domains.commai.tasks.mini import MINI
+from openfield.domains.commai.tasks.mixtures import CodeTask, MixedTask, SynonymTask
+from openfield.domains.commai.tasks.phrases import Maker, PhraseTask
+from openfield.errors import UnknownName
+
+Factory = Callable[[str], Task]
+
+_ONE = (1, 1)
+_SHAPES = {
+    "micro5.1": Shape(question_end="", answer_end="", feedback_end=""),
+    "micro5.2": Shape(question_end="", answer_end=""),
+    "micro5.3": Shape(answer_end=""),
+    "micro5.4": Shape(answer=(2, 2), answer_end=""),
+    "micro5.5": Shape(answer=_ONE),
+    "micro5.6": Shape(answer=_ONE, short_praise=True),
+    "micro5.7": Shape(answer=(1, 2)),
+    "micro5.8": Shape(question=(2, 2), answer=_ONE),
+    "micro5.9": Shape(question=(1, 2), answer=_ONE),
+    "micro5.10": Shape(answer=_ONE, noise=_ONE),
+    "micro5.11": Shape(answer=_ONE, noise=_ONE, noise_chance=0.5),
+    "micro5.12": Shape(answer=(3, 5)),
+    "micro5.13": Shape(question=(3, 5), answer=_ONE),
+    "micro5.14": Shape(answer=_ONE, noise=(2, 4)),
+    "micro5.15": Shape(answer=(1, 5)),
+    "micro5.16": Shape(question=(1, 5), answer=_ONE),
+    "micro5.17": Shape(question=(1, 5), answer=(1, 5)),
+    "micro5.18": Shape(question=(1, 10), answer=(1, 10)),
+}
+_PHRASES: dict[str, Maker] = {
+    "micro7.1": phrases.say_letter,
+    "micro7.2": phrases.say_word,
+    "micro7.3": phrases.say_two_words,
+    "micro8": phrases.say_without_spaces,
+    "micro9.1": phrases.spell_letter,
+    "micro9.2": phrases.spell_word,
+    "micro9.3": phrases.interleave_word,
+    "micro10": phrases.say_several,
+    "micro11": phrases.combine_pairs,
+    "micro12": phrases.combine_sets,
+    "micro13.1": phrases.decide_letters,
+    "micro13.2": phrases.decide_words,
+    "micro14": phrases.follow_letter,
+}
+_MIXED = (phrases.spell_word, phrases.say_several, phrases.combine_pairs, phrases.combine_sets)
+_REWORDED = (phrases.say_several, phrases.combine_pairs, phrases.combine_sets, phrases.follow_letter)
+
+
+def _letters(answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]) -> Factory:
+    return lambda name: LettersTask(name, answers, knows)
+
+
+def _digits(shape: Shape) -> Factory:
+    return lambda name: DigitsTask(name, shape)
+
+
+def _phrases(make: Maker) -> Factory:
+    return lambda name: PhraseTask(name, make)
+
+
+MICRO: dict[str, Factory] = {
+    "micro1": mapping.ConstantTask,
+    "micro2": _letters(mapping.constant_letter, mapping.know_constant_letter),
+    "micro3": _letters(mapping.permuted_letters, mapping.know_each_letter),
+    "micro4": _letters(mapping.same_letters, mapping.know_letters_at_once),
+    **{name: _digits(shape) for name, shape in _SHAPES.items()},
+    "micro6": mapping.WordMapTask,
+    **{name: _phrases(make) for name, make in _PHRASES.items()},
+    "micro15": mapping.SequenceTask,
+    "micro16": lambda name: MixedTask(name, _MIXED),
+    "micro19": lambda name: SynonymTask(name, _REWORDED),
+    "micro20": lambda name: CodeTask(name, _REWORDED),
+}
+_LEGACY = {f"{group}.{name}": make for group, tasks in LEGACY.items() for name, make in tasks.items()}
+CATALOGUE: dict[str, Factory] = {**MICRO, **MINI, **_LEGACY}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "all": (*MICRO, *MINI),
+    "micro": tuple(MICRO),
+    "mini": tuple(MINI),
+    **{group: tuple(f"{group}.{name}" for name in tasks) for group, tasks in LEGACY.items()},
+}
+
+
+def task_ids(wanted: Iterable[str]) -> list[str]:
+    """The ids behind ids and group names.
+
+    Raises:
+        UnknownName: There is no such task.
+    """
+    ids: list[str] = []
+    for name in wanted:
+        if name not in GROUPS and name not in CATALOGUE:
+            group = name.partition(".")[0]
+            raise UnknownName("task", name, GROUPS.get(group, (*GROUPS, *MICRO, *MINI)), label="Known")
+        ids.extend(GROUPS.get(name, (name,)))
+    return ids
+
+
+def make_task(name: str) -> Task:
+    """A fresh task by its id."""
+    return CATALOGUE[task_ids([name])[0]](name)

@@ -1,0 +1,142 @@
+"""The kinds of instance the legacy tasks are made of: a dialogue read sentence by sentence, and one with one question.
+
+Limits count symbols, as everywhere: bits in bit mode, for which these numbers were chosen, bytes in byte mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from openfield.domains.commai.grid import GridWorld
+from openfield.domains.commai.rounds import Round, Script
+from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.tasks.legacy.phrasebook import blame, praise, time_is_out
+
+
+class Dialogue(Instance):
+    """An instance that reads sentences: what the learner said up to each dot while the teacher was silent.
+
+    Subclasses write `begin` and `read`, and `hint` if an oracle shall solve them.
+    """
+
+    __slots__ = ("_heard", "rng", "task")
+
+    def __init__(self, stage: Stage, task: Task) -> None:
+        super().__init__(stage)
+        self.task = task
+        self.rng: Random = stage.rng
+        self._heard: list[str] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Says the first words."""
+        raise NotImplementedError
+
+    def read(self, sentence: str) -> None:
+        """Takes what was said up to a dot, the dot included; text of earlier sentences may stand before it."""
+
+    def hear(self, symbol: str) -> int:
+        """Adds a symbol to the sentence; a dot ends it."""
+        self._heard.append(symbol)
+        if symbol == ".":
+            sentence = "".join(self._heard)
+            self._heard.clear()
+            if self.stage.serializer is not None:
+                sentence = self.stage.serializer.decode(sentence)
+            self.read(sentence)
+        return 0
+
+    def overhear(self, symbol: str) -> int:
+        """Forgets the sentence: what is said while the teacher talks is lost."""
+        self._heard.clear()
+        return 0
+
+    def time_out(self) -> None:
+        """Fails."""
+        self.lose(time_is_out(self.rng))
+
+    def say(self, text: str) -> None:
+        """Queues a text."""
+        self.stage.say(text)
+
+    def win(self, text: str = "") -> None:
+        """Ends with success and praise."""
+        self.stage.finish(True, text or praise(self.rng))
+
+    def lose(self, text: str = "") -> None:
+        """Ends with failure and blame."""
+        self.stage.finish(False, text or blame(self.rng))
+
+    @property
+    def world(self) -> GridWorld:
+        """The world the task is set in."""
+        if self.task.world is None:
+            raise TypeError(f"The task {self.task.name} needs a grid world.")
+        return self.task.world
+
+
+class DialogueTask(Task):
+    """A task whose instances are dialogues of one kind."""
+
+    def __init__(
+        self, name: str, kind: Callable[[Stage, Task], Dialogue], max_time: int, world: GridWorld | None = None
+    ) -> None:
+        super().__init__(name, world)
+        self._kind, self.max_time = kind, max_time
+
+    def start(self, stage: Stage) -> Instance:
+        """Begins the dialogue."""
+        return self._kind(stage, self)
+
+
+class ExerciseTask(Task):
+    """A task of one question per instance.
+
+    Args:
+        name: The task's id.
+        make: Draws the question; `Round.right` and `Round.wrong` are said at the end, defaults if empty.
+        max_time: The limit.
+        retries: Whether a wrong answer is passed over in silence, so that the learner can try again.
+    """
+
+    script: Script | None = None
+
+    def __init__(self, name: str, make: Callable[[Random], Round], max_time: int, retries: bool = True) -> None:
+        super().__init__(name)
+        self._make, self.max_time, self.retries = make, max_time, retries
+
+    def start(self, stage: Stage) -> Instance:
+        """Asks the question."""
+        drawn = self.script.deal().draw() if self.script else self._make(stage.rng)
+        return Exercise(stage, self, drawn)
+
+
+class Exercise(Dialogue):
+    """One question; text before the answer does no harm."""
+
+    __slots__ = ("_retries", "round")
+
+    def __init__(self, stage: Stage, task: ExerciseTask, drawn: Round) -> None:
+        self.round, self._retries = drawn, task.retries
+        super().__init__(stage, task)
+
+    def begin(self) -> None:
+        """Asks."""
+        self.say(self.round.question)
+
+    def read(self, sentence: str) -> None:
+        """Judges the answer."""
+        accepts = self.round.accepts
+        if accepts(sentence) if accepts else sentence.endswith(self.round.answer):
+            self.win(self.round.right)
+        elif not self._retries:
+            self.lose(self.round.wrong)
+
+    def time_out(self) -> None:
+        """Fails, and tells the answer if the round says how."""
+        self.lose(self.round.wrong or time_is_out(self.rng))
+
+    def hint(self) -> str:
+        """The answer."""
+        return self.round.answer

@@ -1,0 +1,61 @@
+"""What the teacher of the legacy tasks says, and what about: read once from data/legacy.toml.
+
+All legacy sets use it; the task modules contain rules only.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from random import Random
+
+import msgspec
+
+from openfield.domains.commai.draws import pick
+
+
+class Phrasebook(msgspec.Struct, frozen=True):
+    """The table as a value."""
+
+    congratulations: tuple[str, ...]
+    failed: tuple[str, ...]
+    timeout: tuple[str, ...]
+    numbers: tuple[str, ...]
+    phrases: tuple[str, ...]
+    promises: tuple[str, ...]
+    verbs: tuple[str, ...]
+    countable: tuple[str, ...]
+    portable: tuple[str, ...]
+    baskets: dict[str, dict[str, tuple[str, ...]]]
+
+
+@functools.cache
+def phrasebook() -> Phrasebook:
+    """The table of the package."""
+    text = (resources.files("openfield.domains.commai") / "data" / "legacy.toml").read_bytes()
+    return msgspec.toml.decode(text, type=Phrasebook)
+
+
+def praise(rng: Random) -> str:
+    """What is said to a success."""
+    return pick(rng, phrasebook().congratulations)
+
+
+def blame(rng: Random) -> str:
+    """What is said to a failure."""
+    return pick(rng, phrasebook().failed)
+
+
+def time_is_out(rng: Random) -> str:
+    """What is said to somebody too slow."""
+    return pick(rng, phrasebook().timeout)
+
+
+def number_word(number: int) -> str:
+    """A number from zero to ten in letters."""
+    return phrasebook().numbers[number]
+
+
+def any_number(rng: Random, number: int) -> str:
+    """A number from zero to ten in letters or digits."""
+    return number_word(number) if rng.random() < 0.5 else str(number)

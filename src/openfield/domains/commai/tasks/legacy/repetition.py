@@ -1,0 +1,149 @@
+"""competition/repetition: twelve tasks about saying what one is told to say, or nothing.
+
+Each function draws one question; `REPETITION` names the tasks they make.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Callable, Sequence
+from random import Random
+
+from openfield.domains.commai.draws import between, pick
+from openfield.domains.commai.rounds import Round
+from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, ExerciseTask
+from openfield.domains.commai.tasks.legacy.phrasebook import any_number, blame, phrasebook
+
+_VERBS = ("say", "repeat")
+
+
+class BeSilentTask(Task):
+    """Nothing must be said until the time is over, which is drawn once per task object."""
+
+    def __init__(self, name: str, least: int = 100, most: int = 1000, question: str = "be silent now.") -> None:
+        super().__init__(name)
+        self._least, self._most, self._question = least, most, question
+        self._drawn = False
+
+    def start(self, stage: Stage) -> Instance:
+        """Asks for silence."""
+        if not self._drawn:
+            self.max_time, self._drawn = between(stage.rng, self._least, self._most), True
+        return _Silence(stage, self)
+
+    @property
+    def question(self) -> str:
+        """What is said first."""
+        return self._question
+
+
+class _Silence(Dialogue):
+    __slots__ = ()
+
+    def begin(self) -> None:
+        if isinstance(self.task, BeSilentTask):
+            self.say(self.task.question)
+
+    def hear(self, symbol: str) -> int:
+        if symbol != " ":
+            self.lose()
+        return 0
+
+    def overhear(self, symbol: str) -> int:
+        return self.hear(symbol)
+
+    def time_out(self) -> None:
+        self.win()
+
+
+def repeat_character(rng: Random) -> Round:
+    """One letter."""
+    letter = pick(rng, string.ascii_lowercase)
+    return Round(f"{pick(rng, _VERBS)} {letter}.", f"{letter}.")
+
+
+def repeat_phrase(rng: Random) -> Round:
+    """A phrase."""
+    phrase = pick(rng, phrasebook().phrases)
+    return Round(f"{pick(rng, _VERBS)} {phrase}.", f"{phrase}.")
+
+
+def repeat_promised_phrase(rng: Random) -> Round:
+    """A phrase that a promise follows."""
+    phrase = pick(rng, phrasebook().phrases)
+    return Round(f"{pick(rng, _VERBS)} {phrase} {pick(rng, phrasebook().promises)}.", f"{phrase}.")
+
+
+def repeat_times(
+    join: Callable[[Sequence[str]], str], manner: str = "", promised: bool = False
+) -> Callable[[Random], Round]:
+    """A phrase two or three times, joined in some manner."""
+
+    def make(rng: Random) -> Round:
+        phrase, times = pick(rng, phrasebook().phrases), between(rng, 2, 3)
+        promise = f" {pick(rng, phrasebook().promises)}" if promised else ""
+        question = f"{pick(rng, _VERBS)} {phrase} {any_number(rng, times)} times{manner}{promise}."
+        answer = f"{join([phrase] * times)}."
+        return Round(question, answer, wrong=f"{blame(rng)} the right answer is: {answer}")
+
+    return make
+
+
+def choose_phrase(rng: Random) -> Round:
+    """One of two phrases, either will do."""
+    first, second = rng.sample(phrasebook().phrases, 2)
+    answers = (f"{first}.", f"{second}.")
+    return Round(f"{pick(rng, _VERBS)} {first} or {second}.", answers[0], accepts=lambda said: said.endswith(answers))
+
+
+def combine_phrases(rng: Random) -> Round:
+    """Two or three phrases, some negated; the others must all be said, in any order, joined by `and`."""
+    phrases = rng.sample(phrasebook().phrases, between(rng, 2, 3))
+    negated = [rng.random() < 0.5 for _ in phrases]
+    if all(negated):
+        negated[int(rng.random() * len(negated))] = False
+    parts = [f"not {phrase}" if no else phrase for phrase, no in zip(phrases, negated, strict=True)]
+    wanted = [phrase for phrase, no in zip(phrases, negated, strict=True) if not no]
+    answers = tuple(f"{' and '.join(order)}." for order in itertools.permutations(wanted))
+    banned = [phrase for phrase, no in zip(phrases, negated, strict=True) if no]
+    return Round(
+        f"{pick(rng, _VERBS)} {' and '.join(parts)}.",
+        answers[0],
+        wrong=f"{blame(rng)} the right answer is: {answers[0]}",
+        accepts=lambda said: said.endswith(answers) and not any(phrase in said for phrase in banned),
+    )
+
+
+def say_verb(rng: Random) -> Round:
+    """What one does, in the first person."""
+    verb = pick(rng, phrasebook().verbs)
+    return Round(f"Say 'I {verb}' to {verb}.", f"I {verb}.")
+
+
+def join_comma_and(parts: Sequence[str]) -> str:
+    """Commas between all but the last two, which `and` joins."""
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _exercise(make: Callable[[Random], Round], max_time: int) -> Callable[[str], Task]:
+    return lambda name: ExerciseTask(name, make, max_time)
+
+
+REPETITION: dict[str, Callable[[str], Task]] = {
+    "BeSilent": BeSilentTask,
+    "RepeatCharacter": _exercise(repeat_character, 1000),
+    "RepeatWhatISay": _exercise(repeat_phrase, 1000),
+    "RepeatWhatISay2": _exercise(repeat_promised_phrase, 1000),
+    "RepeatWhatISayMultipleTimes": _exercise(repeat_times(" ".join), 10_000),
+    "RepeatWhatISayMultipleTimes2": _exercise(repeat_times(" ".join, promised=True), 10_000),
+    "RepeatWhatISayMultipleTimesSeparatedByComma": _exercise(repeat_times(", ".join, " separated by comma"), 10_000),
+    "RepeatWhatISayMultipleTimesSeparatedByAnd": _exercise(repeat_times(" and ".join, " separated by and"), 10_000),
+    "RepeatWhatISayMultipleTimesSeparatedByCA": _exercise(
+        repeat_times(join_comma_and, " separated by comma and and"), 10_000
+    ),
+    "RepeatWhatISayDisjunction": _exercise(choose_phrase, 3000),
+    "RepeatWhatISayConjunctionNegation": _exercise(combine_phrases, 3000),
+    "Verb": _exercise(say_verb, 896),
+}

@@ -1,0 +1,259 @@
+"""Micro tasks that hide a mapping from questions to answers: micro1 to micro6 and micro15.
+
+What an instance hides is drawn when it starts; the micro engine asks and judges.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from openfield.domains.commai.draws import between, pick, sample
+from openfield.domains.commai.rounds import Deal, Round
+from openfield.domains.commai.task import Stage
+from openfield.domains.commai.tasks.micro import (
+    Deck,
+    Knows,
+    MicroTask,
+    Urn,
+    know_after,
+    know_at_once,
+    know_by_elimination,
+    know_when_seen,
+)
+from openfield.domains.commai.vocabulary import words
+
+LETTERS = string.ascii_lowercase
+MARKS = ' !":?.,;'
+SYMBOLS = string.ascii_letters + string.digits + " ,.!;?-"
+_pair = functools.cache(Round)
+_MARKS = [_pair(mark, mark) for mark in MARKS]
+MAPPING_WORDS = 200
+"""micro6 draws from this many of the most common words."""
+SEQUENCES = (
+    "zero one two three four five six seven eight nine",
+    "first second third fourth fifth sixth seventh eighth ninth",
+    "ten twenty thirty forty fifty sixty seventy eighty ninety",
+    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+)
+
+
+class ConstantTask(MicroTask):
+    """micro1: whatever is asked, the answer is one fixed symbol."""
+
+    dotted = False
+
+    def deal(self, stage: Stage) -> Deal:
+        """Ten symbols of which one is the answer."""
+        alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
+        answer = pick(stage.rng, alphabet)
+        return independent([Round(symbol, answer) for symbol in alphabet], stage)
+
+    def knowledge(self, deal: Deal) -> Knows:
+        """After the first right answer, or when all other symbols have been tried."""
+        return know_after(len(SYMBOLS), lambda key: True)
+
+
+class LettersTask(MicroTask):
+    """micro2 to micro4: marks answer themselves, letters something that depends on the task.
+
+    Args:
+        name: The task's id.
+        answers: What the letters of an instance answer.
+        knows: Makes what decides from when on the learner should know.
+    """
+
+    dotted = False
+
+    def __init__(
+        self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]
+    ) -> None:
+        super().__init__(name)
+        self._answers, self._knows = answers, knows
+
+    def deal(self, stage: Stage) -> Deal:
+        """A few letters and all marks."""
+        letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
+        answers = self._answers(stage.rng, letters)
+        return shuffled([*map(_pair, letters, answers), *_MARKS], stage)
+
+    def knowledge(self, deal: Deal) -> Knows:
+        """As the task says."""
+        return self._knows(deal)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the mappings of a micro5 task look; lengths are inclusive ranges of random digits."""
+
+    question: tuple[int, int] | None = None
+    """None: the ten digits themselves."""
+    answer: tuple[int, int] | None = None
+    """None: a permutation of the ten digits."""
+    question_end: str = "."
+    answer_end: str = "."
+    feedback_end: str = ";"
+    noise: tuple[int, int] | None = None
+    """Random digits before the feedback."""
+    noise_chance: float = 1.0
+    short_praise: bool = False
+    """Whether the dot is left out of the feedback after a right answer."""
+
+
+class DigitsTask(MicroTask):
+    """micro5.x: digits answer digits, and the feedback tells the answer."""
+
+    dotted = False
+
+    def __init__(self, name: str, shape: Shape) -> None:
+        super().__init__(name)
+        self._shape = shape
+        self._round: Callable[[str, str], Round] = functools.partial(_digit_round, shape)
+        if shape.question is None and shape.answer in (None, (1, 1)):
+            self._round = functools.cache(self._round)  # a hundred rounds at most
+
+    def deal(self, stage: Stage) -> Deal:
+        """A mapping of up to ten keys."""
+        shape, rng = self._shape, stage.rng
+        size = stage.settings.mapping_size or 10
+        keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
+        answers = _draw_answers(shape, rng, len(keys))
+        deck = shuffled(list(map(self._round, keys, answers)), stage)
+        return Noisy(deck, shape, rng) if shape.noise else deck
+
+    def knowledge(self, deal: Deal) -> Knows:
+        """Once every key has been asked."""
+        return know_when_seen(deal.keys)
+
+
+class Noisy:
+    """A deck whose feedback has fresh random digits in front."""
+
+    def __init__(self, deck: Deal, shape: Shape, rng: Random) -> None:
+        self._deck, self._shape, self._rng = deck, shape, rng
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All questions."""
+        return self._deck.keys
+
+    def draw(self) -> Round:
+        """The next card, with noise."""
+        drawn, shape = self._deck.draw(), self._shape
+        if shape.noise is None or (shape.noise_chance < 1 and self._rng.random() >= shape.noise_chance):
+            return drawn
+        noise = _digits(self._rng, shape.noise)
+        return Round(drawn.question, drawn.answer, noise + drawn.right, noise + drawn.wrong)
+
+
+class WordMapTask(MicroTask):
+    """micro6: words answer words."""
+
+    failed_task_tolerance = 2.0
+
+    def deal(self, stage: Stage) -> Deal:
+        """Eight words and eight answers."""
+        common, size = words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
+        pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
+        return independent([praised(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage)
+
+    def knowledge(self, deal: Deal) -> Knows:
+        """Once every key has been asked."""
+        return know_when_seen(deal.keys)
+
+
+class SequenceTask(MicroTask):
+    """micro15: what comes next in a row of number words, forwards or (two times in three) backwards."""
+
+    failed_task_tolerance = 2.0
+
+    def deal(self, stage: Stage) -> Deal:
+        """One of the sequences in one of its directions."""
+        sequence = stage.rng.choice(SEQUENCES).split()
+        if stage.rng.random() < 2 / 3:
+            sequence.reverse()
+        pairs = itertools.pairwise(sequence)
+        return independent([praised(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage)
+
+    def knowledge(self, deal: Deal) -> Knows:
+        """Once every key has been asked."""
+        return know_when_seen(deal.keys)
+
+
+def _digit_round(shape: Shape, key: str, digits: str) -> Round:
+    answer = digits + shape.answer_end
+    wrong = answer + shape.feedback_end
+    return Round(key + shape.question_end, answer, digits + shape.feedback_end if shape.short_praise else wrong, wrong)
+
+
+def praised(question: str, answer: str, told: str | None = None, accepts: Callable[[str], bool] | None = None) -> Round:
+    """A round with the feedback of most tasks: praise, or the answer."""
+    return Round(question, answer, "good job! ;", f"wrong! {answer if told is None else told};", accepts)
+
+
+def shuffled(rounds: list[Round], stage: Stage) -> Deck:
+    """Each of n rounds n times before they are shuffled anew; a strict instance sees each once, so it can cover all."""
+    return Deck(rounds, stage.rng, 1 if stage.settings.strict else len(rounds))
+
+
+def independent(rounds: list[Round], stage: Stage) -> Deal:
+    """Independent draws; a strict instance deals each round once, so that a streak can cover all."""
+    return Deck(rounds, stage.rng, 1) if stage.settings.strict else Urn(rounds, stage.rng)
+
+
+def constant_letter(rng: Random, letters: list[str]) -> list[str]:
+    """micro2: one of the letters answers all of them."""
+    return [pick(rng, letters)] * len(letters)
+
+
+def permuted_letters(rng: Random, letters: list[str]) -> list[str]:
+    """micro3: the letters answer each other."""
+    return sample(rng, letters, len(letters))
+
+
+def same_letters(rng: Random, letters: list[str]) -> list[str]:
+    """micro4: the letters answer themselves."""
+    return letters
+
+
+def know_constant_letter(deal: Deal) -> Knows:
+    """micro2: after the first right answer to a letter, or when all letters have been tried."""
+    return know_after(len(LETTERS), lambda key: key in LETTERS)
+
+
+def know_each_letter(deal: Deal) -> Knows:
+    """micro3: when each letter was found or all others were tried."""
+    return know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys})
+
+
+def know_letters_at_once(deal: Deal) -> Knows:
+    """micro4: there is nothing to find out."""
+    return know_at_once
+
+
+def _draw_keys(lengths: tuple[int, int], size: int, stage: Stage) -> list[str]:
+    """Random keys; equal ones collapse, so there may be fewer than asked for unless they must be distinct."""
+    keys: dict[str, None] = {}
+    while stage.settings.distinct and len(keys) < min(size, 10 ** lengths[0]):
+        keys[_digits(stage.rng, lengths)] = None
+    if not keys:
+        keys = dict.fromkeys(_digits(stage.rng, lengths) for _ in range(size))
+    return list(keys)
+
+
+def _draw_answers(shape: Shape, rng: Random, count: int) -> list[str]:
+    if shape.answer is None:
+        return sample(rng, string.digits, count)
+    return [_digits(rng, shape.answer) for _ in range(count)]
+
+
+def _digits(rng: Random, lengths: tuple[int, int]) -> str:
+    least, most = lengths
+    length = least if least == most else between(rng, least, most)
+    if length == 1:
+        return string.digits[int(rng.random() * 10)]
+    return str(int(rng.random() * 10**length)).zfill(length)

@@ -1,0 +1,309 @@
+"""The engine of all micro tasks: question after question until ten answers in a row are right or patience ends.
+
+The catalogue (catalogue.py) fills it with questions; a new task of this kind needs `ask` and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+from openfield.domains.commai.rewording import Rewording
+from openfield.domains.commai.rounds import Deal, Round, Script
+from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.task import PENALISED, Instance, Stage, Task
+
+Knows = Callable[[str, bool], bool]
+"""Told the key of a question and whether it was answered right, says whether the learner should know it all by now."""
+
+_NEVER = math.inf
+
+
+class MicroTask(Task):
+    """A task of single questions. Subclasses write `ask`, or `deal` if an instance has something to remember."""
+
+    separator = False
+    dotted: bool = True
+    """Whether an answer ends with its first dot; otherwise with as many symbols as the expected one has."""
+    failed_task_tolerance: float = 1.0
+    script: Script | None = None
+    """Rounds that replace the task's own."""
+
+    def start(self, stage: Stage) -> Instance:
+        """Draws what the instance hides and asks the first question."""
+        deal, settings = self.script.deal() if self.script else self.deal(stage), stage.settings
+        if settings.feedback or settings.synonyms:
+            deal = Rewording(deal, stage)
+        return (DottedInstance if self.dotted else CountedInstance)(stage, self, deal)
+
+    def deal(self, stage: Stage) -> Deal:
+        """Where the rounds of a new instance come from."""
+        return Asking(self.ask, stage)
+
+    def ask(self, stage: Stage) -> Round:
+        """A new question with its answer and feedback."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method `ask` or `deal`.")
+
+    def knowledge(self, deal: Deal) -> Knows:
+        """What decides from when on the learner should know the answers: at once, unless a subclass says otherwise."""
+        return know_at_once
+
+    def patience(self, settings: Settings) -> float:
+        """How much longer than until the soft limit an instance goes on, as a factor."""
+        own = settings.failed_task_tolerance
+        return self.failed_task_tolerance if own is None else own
+
+
+class MicroInstance(Instance):
+    """One instance: it asks, judges and counts. What completes an answer is up to the two kinds below."""
+
+    __slots__ = (
+        "_cover",
+        "_draw",
+        "_heard",
+        "_knows",
+        "_late",
+        "_limit",
+        "_penalties",
+        "_required",
+        "_task",
+        "_watched",
+        "asked",
+        "marks",
+        "round",
+        "streak",
+    )
+    prices = PENALISED
+
+    def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
+        settings = stage.settings
+        self.stage = stage
+        self._task = task
+        self._draw = deal.draw
+        self._knows: Knows | None = task.knowledge(deal)
+        self._required = settings.required_consecutive_rewards
+        self._limit = _NEVER  # questions until the soft limit once that is known, then until the hard one
+        self._late = False  # whether the soft limit has passed
+        self._watched = True  # whether every answer may change a limit, not only some
+        self._cover = Cover(deal.keys) if settings.strict else None
+        self._penalties = stage.penalties
+        self._heard: list[str] = []
+        self.marks = ""
+        self.asked = self.streak = 0
+        drawn = self.round = deal.draw()
+        stage.say(drawn.question)
+
+    @property
+    def original(self) -> bool | None:  # type: ignore[override]
+        """What the original criterion said first, if a strict one decides."""
+        return None if self._cover is None else self._cover.original
+
+    def overhear(self, symbol: str) -> int:
+        """Punishes an interruption where a world asks for every symbol."""
+        return -1
+
+    def time_out(self) -> None:
+        """Fails, and pays nothing."""
+        self.stage.finish(False, pays=False)
+
+    def hint(self) -> str:
+        """The rest of the answer."""
+        return self.round.answer[len(self._heard) :]
+
+    def judge(self, answer: str) -> int:
+        """Takes a complete answer, gives feedback, and asks the next question unless there was a verdict."""
+        stage, judged = self.stage, self.round
+        if stage.serializer is not None:
+            answer = stage.serializer.decode(answer)
+        right = judged.answer == answer if judged.accepts is None else judged.accepts(answer)
+        if self._penalties != stage.penalties:  # an interruption since the last answer has broken the streak
+            self._penalties, self.streak = stage.penalties, 0
+        asked = self.asked = self.asked + 1
+        if right:
+            streak = self.streak = self.streak + 1
+            self.marks += "+"
+            reward, feedback = 1, judged.right
+        else:
+            streak = self.streak = 0
+            self.marks += "-"
+            reward, feedback = -1, judged.wrong
+        if self._watched or streak >= self._required or asked > self._limit:
+            verdict = self._decide(judged.question, right)
+            if verdict is not None:
+                stage.finish(verdict, feedback, pays=False)
+                return reward
+        drawn = self.round = self._draw()
+        stage.say(feedback + drawn.question)
+        return reward
+
+    def _decide(self, question: str, right: bool) -> bool | None:
+        """The verdict after an answer, None if the instance goes on."""
+        asked = self.asked
+        known = self._knows is not None and self._knows(question, right)
+        covered = self._cover is None or self._cover.add(question, self.streak)
+        if self.streak >= self._required:
+            timely = not self._late and asked <= self._limit
+            if self._cover is not None and self._cover.original is None:
+                self._cover.original = timely
+            if covered:
+                return timely
+        if known:
+            self._knows = None
+            self._watched = self._cover is not None
+            self._limit = asked + self._required * (1 + self.stage.settings.success_tolerance)
+        elif asked > self._limit:
+            if self._late:
+                return False
+            self._late, self._limit = True, asked * (1 + self._task.patience(self.stage.settings))
+        return None
+
+
+class DottedInstance(MicroInstance):
+    """An instance whose answers end with a dot."""
+
+    __slots__ = ()
+
+    def hear(self, symbol: str) -> int:
+        """Adds a symbol to the answer; a dot completes it."""
+        heard = self._heard
+        heard.append(symbol)
+        if symbol != ".":
+            return 0
+        answer = "".join(heard)
+        heard.clear()
+        return self.judge(answer)
+
+
+class CountedInstance(MicroInstance):
+    """An instance whose answers end when they are as long as the expected one."""
+
+    __slots__ = ()
+
+    def hear(self, symbol: str) -> int:
+        """Adds a symbol to the answer, which may complete it."""
+        need = len(self.round.answer)
+        if need > 1:
+            heard = self._heard
+            heard.append(symbol)
+            if len(heard) < need:
+                return 0
+            symbol = "".join(heard)
+            heard.clear()
+        return self.judge(symbol)
+
+
+class Cover:
+    """Which keys a streak contains; a strict instance wants them all."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = frozenset(keys)
+        self._seen: set[str] = set()
+        self.original: bool | None = None
+        """The verdict when the streak was first long enough."""
+
+    def add(self, question: str, streak: int) -> bool:
+        """Takes the question that made the streak this long, says whether the streak contains all keys."""
+        if streak <= 1:
+            self._seen.clear()
+        if streak:
+            self._seen.add(question)
+        return self._seen >= self._keys
+
+
+class Asking:
+    """Asks the task itself for every round."""
+
+    keys: Sequence[str] = ()
+
+    def __init__(self, ask: Callable[[Stage], Round], stage: Stage) -> None:
+        self._ask, self._stage = ask, stage
+
+    def draw(self) -> Round:
+        """A new round."""
+        return self._ask(self._stage)
+
+
+class Urn:
+    """Draws rounds uniformly and puts them back."""
+
+    __slots__ = ("_random", "_rounds")
+
+    def __init__(self, rounds: Sequence[Round], rng: random.Random) -> None:
+        self._rounds, self._random = rounds, rng.random
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All questions."""
+        return [entry.question for entry in self._rounds]
+
+    def draw(self) -> Round:
+        """Any of the rounds."""
+        return self._rounds[int(self._random() * len(self._rounds))]
+
+
+class Deck(Urn):
+    """Deals rounds like cards: several copies of each, shuffled anew when all are gone."""
+
+    __slots__ = ("_copies", "_left")
+
+    def __init__(self, rounds: Sequence[Round], rng: random.Random, copies: int) -> None:
+        self._rounds, self._random = rounds, rng.random
+        self._copies = copies
+        self._left: list[Round] = []
+
+    def draw(self) -> Round:
+        """The next card. Drawing from a random place is the same as shuffling first, and takes a third of the time."""
+        left = self._left
+        if not left:
+            left = self._left = [*self._rounds] * self._copies
+        at = int(self._random() * len(left))
+        card, last = left[at], left.pop()
+        if card is not last:
+            left[at] = last
+        return card
+
+
+def know_at_once(key: str, right: bool) -> bool:
+    """The learner should know from the first question on."""
+    return True
+
+
+def know_when_seen(keys: Sequence[str]) -> Knows:
+    """The learner should know once every key has been asked."""
+    unseen = set(keys)
+
+    def knows(key: str, right: bool) -> bool:
+        unseen.discard(key)
+        return not unseen
+
+    return knows
+
+
+def know_after(guesses: int, telling: Callable[[str], bool]) -> Knows:
+    """The learner should know after its first right answer to a telling question, or when its guesses are used up."""
+    left = guesses
+
+    def knows(key: str, right: bool) -> bool:
+        nonlocal left
+        if left == 0 or (right and telling(key)):
+            return True
+        if not right:
+            left -= 1
+        return False
+
+    return knows
+
+
+def know_by_elimination(options: dict[str, int]) -> Knows:
+    """The learner should know once every key was answered right or has one option left."""
+    left = {key: count for key, count in options.items() if count > 1}
+
+    def knows(key: str, right: bool) -> bool:
+        if key in left:
+            left[key] = 1 if right else left[key] - 1
+            if left[key] == 1:
+                del left[key]
+        return not left
+
+    return knows

@@ -1,0 +1,271 @@
+"""The protocol of the original's remote learners: ZeroMQ PAIR, a reward and a symbol out, a symbol back.
+
+The codec is bytes in, values out; `PairWire` does the talking, in one thread per conversation, because a thread or an
+event loop's turn per step would cost more than the step. There is no acknowledgement in this protocol: what was said is
+written in good time, and a learner that comes back is shown the turn it has not answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from openfield.core import Ask, Reply, Spec, Turn
+from openfield.domains.commai.task import BYTES
+from openfield.domains.commai.zmtp import Connection, encode_frame
+from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, InvalidInput
+from openfield.spaces import Discrete
+
+if TYPE_CHECKING:
+    from openfield.serve import Desk, Seat
+
+HELLO = b"hello"
+PATIENCE = 0.1
+"""Seconds between looks at whether the learner is late or we shall stop."""
+_BITS = (b"0", b"1")
+_BYTES = tuple(symbol.encode() for symbol in BYTES)
+
+
+class Codec:
+    """Messages of the protocol for a trial in bytes or in bits."""
+
+    def __init__(self, spec: Spec) -> None:
+        bits = isinstance(spec.actions, Discrete) and spec.actions.n == 2
+        self._symbols = _BITS if bits else _BYTES
+        self._replies = {symbol: Reply(code) for code, symbol in enumerate(self._symbols)}
+        self.plain = {encode_frame(symbol): reply for symbol, reply in self._replies.items()}
+        """Replies by all the bytes that arrive when nothing unusual does."""
+        self._wanted = "'0' or '1'" if bits else "one character with a code from 0 to 255, in UTF-8"
+
+    def encode(self, turn: Turn) -> bytes:
+        """A turn as the two messages a learner reads: the reward in decimal, then the symbol."""
+        reward = str(int(turn.reward)).encode()
+        return encode_frame(reward) + encode_frame(self._symbols[turn.observation])
+
+    def read(self, message: Sequence[bytes]) -> Reply | None:
+        """What a learner sent: its symbol, or None for a hello.
+
+        Raises:
+            AgentProtocol: It is neither.
+        """
+        reply = self._replies.get(message[0]) if len(message) == 1 else None
+        if reply is None and not is_hello(message):
+            shown = b" | ".join(message)[:40]
+            raise AgentProtocol(f"the learner sent {shown!r}, which is no symbol; a symbol is {self._wanted}")
+        return reply
+
+
+def is_hello(message: Sequence[bytes]) -> bool:
+    """Whether a learner introduces itself, with a token behind a space if one is needed."""
+    return len(message) == 1 and message[0].split(b" ")[0] == HELLO
+
+
+def hello_token(message: Sequence[bytes]) -> str | None:
+    """The token of a hello; learners of the original have none."""
+    return message[0].partition(b" ")[2].decode(errors="replace") or None
+
+
+async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
+    """A learner that says what it was told to say, and leaves when it has been shown what came of it."""
+    reader, writer = await asyncio.open_connection(host, port)
+    connection = Connection()
+    waiting: list[list[bytes]] = []
+
+    async def read() -> None:
+        data = await reader.read(4096)
+        if not data:
+            raise EOFError
+        waiting.extend(connection.feed(data))
+        writer.write(connection.take_outgoing())
+
+    try:
+        writer.write(connection.take_outgoing())
+        while not connection.ready:
+            await read()
+        said = [HELLO, *(chr(reply.action).encode() for reply in replies)]
+        for frame in said:
+            writer.write(encode_frame(frame))
+            while len(waiting) < 2:  # the reward and the symbol
+                await read()
+            waiting.clear()
+    finally:
+        writer.close()
+
+
+class PairWire:
+    """Serves learners one after the other on one port; a new `hello` goes on with the trial that was left."""
+
+    port = 5556
+
+    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+        """Serves until cancelled."""
+        line = Line(host, port)
+        ready(line.port)
+        session: str | None = None
+        try:
+            while (found := await asyncio.to_thread(line.wait_for_hello)) is not None:
+                peer, token = found
+                session = await self._play(desk, line, peer, session, token)
+        finally:
+            await asyncio.to_thread(line.close)
+
+    async def _play(self, desk: Desk, line: Line, peer: Peer, session: str | None, token: str | None) -> str | None:
+        """Plays a trial as far as the learner goes; returns the session if that is not its end."""
+        try:
+            seat = await desk.seat(token=token, session=session)
+            with seat:
+                await asyncio.to_thread(line.converse, peer, seat)
+        except AgentFault:
+            return None  # booked with the seat; whoever was refused one hears nothing, as ever in this protocol
+        finally:
+            line.drop(peer)
+        return None if seat.rollout.over else seat.session
+
+
+class Peer:
+    """A connected program, which may or may not turn out to be a learner."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._connection = Connection()
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(None)
+        seconds = struct.pack("ll", 0, int(PATIENCE * 1e6))  # one system call a step less than a timeout of Python's
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
+
+    def read(self) -> list[list[bytes]]:
+        """The messages that have come in; raises EOFError if the peer is gone, BlockingIOError if it says nothing."""
+        data = self.socket.recv(4096)
+        if not data:
+            raise EOFError
+        return list(self.feed(data))
+
+    def feed(self, data: bytes) -> Iterator[list[bytes]]:
+        """The messages in some bytes; what the protocol wants to be answered is answered."""
+        yield from self._connection.feed(data)
+        self.greet()
+
+    def greet(self) -> None:
+        """Sends what has to be sent before or between messages."""
+        if outgoing := self._connection.take_outgoing():
+            self.socket.sendall(outgoing)
+
+
+class Line:
+    """A port that learners connect to; its methods block, and return soon after somebody wants to close it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        place = "" if host in ("", "*") else host
+        try:
+            self._listener = socket.create_server((place, port))
+        except OSError as error:
+            raise InvalidInput(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+        self.port: int = self._listener.getsockname()[1]
+        self._peers: dict[int, Peer] = {}
+        self._stopping = threading.Event()
+
+    def wait_for_hello(self) -> tuple[Peer, str | None] | None:
+        """The next learner with its token; None if it is time to stop. Peers that say nothing may stay and wait."""
+        while not self._stopping.is_set():
+            ready, _, _ = select.select([self._listener.fileno(), *self._peers], [], [], PATIENCE)
+            for number in ready:
+                if number == self._listener.fileno():
+                    self._admit()
+                elif (message := self._listen(self._peers[number])) is not None:
+                    return self._peers[number], hello_token(message)
+        return None
+
+    def converse(self, peer: Peer, seat: Seat) -> None:
+        """Plays until the trial is over, the learner is gone or breaks a rule, or it is time to stop."""
+        codec = Codec(seat.spec)
+        talk = _Talk(peer.socket, seat, codec)
+        try:
+            talk.show(seat.rollout.turn)
+            while not seat.rollout.over:
+                data = self._receive(peer.socket, seat.spec.reply_seconds)
+                heard = codec.plain.get(data)
+                if heard is not None:
+                    talk.answer(heard)
+                else:
+                    self._puzzle(peer, data, codec, talk)
+        except (EOFError, ConnectionError):
+            return  # whoever comes next with a hello goes on
+
+    def drop(self, peer: Peer) -> None:
+        """Hangs up."""
+        self._peers.pop(peer.socket.fileno(), None)
+        peer.socket.close()
+
+    def close(self) -> None:
+        """Has whatever blocks return, and hangs up on everybody."""
+        self._stopping.set()
+        for peer in list(self._peers.values()):
+            self.drop(peer)
+        self._listener.close()
+
+    def _admit(self) -> None:
+        peer = Peer(self._listener.accept()[0])
+        self._peers[peer.socket.fileno()] = peer
+        peer.greet()
+
+    def _listen(self, peer: Peer) -> list[bytes] | None:
+        """A peer's hello; anything else was meant for a conversation that is over."""
+        try:
+            return next((message for message in peer.read() if is_hello(message)), None)
+        except (EOFError, OSError, AgentProtocol):
+            self.drop(peer)
+            return None
+
+    def _receive(self, sock: socket.socket, seconds: float | None) -> bytes:
+        """What the learner sends next."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            try:
+                data = sock.recv(4096)
+            except BlockingIOError:
+                if self._stopping.is_set():
+                    raise EOFError from None
+                if end is not None and time.monotonic() > end:
+                    raise AgentTimeout(f"the learner sent no symbol within {seconds:g} s") from None
+                continue
+            if not data:
+                raise EOFError
+            return data
+
+    def _puzzle(self, peer: Peer, data: bytes, codec: Codec, talk: _Talk) -> None:
+        """What rarely arrives: a piece of a message, several messages, a hello in between."""
+        for message in peer.feed(data):
+            heard = codec.read(message)
+            if heard is None:
+                talk.show(talk.seat.rollout.turn)
+            elif not talk.seat.rollout.over:
+                talk.answer(heard)
+
+
+class _Talk:
+    """A seat and the socket its turns are shown on; every turn is encoded once."""
+
+    def __init__(self, sock: socket.socket, seat: Seat, codec: Codec) -> None:
+        self.seat = seat
+        self._send, self._reply, self._codec = sock.sendall, seat.reply_here, codec
+        self._known: dict[tuple[int, float], bytes] = {}
+
+    def answer(self, heard: Reply) -> None:
+        """Takes a reply and shows what follows; the last turn is shown, and nothing is waited for."""
+        turn = self._reply(heard)
+        self.show(turn)
+        if turn.ask is Ask.NONE:
+            self._reply(Reply())
+
+    def show(self, turn: Turn) -> None:
+        key = turn.observation, turn.reward
+        data = self._known.get(key)
+        if data is None:
+            data = self._known[key] = self._codec.encode(turn)
+        self._send(data)

@@ -1,0 +1,260 @@
+"""The CommAI world: a teacher behind the core's turns, one byte each way, instances hidden from the learner.
+
+A rollout steps it. What a learner may see is the byte and the reward; where instances and novelties begin is truth.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from openfield.core import Ask, Reply, Truth, Turn
+from openfield.domains.commai.alphabets import byte_table
+from openfield.domains.commai.configuration import read_original, run_configuration
+from openfield.domains.commai.curriculum import make_environment, make_scheduler
+from openfield.domains.commai.engine import BitEnvironment, Environment
+from openfield.domains.commai.schedulers import (
+    ConsecutiveScheduler,
+    IncrementalScheduler,
+    IntrudedScheduler,
+    Scheduler,
+)
+from openfield.domains.commai.serializers import make_serializer
+from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.task import BYTES
+from openfield.domains.commai.tasks.catalogue import make_task
+from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
+from openfield.trial import Trial
+
+SKIP = "SKIP"
+"""What a person says to be given the next instance."""
+Exchange = Callable[[Any], tuple[str, int]]
+
+
+class CommaiWorld:
+    """A trial of the domain.
+
+    Args:
+        trial: The trial.
+        settings: The settings before the onset.
+        changed: The settings from the onset on; None if nothing changes.
+    """
+
+    def __init__(self, trial: Trial, settings: Settings, changed: Settings | None = None) -> None:
+        self.truth = Truth()
+        self.over = False
+        self.alphabet: dict[int, int] = {}
+        """Which byte stands for which, where another one does."""
+        self._seed, self._red_light = trial.seed, trial.red_light
+        self._settings, self._changed = settings, changed
+        self._novel = False
+
+    def reset(self) -> Turn:
+        """Starts the curriculum and shows the teacher's first byte."""
+        settings = self._settings
+        self.environment: Environment = make_environment(settings, self._seed, open_scheduler(settings))
+        self.environment.watch = self._end_instance
+        self._next: Exchange = self.environment.next
+        self._left = settings.max_steps
+        self._penalties = self._instances = 0
+        self._counts: dict[str, int] = {}
+        self._ended: Truth | None = None
+        self._stirred = False  # whether the truth changes with this step: an instance ended now, or in the last one
+        if self._changed is not None and not (settings.onset_instances or settings.onset_steps):
+            self._change(self._changed)
+        else:
+            self._tune(settings)
+        self.truth = self._calm = Truth(novel=self._novel)
+        symbol, reward = self._next(None)
+        return msgspec.structs.replace(self._turns[reward][symbol], first=True)
+
+    def step(self, reply: Reply) -> Turn:
+        """Takes the learner's symbol, shows the teacher's next one with the reward."""
+        heard: str | None
+        try:
+            heard = self._hears[reply.action]
+        except (KeyError, TypeError):
+            heard = self._skip(reply.action)
+        symbol, reward = self._next(heard)
+        self._left -= 1
+        if self._stirred or self._left <= 0:
+            return self._settle(symbol, reward)
+        return self._turns[reward][symbol]
+
+    def look(self, query: str) -> Any:
+        """Reads the map of the grid world, if the task under way is set in it (`map`), or the `task` itself."""
+        task = self.environment.task
+        if query == "map":
+            return task.world.map() if task is not None and task.world is not None else ""
+        if query == "task":
+            return task.name if task is not None else ""
+        raise OpenfieldError(f"Nothing to look at by the name '{query}'. Known: map, task.")
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _skip(self, action: Any) -> str | None:
+        """Has the instance under way time out, if that was asked for and may be; nothing is heard then."""
+        if action != SKIP or not self._settings.skips:
+            raise AgentProtocol(f"the learner said {_short(action)}, which is no symbol; a symbol is {self._symbols}")
+        self.environment.time_out()
+        return None
+
+    def _settle(self, symbol: str, reward: int) -> Turn:
+        """A step at which an instance or the trial ends, or the one after."""
+        turn = self._turns[reward][symbol]
+        if self._ended is not None:
+            self.truth, self._ended = self._ended, None
+        else:
+            self.truth, self._stirred = self._calm, False
+        if not (self.environment.over or self._left <= 0):
+            return turn
+        if not self.truth.episode_over:
+            self.truth = self._truth(self._describe(None))
+        self.over = True
+        ending = "terminated" if self.environment.over else "truncated"
+        return msgspec.structs.replace(turn, ask=Ask.NONE, last=ending)
+
+    def _end_instance(self) -> None:
+        """Notes how an instance went, and changes the world if it is time; called by the environment."""
+        detail = self._describe(self.environment.result)
+        self._stirred = True
+        self._instances += 1
+        if self._changed is not None and not self._novel and self._is_time():
+            self._change(self._changed)
+            self._calm = Truth(novel=True)
+        self._ended = self._truth(detail)
+
+    def _is_time(self) -> bool:
+        settings = self._settings
+        if settings.onset_steps:
+            return settings.max_steps - self._left >= settings.onset_steps
+        return self._instances >= settings.onset_instances
+
+    def _change(self, settings: Settings) -> None:
+        """Puts other settings into force, from the next instance on."""
+        environment = self.environment
+        environment.settings = settings
+        if settings.scramble != self._settings.scramble:
+            environment.serializer = make_serializer(settings, self._seed)
+        if settings.intruder and not isinstance(environment.scheduler, IntrudedScheduler):
+            environment.scheduler = IntrudedScheduler(environment.scheduler, make_task(settings.intruder))
+        self._novel = True
+        self._tune(settings)
+
+    def _tune(self, settings: Settings) -> None:
+        """Makes the tables between bytes and characters, and between rewards and turns."""
+        table = self.alphabet = byte_table(settings)
+        if isinstance(self.environment, BitEnvironment):
+            self.environment.alphabet = table
+        self._symbols = self.environment.symbols
+        self._hears = _hearing(table, settings.bit_mode)
+        shown = _showing(table, settings.bit_mode)
+        light = self._novel if self._red_light else None
+        sign = settings.reward_sign
+        look = (lambda: self.look("map")) if settings.show_world else None
+        self._turns = {reward: Turns(shown, float(reward * sign), light, look) for reward in (-1, 0, 1)}
+        if settings.reward_delay:
+            self._next = _delayed(self.environment.next, settings.reward_delay)
+
+    def _truth(self, detail: dict[str, Any]) -> Truth:
+        """What is true of the turn that ends an instance; it already shows the first symbol of the next."""
+        marks = detail["marks"]
+        performance = marks.count("+") / len(marks) if marks else None
+        return Truth(novel=self._novel, episode_over=True, performance=performance, detail=detail)
+
+    def _describe(self, result: bool | None) -> dict[str, Any]:
+        environment = self.environment
+        task, instance = environment.task, environment.instance
+        if task is None or instance is None:
+            raise InvalidInput("The curriculum has no task.")
+        number = self._counts[task.name] = self._counts.get(task.name, 0) + 1
+        penalties, self._penalties = environment.penalties - self._penalties, environment.penalties
+        verdict = "" if result is None else "+" if result else "-"
+        original = result if instance.original is None else instance.original
+        return {
+            "task": task.name,
+            "instance": number,
+            "steps": environment.instance_steps,
+            "marks": instance.marks or verdict,
+            "interruptions": penalties,
+            "solved": result,
+            **({"original": original} if self._settings.strict else {}),
+            **_place(environment.scheduler),
+        }
+
+
+class Turns(dict[str, Turn]):
+    """The turns that show a symbol with one reward, made once each: a trial has a few hundred at most.
+
+    With a look at the map they are made every time, because the map may have changed.
+    """
+
+    def __init__(
+        self, shown: Callable[[str], int], reward: float, red_light: bool | None, look: Callable[[], str] | None = None
+    ) -> None:
+        super().__init__()
+        self._shown, self._reward, self._red_light, self._look = shown, reward, red_light, look
+
+    def __missing__(self, symbol: str) -> Turn:
+        turn = Turn(observation=self._shown(symbol), red_light=self._red_light)
+        if self._reward:  # the default itself is left out of the record, another zero is not: 16 bytes a turn
+            turn = msgspec.structs.replace(turn, reward=self._reward)
+        if self._look is not None:
+            return msgspec.structs.replace(turn, feedback=self._look() or None)
+        self[symbol] = turn
+        return turn
+
+
+def open_scheduler(settings: Settings) -> Scheduler:
+    """The scheduler of a trial: from a configuration of the original's, a Python file, or the settings."""
+    if settings.configuration:
+        return read_original(settings.configuration, "configuration")
+    if settings.module:
+        from pathlib import Path
+
+        return run_configuration(Path(settings.module))
+    return make_scheduler(settings)
+
+
+def _hearing(table: dict[int, int], bits: bool) -> dict[Any, str]:
+    """Every form an action may have, and the symbol it is to the teacher."""
+    if bits:
+        return {0: "0", 1: "1", "0": "0", "1": "1"}
+    heard = [BYTES[table.get(code, code)] for code in range(256)]
+    return {**dict(enumerate(heard)), **dict(zip(BYTES, heard, strict=True))}
+
+
+def _showing(table: dict[int, int], bits: bool) -> Callable[[str], int]:
+    """What number a symbol of the teacher is to the learner; one that is no byte is a question mark."""
+    codes = {symbol: table.get(ord(symbol), ord(symbol)) for symbol in BYTES}
+    return int if bits else lambda symbol: codes.get(symbol, ord("?"))
+
+
+def _delayed(exchange: Exchange, steps: int) -> Exchange:
+    """The same exchange, with rewards that come so many steps late."""
+    waiting = deque([0] * steps)
+
+    def late(heard: Any) -> tuple[str, int]:
+        symbol, reward = exchange(heard)
+        waiting.append(reward)
+        return symbol, waiting.popleft()
+
+    return late
+
+
+def _place(scheduler: Scheduler) -> dict[str, int]:
+    """Where a curriculum stands, if it has an order."""
+    inner = scheduler.scheduler if isinstance(scheduler, IntrudedScheduler) else scheduler
+    tasks = len(inner.tasks)
+    if isinstance(inner, IncrementalScheduler | ConsecutiveScheduler):
+        return {"of": tasks, "at": inner.position % tasks + 1, "streak": inner.streak}
+    return {"of": tasks}
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:57]}..."

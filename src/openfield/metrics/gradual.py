@@ -1,0 +1,206 @@
+"""Gradual learning: what it took to solve the tasks of a curriculum, and what earlier tasks were worth to later ones.
+
+Stands in metrics: one cell -> numbers of its trial, and some measures of several cells. Works on every domain whose
+episodes say in their detail which `task` they were, how each question was answered (`marks`, a text of + and -), the
+`steps` they took, whether they were `solved`, and how many `interruptions` there were.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stretches import mean
+from openfield.view import CellRecord
+
+BLOCK = 100
+"""Questions per point of a learning curve."""
+STREAK, STRICT_STREAK = 5, 20
+"""Instances in a row that solve a task: by the original criterion, and by one that luck does not meet."""
+
+
+class TaskRow(msgspec.Struct, frozen=True):
+    """What one task took."""
+
+    task: str
+    solved: bool
+    """By the original criterion: enough instances solved in a row."""
+    solved_strictly: bool
+    steps: int
+    """Until it was solved, or in all."""
+    questions: int
+    instances: int
+    success_rate: float
+    """Of its instances."""
+    accuracy: float | None
+    """Of its answers."""
+    interruptions: int
+
+
+def task_rows(cell: CellRecord, streak: int = STREAK, strict_streak: int = STRICT_STREAK) -> list[TaskRow]:
+    """What each task took, in the order of first appearance; what came after its solution is not counted."""
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for detail in _instances(cell):
+        tasks.setdefault(detail["task"], []).append(detail)
+    return [_row(task, instances, streak, strict_streak) for task, instances in tasks.items()]
+
+
+def learning_curve(cell: CellRecord, size: int = BLOCK) -> list[float]:
+    """The share of right answers in each block of so many questions; an unfinished block is left out."""
+    marks = "".join(detail["marks"] for detail in _instances(cell))
+    return [marks[at : at + size].count("+") / size for at in range(0, len(marks) - size + 1, size)]
+
+
+def accuracy_by_index(cell: CellRecord, most: int = 50) -> list[float]:
+    """The share of right answers to the first question of an instance, to the second, and so on."""
+    columns = itertools.zip_longest(*(detail["marks"][:most] for detail in _instances(cell)))
+    return [_accuracy("".join(mark for mark in column if mark)) or 0.0 for column in columns]
+
+
+def transfer(ordered: CellRecord, scratch: Iterable[CellRecord]) -> dict[str, float]:
+    """How many times as many steps a task takes from scratch as after the tasks before it; above 1, they helped.
+
+    Args:
+        ordered: The curriculum in order.
+        scratch: Cells with a single task each. Tasks that were not solved on both sides are left out.
+    """
+    alone = {row.task: row.steps for cell in scratch for row in task_rows(cell) if row.solved}
+    rows = [row for row in task_rows(ordered) if row.solved and row.task in alone and row.steps]
+    return {row.task: alone[row.task] / row.steps for row in rows}
+
+
+def geometric_mean(ratios: Iterable[float]) -> float | None:
+    """The mean of ratios: the exponential of the mean of their logarithms."""
+    logarithms = [math.log(ratio) for ratio in ratios if ratio > 0]
+    return math.exp(math.fsum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def retention(cell: CellRecord) -> dict[str, float]:
+    """For every task that comes back later: its accuracy at first sight then, relative to when it was left."""
+    left: dict[str, float] = {}
+    kept: dict[str, float] = {}
+    for task, block in itertools.groupby(_instances(cell), key=lambda detail: detail["task"]):
+        accuracies = [_accuracy(detail["marks"]) or 0.0 for detail in block]
+        if task in left and task not in kept and left[task]:
+            kept[task] = accuracies[0] / left[task]
+        left[task] = accuracies[-1]
+    return kept
+
+
+def solved_within(cell: CellRecord, budget: int, tasks: int | None = None) -> float:
+    """The share of a curriculum's tasks that were solved in so many steps."""
+    rows, used, solved = task_rows(cell), 0, 0
+    for row in rows:
+        used += row.steps
+        solved += row.solved and used <= budget
+    return solved / max(tasks or _size(cell) or len(rows), 1)
+
+
+def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
+    """All numbers of a cell."""
+    details = list(_instances(cell))
+    if not details:
+        return dict.fromkeys(number.name for number in NUMBERS)
+    rows, marks = task_rows(cell), "".join(detail["marks"] for detail in details)
+    solved, size = [row for row in rows if row.solved], max(_size(cell) or len(rows), 1)
+    verdicts = [detail for detail in details if detail["solved"] is not None]
+    kept, curve = retention(cell), learning_curve(cell)
+    return {
+        "tasks_solved": len(solved) / size,
+        "tasks_solved_strictly": sum(row.solved_strictly for row in rows) / size,
+        "success": mean([float(detail["solved"]) for detail in verdicts]),
+        "success_original": mean([float(detail.get("original", detail["solved"]) or 0) for detail in verdicts]),
+        "accuracy": _accuracy(marks),
+        "accuracy_last": curve[-1] if curve else None,
+        "interruptions": 100 * sum(detail["interruptions"] for detail in details) / len(marks) if marks else None,
+        "steps_to_solve": mean([float(row.steps) for row in solved]),
+        "questions_to_solve": mean([float(row.questions) for row in solved]),
+        "instances_to_solve": mean([float(row.instances) for row in solved]),
+        "retention": mean(list(kept.values())),
+    }
+
+
+def _row(task: str, instances: Sequence[dict[str, Any]], streak: int, strict_streak: int) -> TaskRow:
+    end, strict = _solved_at(instances, streak, "original"), _solved_at(instances, strict_streak, "solved")
+    taken = instances[: end or len(instances)]
+    marks = "".join(detail["marks"] for detail in taken)
+    return TaskRow(
+        task,
+        end is not None,
+        strict is not None or _is_strict(instances, end),
+        sum(detail["steps"] for detail in taken),
+        len(marks),
+        len(taken),
+        sum(bool(detail["solved"]) for detail in taken) / len(taken),
+        _accuracy(marks),
+        sum(detail["interruptions"] for detail in taken),
+    )
+
+
+def _solved_at(instances: Sequence[dict[str, Any]], needed: int, key: str) -> int | None:
+    """After how many instances so many in a row were solved."""
+    run = 0
+    for number, detail in enumerate(instances, 1):
+        run = run + 1 if detail.get(key, detail["solved"]) else 0
+        if run >= needed:
+            return number
+    return None
+
+
+def _is_strict(instances: Sequence[dict[str, Any]], end: int | None) -> bool:
+    """Whether instances were played by the strict criterion, whose streaks cover all keys, and were solved so."""
+    played = "original" in instances[0] and len(instances[0]["marks"]) > 1
+    return played and end is not None and _solved_at(instances, STREAK, "solved") is not None
+
+
+def _instances(cell: CellRecord) -> Iterator[dict[str, Any]]:
+    for episode in cell.episodes:
+        if isinstance(episode.detail, dict) and {"task", "marks", "steps"} <= episode.detail.keys():
+            yield episode.detail
+
+
+def _size(cell: CellRecord) -> int:
+    return next((detail["of"] for detail in _instances(cell) if "of" in detail), 0)
+
+
+def _accuracy(marks: str) -> float | None:
+    return marks.count("+") / len(marks) if marks else None
+
+
+def _count(name: str, title: str, note: str) -> Number:
+    return Number(name=name, title=title, note=note, better="lower", bounds=None)
+
+
+NUMBERS = (
+    Number(name="tasks_solved", title="Tasks solved", note="share of the curriculum, by the original criterion"),
+    Number(
+        name="tasks_solved_strictly",
+        title="Tasks solved strictly",
+        note="share of the curriculum, by streaks that cover all keys or are 20 instances long",
+    ),
+    Number(name="success", title="Success rate", note="share of instances solved, by the criterion in force"),
+    Number(name="success_original", title="Success rate (original)", note="share solved by the original criterion"),
+    Number(name="accuracy", title="Accuracy", note="share of right answers"),
+    Number(name="accuracy_last", title="Accuracy at last", note="share of right answers in the last 100 questions"),
+    _count("interruptions", "Interruptions", "symbols said while the teacher talked, per 100 questions"),
+    _count("steps_to_solve", "Steps to solve", "mean over the tasks solved"),
+    _count("questions_to_solve", "Questions to solve", "mean over the tasks solved"),
+    _count("instances_to_solve", "Instances to solve", "mean over the tasks solved"),
+    Number(
+        name="retention",
+        title="Retention",
+        note="accuracy when a task comes back, relative to when it was left",
+        bounds=None,
+    ),
+)
+GRADUAL = Metric(
+    name="gradual",
+    note="How a curriculum was learnt: tasks solved, what they took, what was kept.",
+    numbers=NUMBERS,
+    measure=measure_gradual,
+)

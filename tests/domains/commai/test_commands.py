@@ -1,0 +1,108 @@
+"""The command line: the original's options, configurations, learners, summaries, budgets."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from openfield.cli import run_command
+from openfield.view import Run
+
+PEER = Path(__file__).with_name("peer.py")
+CONFIGURATION = {
+    "worlds": {},
+    "tasks": {"M4": {"type": "tasks.challenge.round1.challenge_micro.Micro4Task"}},
+    "scheduler": {"type": "core.scheduler.ConsecutiveTaskScheduler", "args": {"tasks": ["M4"], "success_threshold": 2}},
+}
+LEARNER = """
+class Parrot:
+    def next(self, symbol):
+        return symbol
+
+    def reward(self, reward):
+        self.last = reward
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGURATION))
+    (tmp_path / "parrots.py").write_text(LEARNER)
+    return tmp_path
+
+
+def cells(path="runs/commai.sqlite"):
+    with Run(path) as run:
+        return run.cells()
+
+
+@pytest.mark.parametrize(
+    "agent", [["-l", "parrots.Parrot"], ["-a", "parrots:Parrot"], ["-l", "learners.base.BaseLearner"]]
+)
+def test_a_configuration_runs_with_any_learner_and_leaves_a_summary(agent, capsys):
+    assert run_command(["run", "commai", "config.json", *agent, "--workers", "0", "--summary", "results.out"]) == 0
+    (cell,) = cells()
+    assert cell.outcome == "done"
+    assert [episode.detail["task"] for episode in cell.episodes] == ["M4", "M4"]
+    summary = Path("results.out").read_text()
+    assert "Total reward: 20" in summary
+    assert "* Number of trials per task\nM4: 2" in summary
+
+
+def test_options_become_settings(capsys):
+    words = ["run", "commai", "-a", "echo", "--trials", "1", "--workers", "0", "--scramble", "--bit-mode", "-w"]
+    assert run_command([*words, "--max-reward-per-task", "7", "--step-budget", "50", "--strict"]) == 0
+    assert cells()[0].trial.settings == {
+        "scramble": "readable",
+        "bit_mode": True,
+        "show_world": True,
+        "max_reward_per_task": 7,
+        "max_steps": 50,
+        "strict": True,
+    }
+
+
+def test_the_evaluation_has_budgets_that_can_be_changed(capsys):
+    words = ["run", "commai", "--evaluate", "--step-budget", "30", "--time-budget", "5", "-a", "echo", "--trials", "1"]
+    assert run_command([*words, "--workers", "0"]) == 0
+    (cell,) = cells()
+    assert cell.trial.settings == {"max_steps": 30}
+    assert cell.trial.limits.trial_seconds == 5
+
+
+def test_a_learner_may_be_watched(capsys):
+    words = ["run", "commai", "config.json", "-l", "parrots.Parrot", "-v", "ConsoleView", "-d", "0.0001"]
+    assert run_command(words) == 0
+    shown = capsys.readouterr().out
+    assert "teacher" in shown
+    assert "reward 20, step 21" in shown
+
+
+def test_a_remote_learner_is_started_as_the_original_did(capsys):
+    pytest.importorskip("zmq", reason="pyzmq is not installed")
+    command = f"{sys.executable} {PEER}"
+    words = ["run", "commai", "config.json", "-l", "learners.base.RemoteLearner", "--learner-cmd", command]
+    assert run_command([*words, "--learner-port", "0"]) == 0
+    assert cells()[0].outcome == "done"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["missing.json"], "There is no configuration file missing.json"),
+        (["-l", "Parrot"], "dotted path"),
+        (["-l", "parrots.Parot"], "Did you mean 'Parrot'"),
+        (["-v", "Nice"], "Unknown view 'Nice'"),
+        (["--mode", "fast", "config.json"], "Unknown mode 'fast'"),
+        (["--set", "tasks=micro99"], "Unknown task 'micro99'"),
+        (["--set", "dependencies=a>b", "--set", "scheduler=dependencies"], "dependencies"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(words, says, capsys):
+    assert run_command(["run", "commai", "--workers", "0", "--trials", "1", *words]) == 2
+    shown = capsys.readouterr().err
+    assert says in shown
+    assert "Traceback" not in shown

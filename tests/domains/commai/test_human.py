@@ -1,0 +1,132 @@
+"""People at play: modes, typed lines as symbols, SKIP and QUIT, on a pipe and on a real (pseudo-)terminal."""
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from openfield.core import Reply
+from openfield.domains.commai import DOMAIN
+from openfield.domains.commai.human import Human
+from openfield.domains.commai.view import LineView, Streams
+from openfield.errors import Cancelled
+from openfield.rollout import Rollout
+from openfield.view import Run
+
+
+def sit_down(lines, mode="dot", **settings):
+    """A person who types these lines, and the rollout they play until they leave."""
+    target = io.StringIO()
+    human = Human(LineView(source=io.StringIO(lines), target=target), mode, settings.get("bit_mode", False))
+    rollout = Rollout(DOMAIN.world(DOMAIN.trials(1, skips=True, **settings)[0]))
+    rewards, said = [], []
+    with suppress(Cancelled):
+        while not rollout.over:
+            reply = human(rollout.turn)
+            said.append(reply.action)
+            rewards.append(rollout.reply(reply).reward)
+    return rewards, said, target.getvalue()
+
+
+def test_what_is_typed_is_said_symbol_by_symbol():
+    _, said, shown = sit_down("hello...\n", tasks="micro7.1")
+    assert bytes(symbol for symbol in said if symbol != 32) == b"hello."
+    assert "QUIT leaves" in shown
+
+
+@pytest.mark.parametrize("mode", ["line", "dot"])
+def test_a_person_can_solve_a_question(mode):
+    _, _, shown = sit_down("", mode, tasks="micro7.1", seed=3)
+    letter = shown.split("say:_")[1][0]
+    rewards, _, shown = sit_down(f"{letter}.\nQUIT\n", mode, tasks="micro7.1", seed=3)
+    assert rewards.count(1.0) == 1
+    assert "correct!" in shown
+
+
+def test_immediate_asks_at_every_step_and_an_empty_line_is_silence():
+    _, said, _ = sit_down("a\n\nb\n", "immediate", tasks="micro1")
+    assert said == [97, 32, 98]
+
+
+def test_bits_are_put_together_and_taken_apart():
+    _, _, shown = sit_down("", "dot", tasks="small.Repeat1V1L", bit_mode=True)
+    letter = shown.split("repeat:_")[1][0]
+    rewards, said, _ = sit_down(f"{letter}.\n\n\n\n", "dot", tasks="small.Repeat1V1L", bit_mode=True)
+    assert set(said) == {0, 1}
+    assert rewards.count(1.0) >= 1
+
+
+def test_skip_gives_up_the_instance():
+    world = DOMAIN.world(DOMAIN.trials(1, skips=True, tasks="micro7.1")[0])
+    turn = world.reset()
+    while turn.observation != ord("."):
+        turn = world.step(Reply(32))
+    world.step(Reply("SKIP"))
+    assert world.truth.episode_over
+    assert world.truth.detail["solved"] is False
+
+
+def test_streams_stand_under_each_other():
+    streams = Streams()
+    for symbol, reward in (("a", 0), (" ", 1), ("\x07", -1)):
+        streams.hear(symbol, reward, "")
+        streams.say("x")
+    teacher, learner, reward = streams.rows(20)
+    assert teacher.endswith("_a_?")
+    assert learner.endswith("_xxx")
+    assert reward.endswith("  +-")
+    assert streams.status == "reward 0, step 3"
+
+
+def talk(words, folder, answers):
+    """Runs a command on a pseudo-terminal, types each answer at its cue, returns what was shown."""
+    primary, secondary = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    program = subprocess.Popen(
+        [sys.executable, "-m", "openfield", *words],
+        stdin=secondary, stdout=secondary, stderr=secondary, cwd=folder, env=environment, start_new_session=True,
+    )  # fmt: skip
+    os.close(secondary)
+    shown, mark, end = b"", 0, time.monotonic() + 30
+    answers = list(answers)
+    while time.monotonic() < end:
+        if not select.select([primary], [], [], 0.5)[0]:
+            if program.poll() is not None:
+                break
+            continue
+        try:
+            shown += os.read(primary, 65536)
+        except OSError:
+            break
+        if answers and answers[0][0] in shown[mark:]:
+            mark = len(shown)
+            os.write(primary, answers.pop(0)[1])
+    program.wait(10)
+    os.close(primary)
+    return shown.decode(errors="replace")
+
+
+@pytest.mark.parametrize("flags", [["--mode", "dot"], ["--curses", "--mode", "dot"]])
+def test_a_person_plays_on_a_terminal_and_is_recorded(tmp_path, flags):
+    words = ["play", "commai", "--set", "tasks=micro7.1", *flags, "-o", "played.sqlite"]
+    talk(words, tmp_path, [(b">", b"xyz.\nQUIT\n")])
+    with Run(tmp_path / "played.sqlite") as run:
+        (cell,) = run.cells()
+        said = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply is not None]
+    assert cell.agent == "human"
+    assert cell.outcome == "cancelled"
+    assert bytes(symbol for symbol in said if symbol != 32) == b"xyz."
+
+
+def test_a_person_may_be_a_pipe(tmp_path):
+    words = [sys.executable, "-m", "openfield", "play", "commai", "--set", "tasks=micro7.1", "--set", "max_steps=60"]
+    done = subprocess.run(words, input="a.\n" * 20, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    with Run(tmp_path / "runs" / "commai-played.sqlite") as run:
+        assert run.cells()[0].outcome == "done"

@@ -1,0 +1,130 @@
+"""Learners: what they say, what they learn, and how anybody's class becomes one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openfield.domains.commai import (
+    EchoLearner,
+    MappingLearner,
+    MemorisingLearner,
+    RandomLearner,
+    Session,
+    Settings,
+    SilentLearner,
+    load_learner,
+    make_environment,
+)
+from openfield.domains.commai.learners import LearnerAdapter
+from openfield.errors import AgentProtocol, InvalidInput
+
+
+def play(learner, *tasks, steps=20_000, **settings):
+    environment = make_environment(Settings(tasks=tasks, **settings), seed=1)
+    session = Session(environment, learner)
+    session.run(steps)
+    return session.books()
+
+
+def test_simple_learners_say_what_they_are_called_for():
+    assert EchoLearner().next("x") == "x"
+    assert SilentLearner().next("x") == " "
+    one, other = (RandomLearner(3, "ab") for _ in range(2))
+    assert [one.next("x") for _ in range(50)] == [other.next("x") for _ in range(50)]
+    assert {one.next("x") for _ in range(50)} == {"a", "b"}
+
+
+def test_the_memorising_learner_repeats_what_was_rewarded():
+    learner = MemorisingLearner()
+    assert learner.next("x") == " "
+    learner.reward(1)
+    assert [learner.next("x") for _ in range(3)] == [" "] * 3
+    learner.reward(-1)
+    assert learner.next("x") == " "
+
+
+def test_an_echo_games_micro3_and_not_micro1():
+    tally = play(EchoLearner(), "micro3", cyclic=True)["micro3"]
+    assert tally.solved / tally.instances > 0.85
+    assert play(EchoLearner(), "micro1", cyclic=True)["micro1"].solved == 0
+
+
+@pytest.mark.parametrize("name", ["micro1", "micro3", "micro4", "micro5.1", "micro5.4", "micro5.10", "micro5.17"])
+def test_the_baseline_learns_mappings(name):
+    tally = play(MappingLearner(), name, cyclic=True)[name]
+    assert tally.solved / tally.instances > 0.5
+    assert tally.solved >= 20
+
+
+def test_the_baseline_carries_on_what_it_learned():
+    """The first instance costs many more questions than later ones: when to speak is found out once."""
+    environment = make_environment(Settings(tasks=("micro5.3",), cyclic=True), seed=2)
+    session, lengths = Session(environment, MappingLearner()), []
+    while environment.finished < 12:
+        before = session.steps
+        finished = environment.finished
+        while environment.finished == finished:
+            session.run(1)
+        lengths.append(session.steps - before)
+    assert max(lengths[6:]) < lengths[0] / 2
+
+
+def test_the_baseline_gets_through_all_mapping_tasks_in_order():
+    books = play(MappingLearner(), "all", steps=150_000)
+    assert "micro5.12" in books
+
+
+class Mine:
+    """A learner as people have them: no types, no base class."""
+
+    def __init__(self):
+        self.rewards = []
+
+    def next(self, symbol):
+        return symbol.encode()
+
+    def reward(self, reward):
+        self.rewards.append(reward)
+
+
+def test_a_class_of_the_user_runs_unchanged():
+    mine = Mine()
+    books = play(LearnerAdapter(mine), "micro4", steps=100, cyclic=True)
+    assert books["micro4"].solved == 9
+    assert len(mine.rewards) == 100
+
+
+def test_a_learner_is_named_by_its_path(tmp_path, monkeypatch):
+    (tmp_path / "my_learners.py").write_text("class Quiet:\n    def next(self, symbol):\n        return ' '\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert load_learner("my_learners.Quiet").next("a") == " "
+    assert load_learner("my_learners:Quiet").name == "my_learners:Quiet"
+    with pytest.raises(InvalidInput, match="has no class Loud"):
+        load_learner("my_learners.Loud")
+    with pytest.raises(InvalidInput, match="cannot be imported"):
+        load_learner("no_such_module.Loud")
+    with pytest.raises(InvalidInput, match="no dotted path"):
+        load_learner("Quiet")
+
+
+def test_what_is_no_learner_or_says_no_symbol_is_named():
+    with pytest.raises(InvalidInput, match="object is no learner"):
+        LearnerAdapter(object())
+
+    class Chatty:
+        def next(self, symbol):
+            return "hello"
+
+    with pytest.raises(AgentProtocol, match="Chatty said 'hello'"):
+        LearnerAdapter(Chatty()).next("a")
+
+
+def test_the_example_runs():
+    example = Path(__file__).parents[3] / "examples" / "commai_task.py"
+    shown = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("Backwards: 3 of 3 instances solved in ")
+    text = example.read_text()
+    assert len(text[text.index("class Backwards") : text.index("if __name__")].strip().splitlines()) < 30

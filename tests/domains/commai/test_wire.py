@@ -1,0 +1,186 @@
+"""The wire: its codec, ZeroMQ's frames, and real ZeroMQ learners in other processes, good and bad."""
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import openfield as of
+from openfield.core import Reply, Turn
+from openfield.domains.commai import DOMAIN
+from openfield.domains.commai.wire import Codec, PairWire, hello_token, is_hello
+from openfield.domains.commai.zmtp import GREETING, Connection, encode_command, encode_frame, read_properties
+from openfield.errors import AgentProtocol
+from openfield.journal import Journal
+from openfield.serve import TrialDesk, serve_domain
+from openfield.view import Run
+
+PEER = Path(__file__).with_name("peer.py")
+BYTES = of.Spec(domain="commai", task="", actions=of.Discrete(256))
+BITS = of.Spec(domain="commai", task="", actions=of.Discrete(2))
+READY = encode_command(b"READY", b"\x0bSocket-Type\0\0\0\4PAIR\x08Identity\0\0\0\0")
+
+
+@pytest.mark.parametrize(("reward", "text"), [(0.0, b"0"), (1.0, b"1"), (-1.0, b"-1")])
+def test_a_turn_is_two_messages(reward, text):
+    assert Codec(BYTES).encode(Turn(observation=97, reward=reward)) == encode_frame(text) + b"\x00\x01a"
+    assert Codec(BITS).encode(Turn(observation=1, reward=reward)) == encode_frame(text) + b"\x00\x011"
+
+
+def test_bytes_beyond_ascii_take_two_octets():
+    assert Codec(BYTES).encode(Turn(observation=233)) == b"\x00\x010" + b"\x00\x02\xc3\xa9"
+    assert Codec(BYTES).read(["é".encode()]) == Reply(233)
+
+
+@given(st.integers(0, 255))
+def test_what_is_shown_can_be_answered_with_itself(code):
+    codec = Codec(BYTES)
+    assert codec.plain[codec.encode(Turn(observation=code))[3:]] == Reply(code)
+
+
+@pytest.mark.parametrize("message", [[b"ab"], [b""], [b"\xff"], ["ā".encode()], [b"a", b"b"]])
+def test_a_malformed_frame_is_named(message):
+    with pytest.raises(AgentProtocol, match="which is no symbol; a symbol is one character"):
+        Codec(BYTES).read(message)
+
+
+def test_a_hello_may_carry_a_token():
+    assert Codec(BYTES).read([b"hello"]) is None
+    assert is_hello([b"hello secret"])
+    assert hello_token([b"hello secret"]) == "secret"
+    assert hello_token([b"hello"]) is None
+
+
+@given(st.lists(st.lists(st.binary(max_size=300), min_size=1, max_size=3), max_size=5), st.integers(1, 90))
+def test_messages_arrive_however_the_stream_is_cut(messages, size):
+    frames = [encode_frame(part, number < len(m) - 1) for m in messages for number, part in enumerate(m)]
+    stream = GREETING + READY + b"".join(frames)
+    connection = Connection()
+    got = [m for at in range(0, len(stream), size) for m in connection.feed(stream[at : at + size])]
+    assert got == messages
+    assert connection.ready
+
+
+def test_greeting_ready_and_pings_are_answered():
+    connection = Connection()
+    assert connection.take_outgoing() == GREETING
+    list(connection.feed(GREETING))
+    sent = connection.take_outgoing()
+    assert read_properties(sent[8:]) == {b"socket-type": b"PAIR"}
+    list(connection.feed(READY + encode_command(b"PING", b"\0\0context")))
+    assert connection.take_outgoing() == encode_command(b"PONG", b"context")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"GET / HTTP/1.1\r\n", "does not speak ZeroMQ"),
+        (GREETING[:10] + b"\x01\x00", "ZMTP 1; version 3 is needed"),
+        (GREETING.replace(b"NULL", b"PLAI"), "secured"),
+        (GREETING + encode_command(b"READY", b"\x0bSocket-Type\0\0\0\3REQ"), "a REQ; it must be a PAIR"),
+        (GREETING + b"\x02" + (1 << 40).to_bytes(8, "big"), "a frame of 1099511627776 bytes"),
+        (GREETING + encode_command(b"ERROR", b"\x02no"), "refuses: no"),
+        (GREETING + encode_command(b"READY", b"\x0bSocket"), "cut off"),
+    ],
+)
+def test_strangers_are_told_apart(data, says):
+    with pytest.raises(AgentProtocol, match=says):
+        list(Connection().feed(data))
+
+
+def run_peer(tmp_path, fault="", **settings):
+    pytest.importorskip("zmq", reason="pyzmq is not installed")
+    command = f"wire:{sys.executable} {PEER} {{port}} {fault}"
+    trials = of.trials("commai", 1, tasks="micro4,micro5.3", max_steps=400, **settings)
+    result = of.run({"peer": command, "echo": "echo"}, trials, tmp_path / "run.sqlite")
+    return {cell.agent: cell for cell in result.cells}
+
+
+def steps_of(tmp_path, cell):
+    with Run(tmp_path / "run.sqlite") as run:
+        return [(step.turn, step.truth) for step in run.steps(cell.id, cell.attempt)]
+
+
+def test_a_learner_in_another_process_plays_like_one_at_home(tmp_path):
+    cells = run_peer(tmp_path)
+    assert cells["peer"].outcome == "done"
+    assert steps_of(tmp_path, cells["peer"]) == steps_of(tmp_path, cells["echo"])
+
+
+def test_a_learner_may_talk_in_bits(tmp_path):
+    cells = run_peer(tmp_path, bit_mode=True)
+    assert steps_of(tmp_path, cells["peer"]) == steps_of(tmp_path, cells["echo"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "says"),
+    [
+        ("dies", "agent_gone", "status 3"),
+        ("babbles", "agent_protocol", "b'word'"),
+        ("shouts", "agent_protocol", "a symbol is one character"),
+    ],
+)
+def test_what_goes_wrong_has_an_outcome_and_what_was_recorded_stays(tmp_path, fault, outcome, says):
+    cell = run_peer(tmp_path, fault)["peer"]
+    assert cell.outcome == outcome
+    assert says in cell.note
+    assert cell.steps >= 50
+
+
+def test_a_learner_that_hangs_is_given_up(tmp_path):
+    from openfield.experiment import limit
+
+    pytest.importorskip("zmq", reason="pyzmq is not installed")
+    trials = [limit(trial, {"reply_seconds": 0.3}) for trial in of.trials("commai", 1, tasks="micro5.3", max_steps=400)]
+    result = of.run([f"wire:{sys.executable} {PEER} {{port}} hangs"], trials, tmp_path / "run.sqlite")
+    assert result.cells[0].outcome == "agent_timeout"
+
+
+def test_a_new_hello_goes_on_with_the_trial_and_the_next_one_starts_the_next(tmp_path):
+    pytest.importorskip("zmq", reason="pyzmq is not installed")
+    path, port = tmp_path / "served.sqlite", []
+    opened = threading.Event()
+
+    def ready(number):
+        port.append(number)
+        opened.set()
+
+    async def serve():
+        with Journal(path) as journal:
+            desk = TrialDesk(journal, DOMAIN, of.trials("commai", 2, tasks="micro4", max_steps=300), "remote", None)
+            server = asyncio.create_task(serve_domain(PairWire(), desk, "127.0.0.1", 0, ready))
+            await asyncio.to_thread(opened.wait)
+            for fault, seats in (("dies", 0), ("-", 1), ("-", 2)):
+                program = await asyncio.create_subprocess_exec(sys.executable, str(PEER), str(port[0]), fault)
+                while program.returncode is None and len(finished(desk)) < (seats or 9):
+                    await asyncio.sleep(0.02)
+                if program.returncode is None:
+                    program.kill()
+                await program.wait()
+            server.cancel()
+            await asyncio.gather(server, return_exceptions=True)
+
+    known = {}
+
+    def finished(desk):
+        known.update({session: seat for session, (_, seat) in desk._seats.items()})
+        return [seat for seat in known.values() if seat.rollout.over]
+
+    asyncio.run(asyncio.wait_for(serve(), 30))
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done", "done"]
+        assert {cell.attempt for cell in run.cells()} == {1}
+
+
+def test_cannot_listen_twice(tmp_path):
+    from openfield.domains.commai.wire import Line
+    from openfield.errors import InvalidInput
+
+    line = Line("127.0.0.1", 0)
+    with pytest.raises(InvalidInput, match="Cannot listen on"):
+        Line("127.0.0.1", line.port)
+    line.close()
