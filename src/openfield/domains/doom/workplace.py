@@ -1,0 +1,92 @@
+"""Where engines work: a folder per process for WADs and settings, and shared memory that is cleaned up after them.
+
+Below the engine. Everything lies in the system's folder for temporary files and is gone when its process is.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+SHARED = Path("/dev/shm")  # noqa: S108
+PREFIX = "ViZDoom"
+
+
+def home() -> Path:
+    """The folder all processes of this user share."""
+    place = Path(tempfile.gettempdir()) / f"openfield-doom-{os.getuid()}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
+
+
+@functools.cache
+def _own(pid: int) -> Path:
+    """This process's own folder; those of dead processes are removed on the way."""
+    sweep_folders()
+    sweep_shared_memory()
+    place = home() / str(pid)
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def own() -> Path:
+    """This process's own folder."""
+    return _own(os.getpid())
+
+
+def leave() -> None:
+    """Removes this process's own folder; its engines must have ended, they write into it when they do."""
+    shutil.rmtree(home() / str(os.getpid()), ignore_errors=True)
+
+
+def keep_wad(content: bytes) -> Path:
+    """Writes a WAD where an engine can load it; the same content is the same file."""
+    path = own() / f"{hashlib.sha256(content).hexdigest()[:16]}.wad"
+    if not path.exists():
+        path.write_bytes(content)
+    return path
+
+
+def sweep_folders() -> None:
+    """Removes the folders of processes that are no more."""
+    for place in home().iterdir():
+        if place.name.isdigit() and not Path("/proc", place.name).exists():
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def sweep_shared_memory() -> list[str]:
+    """Removes what dead engines left in shared memory; returns the names."""
+    if not SHARED.is_dir():
+        return []
+    left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path)} - set(_in_use())
+    for name in left:
+        with suppress(OSError):
+            (SHARED / name).unlink()
+    return sorted(left)
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return path.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def _in_use() -> Iterator[str]:
+    """The names of shared memory that some process has mapped."""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            text = maps.read_text()
+        except OSError:
+            continue
+        if PREFIX in text:
+            for line in text.splitlines():
+                _, found, name = line.partition(f"{SHARED}/")
+                if found and name.startswith(PREFIX):
+                    yield name.removesuffix(" (deleted)")
