@@ -27,10 +27,10 @@ FAREWELL_SECONDS = 2.0
 def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
     """Has a program play a rollout over the domain's wire; returns the outcome."""
     spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
-    return asyncio.run(_play(Seat(rollout, spec, seed), domain, command))
+    return asyncio.run(_play(Seat(rollout, spec, seed), domain, trial, command))
 
 
-async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
+async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> str:
     port, listening = 0, asyncio.Event()
 
     def ready(number: int) -> None:
@@ -45,6 +45,8 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
     if server.done():
         await server  # raises what kept it from starting
     words = [word.replace("{host}", HOST).replace("{port}", str(port)) for word in shlex.split(command)]
+    if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
+        words = wire.command(words, trial)
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:

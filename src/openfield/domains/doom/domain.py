@@ -15,6 +15,7 @@ from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings
 from openfield.domains.doom.trials import compose
+from openfield.errors import InvalidInput, UnknownName
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
@@ -101,11 +102,17 @@ class DoomDomain(Domain[Any]):
             return belief.novel >= threshold
         return belief.level > 0 if belief.level is not None else says_novel(belief)
 
-    def wire(self) -> Wire:
-        """Protocol 0.8 over RabbitMQ."""
+    def wire(self, **options: str) -> Wire:
+        """Protocol 0.8 over RabbitMQ: `--amqp URL`, `--config server.ini`, `--lease SECONDS`."""
         from openfield.domains.doom.broker import AmqpWire
 
-        return AmqpWire()
+        for name in options.keys() - {"amqp", "config", "lease"}:
+            raise UnknownName("option of serve", name, ("amqp", "config", "lease"), label=f"For {self.name}")
+        try:
+            lease = float(options.pop("lease", 0)) or None
+        except ValueError:
+            raise InvalidInput("--lease takes seconds.") from None
+        return AmqpWire(**options, lease=lease)
 
 
 class DuelDomain(DoomDomain):
