@@ -30,9 +30,7 @@ def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
     """Where everything is at the start of an episode."""
     places = _Places(rng)
     player = places.draw(16, 0)
-    enemies = [
-        (places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))
-    ]
+    enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
     spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
     items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
     pillars = [(OBSTACLE, places.draw(16, 60, player)) for _ in range(rng.randint(*settings.obstacles))]

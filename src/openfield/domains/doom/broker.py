@@ -29,7 +29,15 @@ from openfield.domains.doom.messages import (
     message,
 )
 from openfield.domains.doom.wire import Office, Session, mode_of
-from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
+from openfield.errors import (
+    AgentFault,
+    AgentGone,
+    AgentProtocol,
+    InvalidInput,
+    MissingExtra,
+    OpenfieldError,
+    WorldFault,
+)
 from openfield.serve import Desk, SingleDesk, TrialDesk
 from openfield.trial import Trial, derive
 
@@ -62,6 +70,7 @@ class AmqpWire:
             config: A server's INI file; without it, agents get the trials of `serve`.
             lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
         """
+        self.told = {"amqp": amqp, "config": config, "lease": lease}
         self.config = ini.read_server(Path(config)) if config else None
         self.url = amqp or (self.config.amqp if self.config else None)
         self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
@@ -140,7 +149,8 @@ class Server:
         self._sessions[name] = line
         if not await self._send_surely(incoming, encode(reply)):
             LOG.info("A registration was stale: its agent is gone.")
-            await self._forget(name)
+            del self._sessions[name]
+            await queue.delete(if_unused=False, if_empty=False)
 
     async def _office(self, request: Registration, secret: str) -> Office:
         if isinstance(self._desk, SingleDesk):
@@ -152,40 +162,37 @@ class Server:
             known = [record.trial for record in await self._desk.enrolled(name)]
             if not known:
                 raise AgentFault("there is no experiment with this secret")
-            office = experiments.DeskOffice(self._desk, name, known)
-            return office
+            return experiments.DeskOffice(self._desk, name, known)
         return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
         """The trials of a new experiment: by the configuration, or those everybody gets."""
         generator = request.generator_config or {}
         if self._wire.config is None and isinstance(self._desk, TrialDesk):
-            return self._desk.trials
+            return experiments.unhurried(self._desk.trials)
         seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
-        return experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, generator.get("episode_seed"))
+        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, generator.get("episode_seed"))
+        return experiments.unhurried(made)
 
     async def _patrol(self) -> None:
         """Looks for agents that have not been heard of for too long."""
         while True:
             await asyncio.sleep(min(PATROL_SECONDS, self._wire.lease / 4))
             for name, line in list(self._sessions.items()):
-                if line.silent() > self._patience(line.session):
-                    await self._forget(name)
+                if line.session.over:
+                    del self._sessions[name]
+                elif line.silent() > self._patience(line.session):
+                    await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
 
     def _patience(self, session: Session) -> float:
         config = self._wire.config or ini.ServerConfig()
         return self._wire.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
 
-    async def _forget(self, name: str) -> None:
-        """Ends a session; the trial it was in is offered again."""
+    async def drop(self, name: str, fault: OpenfieldError) -> None:
+        """Ends a session; the trial of an agent that is gone is offered again."""
         line = self._sessions.pop(name, None)
-        if line is None:
-            return
-        seat = line.session.seat
-        if seat is not None and isinstance(self._desk, TrialDesk):
-            await self._desk.leave(seat.session, AgentGone(f"The agent said nothing for {self._wire.lease:g} s."))
-        with suppress(Exception):  # the broker may have removed it with its connection
-            await (await self._channel.get_queue(name, ensure=False)).delete(if_unused=False, if_empty=False)
+        if line is not None and line.session.seat is not None and isinstance(self._desk, TrialDesk):
+            await self._desk.leave(line.session.seat.session, fault)
 
     async def _send(self, incoming: Any, body: bytes) -> None:
         """Replies; what cannot be sent now is sent when the agent asks again."""
@@ -239,11 +246,13 @@ class _Line:
     async def _answer(self, body: bytes) -> bytes:
         try:
             return encode(await self.session.handle(decode_request(body)))
-        except AgentFault as error:
+        except AgentProtocol as error:
             return encode(error_message(type(error).__name__, str(error)))
         except Exception as error:
             LOG.exception("A session failed.")
-            return encode(message("experiment_exception", message=f"{type(error).__name__}: {error}"))
+            fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
+            await self._server.drop(self._name, fault)
+            return encode(message("experiment_exception", message=str(fault)))
 
 
 def _private_url(port: int) -> str | None:

@@ -43,6 +43,7 @@ class Rpc:
     async def connect(self) -> None:
         """Connects and declares the queues both sides know."""
         self._connection = await self._pika.connect(self._url)
+        self._connection.close_callbacks.add(self._hung_up)
         self._channel = await self._connection.channel(publisher_confirms=False)
         await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
         queue = await self._channel.declare_queue(self.queue, exclusive=True, auto_delete=True)
@@ -71,20 +72,15 @@ class Rpc:
         self._waiting = correlation, future
         outgoing = self._pika.Message(body, correlation_id=correlation, reply_to=self.queue, delivery_mode=1)
         await self._channel.default_exchange.publish(outgoing, queue, mandatory=False)
-        watch = asyncio.ensure_future(self._until_closed())
         try:
-            done, _ = await asyncio.wait([future, watch], timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            watch.cancel()
-        if future in done:
-            return future.result()
-        if done:
-            raise ConnectionError("the broker went away")
-        raise AgentFault(f"No reply from {queue} in time.")
+            return await asyncio.wait_for(future, left)
+        except TimeoutError:
+            raise AgentFault(f"No reply from {queue} in time.") from None
 
-    async def _until_closed(self) -> None:
-        while not self._connection.is_closed:
-            await asyncio.sleep(RECONNECT_SECONDS / 4)
+    def _hung_up(self, *_: object) -> None:
+        """Has whoever waits for a reply know that none will come."""
+        if self._waiting is not None and not self._waiting[1].done():
+            self._waiting[1].set_exception(ConnectionError("the broker went away"))
 
     async def _reconnect(self) -> None:
         await self.close()
@@ -95,9 +91,11 @@ class Rpc:
                 return
 
     async def _receive(self, incoming: Any) -> None:
-        if self._waiting is not None and incoming.correlation_id == self._waiting[0]:
-            if not self._waiting[1].done():
-                self._waiting[1].set_result(decode_message(incoming.body))
+        if self._waiting is None:
+            return
+        wanted, future = self._waiting
+        if incoming.correlation_id == wanted and not future.done():
+            future.set_result(decode_message(incoming.body))
 
 
 class Client:
@@ -161,7 +159,11 @@ class Client:
             "generator_config": {"episode_seed": episode_seed, "start_zeroed_out": False, "start_world_state": None},
         }
         if secret is not None:
-            own = {"obj_type": "request_experiment_trials", "experiment_secret": secret, "just_one_trial": just_one_trial}
+            own = {
+                "obj_type": "request_experiment_trials",
+                "experiment_secret": secret,
+                "just_one_trial": just_one_trial,
+            }
         else:
             own = {"obj_type": "request_experiment", "novelty": 0, "novelty_visibility": 0, "git_version": None}
             own |= {"seed": seed, "no_testing": no_testing, "description": ""}

@@ -5,6 +5,8 @@ The registry finds them by name; plans ask for trials, rollouts for worlds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from openfield.core import Belief, Spec, World
@@ -15,7 +17,7 @@ from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings
 from openfield.domains.doom.trials import compose
-from openfield.errors import InvalidInput, UnknownName
+from openfield.flags import Flag, Launch
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
@@ -24,6 +26,31 @@ if TYPE_CHECKING:
     from openfield.serve import Wire
 
 _AGENTS = "openfield.domains.doom.agents"
+
+
+def _serving(name: str) -> Callable[[Launch, Any], Launch]:
+    """What a flag of `serve` does: it tells the wire one thing more."""
+
+    def change(launch: Launch, value: Any) -> Launch:
+        from openfield.domains.doom.broker import AmqpWire
+
+        told = launch.wire.told if isinstance(launch.wire, AmqpWire) else {}
+        return replace(launch, wire=AmqpWire(**{**told, name: value}))
+
+    return change
+
+
+FLAGS = (
+    Flag(("--amqp",), "Where the broker is: amqp://user:pass@host:port/", _serving("amqp"), str, ("serve",)),
+    Flag(("--config",), "A server's INI file with the experiment.", _serving("config"), str, ("serve",)),
+    Flag(
+        ("--lease",),
+        "Seconds of silence after which an agent is gone and its trial free [1200].",
+        _serving("lease"),
+        float,
+        ("serve",),
+    ),
+)
 
 
 class DoomDomain(Domain[Any]):
@@ -39,6 +66,7 @@ class DoomDomain(Domain[Any]):
     }
     metrics = ("performance", "detection", "adaptation")
     demo_agents = ("watchful", "random")
+    flags = FLAGS
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:
@@ -102,17 +130,11 @@ class DoomDomain(Domain[Any]):
             return belief.novel >= threshold
         return belief.level > 0 if belief.level is not None else says_novel(belief)
 
-    def wire(self, **options: str) -> Wire:
-        """Protocol 0.8 over RabbitMQ: `--amqp URL`, `--config server.ini`, `--lease SECONDS`."""
+    def wire(self) -> Wire:
+        """Protocol 0.8 over RabbitMQ."""
         from openfield.domains.doom.broker import AmqpWire
 
-        for name in options.keys() - {"amqp", "config", "lease"}:
-            raise UnknownName("option of serve", name, ("amqp", "config", "lease"), label=f"For {self.name}")
-        try:
-            lease = float(options.pop("lease", 0)) or None
-        except ValueError:
-            raise InvalidInput("--lease takes seconds.") from None
-        return AmqpWire(**options, lease=lease)
+        return AmqpWire()
 
 
 class DuelDomain(DoomDomain):

@@ -80,7 +80,7 @@ def shown(scene: Scene, settings: DoomSettings) -> Scene:
 
 
 def duel_array(scene: Scene, remaining: float) -> np.ndarray[Any, Any]:
-    """The duel's scene as numbers: time left, player, up to four enemies and four projectiles, zeros for absent ones."""
+    """The duel's scene as numbers: time left, player, up to four enemies and projectiles, zeros for absent ones."""
     values = [remaining, scene.player.x, scene.player.y, scene.player.z, scene.player.health]
     for body in scene.enemies[:MOST_ENEMIES]:
         values += (1.0, body.x, body.y, body.z, body.health)

@@ -15,7 +15,7 @@ import msgspec
 
 from openfield.errors import InvalidInput
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):

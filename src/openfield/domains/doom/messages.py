@@ -19,7 +19,7 @@ class FromAgent(msgspec.Struct, frozen=True, tag_field="obj_type", kw_only=True)
     """A message of an agent. Fields the server has no use for are not looked at."""
 
 
-class RequestExperiment(FromAgent, tag="request_experiment"):
+class RequestExperiment(FromAgent, frozen=True, tag="request_experiment"):
     """A model wants a new experiment: training, then all trials."""
 
     model: str
@@ -31,7 +31,7 @@ class RequestExperiment(FromAgent, tag="request_experiment"):
     generator_config: dict[str, Any] | None = None
 
 
-class RequestTrials(FromAgent, tag="request_experiment_trials"):
+class RequestTrials(FromAgent, frozen=True, tag="request_experiment_trials"):
     """A trained model wants a trial, or all trials that are left."""
 
     model: str
@@ -42,28 +42,28 @@ class RequestTrials(FromAgent, tag="request_experiment_trials"):
     generator_config: dict[str, Any] | None = None
 
 
-class RequestState(FromAgent, tag="request_state"):
+class RequestState(FromAgent, frozen=True, tag="request_state"):
     """What comes next?"""
 
 
-class BenchmarkData(FromAgent, tag="benchmark_data"):
+class BenchmarkData(FromAgent, frozen=True, tag="benchmark_data"):
     """What machine the agent runs on."""
 
     benchmark_data: dict[str, Any]
 
 
-class RequestData(FromAgent, kw_only=True):
+class RequestData(FromAgent, frozen=True, kw_only=True):
     """What is seen now?"""
 
     secret: str | None
     model_experiment_id: int | None = None
 
 
-class RequestTraining(RequestData, tag="request_training_data"):
+class RequestTraining(RequestData, frozen=True, tag="request_training_data"):
     """What is seen now, in training?"""
 
 
-class RequestTesting(RequestData, tag="request_testing_data"):
+class RequestTesting(RequestData, frozen=True, tag="request_testing_data"):
     """What is seen now, in a trial?"""
 
 
@@ -73,7 +73,7 @@ class Label(msgspec.Struct, frozen=True):
     action: str
 
 
-class Prediction(FromAgent, kw_only=True):
+class Prediction(FromAgent, frozen=True, kw_only=True):
     """What the agent does."""
 
     secret: str | None
@@ -83,17 +83,17 @@ class Prediction(FromAgent, kw_only=True):
     utc_remote_epoch_sent: float | None = None
 
 
-class TrainingPrediction(Prediction, tag="training_data_prediction"):
+class TrainingPrediction(Prediction, frozen=True, tag="training_data_prediction"):
     """What the agent does in training."""
 
 
-class TestingPrediction(Prediction, tag="testing_data_prediction"):
+class TestingPrediction(Prediction, frozen=True, tag="testing_data_prediction"):
     """What the agent does in a trial."""
 
     __test__ = False
 
 
-class EpisodeNovelty(FromAgent, kw_only=True):
+class EpisodeNovelty(FromAgent, frozen=True, kw_only=True):
     """What the agent thinks of the episode that ended."""
 
     novelty_probability: float
@@ -102,21 +102,21 @@ class EpisodeNovelty(FromAgent, kw_only=True):
     novelty_characterization: dict[str, Any] | None
 
 
-class TrainingNovelty(EpisodeNovelty, tag="training_episode_novelty"):
+class TrainingNovelty(EpisodeNovelty, frozen=True, tag="training_episode_novelty"):
     """What the agent thinks of a training episode."""
 
 
-class TestingNovelty(EpisodeNovelty, tag="testing_episode_novelty"):
+class TestingNovelty(EpisodeNovelty, frozen=True, tag="testing_episode_novelty"):
     """What the agent thinks of a test episode."""
 
     __test__ = False
 
 
-class TrainingEndEarly(FromAgent, tag="training_end_early"):
+class TrainingEndEarly(FromAgent, frozen=True, tag="training_end_early"):
     """No further training episode is wanted."""
 
 
-class EndExperiment(FromAgent, tag="end_experiment"):
+class EndExperiment(FromAgent, frozen=True, tag="end_experiment"):
     """The agent leaves."""
 
     model_experiment_id: int | None = None

@@ -56,7 +56,7 @@ class PrivateBroker:
 
     def start(self) -> None:
         """Starts it and waits until it listens."""
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603
             [str(SCRIPTS / "rabbitmq-server")],
             env=self._environment,
             stdout=(self._home / "out").open("ab"),

@@ -39,9 +39,9 @@ class DoomSettings(Settings, frozen=True):
     mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
     lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
     buckets: Annotated[int, Meta(ge=0, description="Positions are seen in so many steps; 0 sees them exactly.")] = 0
-    fog: Annotated[float, Meta(ge=0, description="Beyond this distance an enemy is seen at the fog's edge; 0: none.")] = (
-        0.0
-    )
+    fog: Annotated[
+        float, Meta(ge=0, description="Beyond this distance an enemy is seen at the fog's edge; 0: none.")
+    ] = 0.0
     toll: Annotated[int, Meta(ge=0, description="Health the player loses every toll_period ticks.")] = 0
     toll_period: Annotated[int, Meta(ge=1, description="Ticks from one toll to the next.")] = 50
 
@@ -87,5 +87,7 @@ class ArenaSettings(DoomSettings, frozen=True):
     drain: Annotated[int, Meta(ge=0, description="Bullets lost every drain_period ticks after the first kill.")] = 0
     drain_period: Annotated[int, Meta(ge=1, description="Ticks from one drain to the next.")] = 30
     goal: Annotated[tuple[int, int, int] | None, Meta(description="Enemies who reach x, y within r win.")] = None
-    respawn: Annotated[float, Meta(ge=0, description="Growth of the delay after which the dead return; 0: never.")] = 0.0
+    respawn: Annotated[float, Meta(ge=0, description="Growth of the delay after which the dead return; 0: never.")] = (
+        0.0
+    )
     respawn_distance: Annotated[int, Meta(ge=0, description="How far from the player they return at least.")] = 64

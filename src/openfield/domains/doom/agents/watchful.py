@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.core import Ask, Belief, Reply, Spec, Turn
+from openfield.core import Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.agents.sense import scene_of
 from openfield.domains.doom.scene import ITEMS, Scene
