@@ -5,13 +5,14 @@ The registry finds them by name; plans ask for trials, rollouts for worlds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from openfield.core import Belief, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import novelty as catalogue
+from openfield.domains.doom.hints import describe_novelty
 from openfield.domains.doom.play import ARENA as ARENA_TASK
 from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
@@ -64,7 +65,7 @@ class DoomDomain(Domain[Any]):
         "watchful": f"{_AGENTS}.watchful:WatchfulAgent",
         "learner": f"{_AGENTS}.learner:LearningAgent",
     }
-    metrics = ("performance", "detection", "adaptation")
+    metrics = ("performance", "detection", "adaptation", "programme", "characterisation")
     demo_agents = ("watchful", "random")
     flags = FLAGS
     limits = Limits(reply_seconds=60.0)
@@ -129,6 +130,10 @@ class DoomDomain(Domain[Any]):
         if isinstance(threshold, (int, float)) and isinstance(belief.novel, float):
             return belief.novel >= threshold
         return belief.level > 0 if belief.level is not None else says_novel(belief)
+
+    def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The published words for what a novelty changes."""
+        return [hint for name in names for hint in describe_novelty(name)]
 
     def wire(self) -> Wire:
         """Protocol 0.8 over RabbitMQ."""
