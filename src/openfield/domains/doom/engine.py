@@ -5,11 +5,11 @@ Below the worlds. The engine runs as a process of its own; one that dies is star
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import subprocess
 import sys
 from collections.abc import Sequence
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -150,12 +150,15 @@ def rest_engine(engine: Engine) -> None:
         _idle.pop(0).close()
 
 
-@atexit.register
 def end_idle_engines() -> None:
     """Ends all engines at rest and clears their workplace."""
     while _idle:
         _idle.pop().close()
     workplace.leave()
+
+
+# Worker processes leave without `atexit`; this is heeded by them and by any other process.
+Finalize(None, end_idle_engines, exitpriority=10)
 
 
 def open_game(wad: Path, large: bool = False, console: bool = False) -> Any:

@@ -21,7 +21,7 @@ from openfield.trial import Limits, Trial, derive
 
 NORMAL = (0, 50, 200)
 """Novelties that are none."""
-DUEL_NAMES = {51: "radius", 52: "health", 53: "buckets"}
+DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
 """The duel's novelties by the numbers they were published under."""
 SHORT_LIMIT = 200
 

@@ -36,16 +36,16 @@ def _each(key: str, *values: Any, **fixed: Any) -> list[Change]:
 
 
 DUEL: tuple[Novelty[DuelSettings], ...] = (
-    *_graded("radius", 1, "objects", "the enemy's radius is {enemy_radius} instead of 20",
+    *_graded("slim", 1, "objects", "the enemy's radius is {enemy_radius} instead of 20",
              *_each("enemy_radius", 15, 10, 5)),
-    *_graded("health", 2, "agents", "the enemy has {enemy_health} health instead of 1, and there are packs of bullets",
+    *_graded("tough", 2, "agents", "the enemy has {enemy_health} health instead of 1, and there are packs of bullets",
              *_each("enemy_health", 20, 30, 40, ammo_packs=4)),
     *_graded("buckets", 3, "environments", "positions are seen in {buckets} steps only",
              *_each("buckets", 50, 40, 30)),
     *_graded("moving", 2, "agents", "the enemy goes to and fro, {enemy_stride} units per tick",
              *_each("enemy_stride", 2, 4, 8)),
     *_graded("mirrored", 3, "actions", "left goes right and right goes left", {"mirrored": True}),
-    *_graded("projectiles", 5, "interactions",
+    *_graded("bolts", 5, "interactions",
              "the enemy throws projectiles of {bolt_speed} units per tick every {enemy_pause} ticks",
              *_each("bolt_speed", 8, 12, 16, enemy_pause=10)),
     *_graded("fog", 3, "environments", "nothing is seen beyond {fog:g} units: it seems to be at that distance",

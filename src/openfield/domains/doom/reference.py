@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from openfield.domains.doom.scenario import Wall
 from openfield.domains.doom.scene import Body, Scene
 
-AIM = 14.0
-"""Closer to the line of fire than this a shot hits: enemies are 20 wide on each side."""
+AIM = {"duel": 18.0, "arena": 14.0}
+"""Closer to the line of fire than this a shot hits: enemies are 20 wide on each side, in the arena shots scatter."""
 CONE = 22.6
 STRIDE = 16.0
 RADIUS = 16.0
@@ -34,7 +34,7 @@ class Reference:
         self._walls = list(walls)
         self._rng = rng
         self._pillars: list[tuple[float, float]] = []
-        self.aim = AIM
+        self.aim = AIM[task]
         """How far off the line of fire it shoots."""
 
     def choose(self, scene: Scene) -> str:

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +17,8 @@ from pathlib import Path
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
+LEAST_AGE = 60.0
+"""Seconds: an engine that is just starting has memory that nobody has mapped yet."""
 
 
 def home() -> Path:
@@ -54,28 +57,42 @@ def keep_wad(content: bytes) -> Path:
 
 
 def sweep_folders() -> None:
-    """Removes the folders of processes that are no more."""
+    """Removes the folders of processes that are no more, and ends the engines they left behind."""
     for place in home().iterdir():
         if place.name.isdigit() and not Path("/proc", place.name).exists():
+            _end_orphans(place)
             shutil.rmtree(place, ignore_errors=True)
 
 
-def sweep_shared_memory() -> list[str]:
-    """Removes what dead engines left in shared memory; returns the names."""
+def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
+    """Removes what dead engines left in shared memory, if it has been there for some seconds; returns the names."""
     if not SHARED.is_dir():
         return []
-    left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path)} - set(_in_use())
+    mark = home() / "now"
+    mark.touch()
+    latest = mark.stat().st_mtime - least_age  # the file system's time: worlds look at no clock
+    left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path, latest)} - set(_in_use())
     for name in left:
         with suppress(OSError):
             (SHARED / name).unlink()
     return sorted(left)
 
 
-def _is_ours(path: Path) -> bool:
+def _end_orphans(place: Path) -> None:
+    """Ends engines that work in a dead process's folder: they would wait for it for ever."""
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = command.read_bytes().split(b"\0")
+            if words[0].endswith(b"vizdoom") and any(word.startswith(bytes(place) + b"/") for word in words):
+                os.kill(int(command.parent.name), signal.SIGKILL)
+
+
+def _is_ours(path: Path, latest: float) -> bool:
     try:
-        return path.stat().st_uid == os.getuid()
+        status = path.stat()
     except OSError:
         return False
+    return status.st_uid == os.getuid() and status.st_mtime <= latest
 
 
 def _in_use() -> Iterator[str]:

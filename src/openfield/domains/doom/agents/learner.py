@@ -13,7 +13,7 @@ import msgspec
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
-from openfield.domains.doom.reference import MOVES, Reference
+from openfield.domains.doom.reference import AIM, MOVES, Reference
 from openfield.domains.doom.scene import Scene
 
 RATE = 0.3
@@ -30,7 +30,7 @@ class Learnt(msgspec.Struct):
 
     effects: dict[str, tuple[float, float]]
     """Where each move leads: forward and to the left, in units."""
-    aim: float = 14.0
+    aim: float
     """How far off the line of fire a shot still hits."""
     surprise: float = 0.0
 
@@ -42,7 +42,7 @@ class LearningAgent:
         self._task = task_of(spec)
         self._rng = random.Random(seed)
         straight = {move: (math.cos(math.radians(turn)), math.sin(math.radians(turn))) for move, turn in MOVES.items()}
-        self._learnt = Learnt({move: (8 * x, 8 * y) for move, (x, y) in straight.items()})
+        self._learnt = Learnt({move: (8 * x, 8 * y) for move, (x, y) in straight.items()}, AIM[self._task])
         self._mind = Reference(self._task, (), self._rng)
         self._before: tuple[Scene, str] | None = None
         self._misses = 0
