@@ -80,7 +80,11 @@ class TestAssembler:
 
     @pytest.mark.parametrize(
         ("source", "complaint"),
-        [("jump 3", "'jump' is no instruction"), ("goto @x", "leads nowhere"), ("script 1 weird 0", "no kind of script")],
+        [
+            ("jump 3", "'jump' is no instruction"),
+            ("goto @x", "leads nowhere"),
+            ("script 1 weird 0", "no kind of script"),
+        ],
     )
     def test_mistakes_are_named(self, source: str, complaint: str) -> None:
         with pytest.raises(InvalidInput, match=complaint):

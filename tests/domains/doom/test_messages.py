@@ -76,7 +76,16 @@ def test_unknown_fields_are_not_looked_at() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"[{}, {}]", b"{", b'"text"', b'[{"obj_type": "nonsense"}]', b'[{"obj_type": "benchmark_data"}]', b"\xff"],
+    [
+        b"",
+        b"[]",
+        b"[{}, {}]",
+        b"{",
+        b'"text"',
+        b'[{"obj_type": "nonsense"}]',
+        b'[{"obj_type": "benchmark_data"}]',
+        b"\xff",
+    ],
 )
 def test_anything_else_is_refused(body: bytes) -> None:
     with pytest.raises(AgentProtocol, match="not a message"):

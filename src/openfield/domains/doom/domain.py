@@ -68,6 +68,7 @@ class DoomDomain(Domain[Any]):
     metrics = ("performance", "detection", "adaptation", "programme", "characterisation")
     demo_agents = ("watchful", "random")
     flags = FLAGS
+    gym_settings: ClassVar[dict[str, Any]] = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:
@@ -145,11 +146,12 @@ class DoomDomain(Domain[Any]):
 class DuelDomain(DoomDomain):
     """The seed's task."""
 
+    gym_name = "DoomDuel"
     name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, DUEL_TASK
     words = "Kill the enemy as fast as you can. You look along x; an enemy in your line of fire is hit."
     novelties = catalogue.DUEL
     default_novelty = "moving:medium"
-    check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 2, "before": 1, "limit": 60}
+    check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 4, "before": 1, "limit": 60}
     demo_settings = {"training": 3, "episodes": 10}
     demo_novelty = "moving:hard"
 
@@ -157,6 +159,7 @@ class DuelDomain(DoomDomain):
 class ArenaDomain(DoomDomain):
     """The larger task of the later phases."""
 
+    gym_name = "DoomArena"
     name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, ARENA_TASK
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
     novelties = catalogue.ARENA

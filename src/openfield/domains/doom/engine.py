@@ -151,14 +151,18 @@ def rest_engine(engine: Engine) -> None:
 
 
 def end_idle_engines() -> None:
-    """Ends all engines at rest and clears their workplace."""
+    """Ends all engines at rest."""
     while _idle:
         _idle.pop().close()
+
+
+def _leave() -> None:
+    end_idle_engines()
     workplace.leave()
 
 
 # Worker processes leave without `atexit`; this is heeded by them and by any other process.
-Finalize(None, end_idle_engines, exitpriority=10)
+Finalize(None, _leave, exitpriority=10)
 
 
 def open_game(wad: Path, large: bool = False, console: bool = False) -> Any:

@@ -56,13 +56,14 @@ class PrivateBroker:
 
     def start(self) -> None:
         """Starts it and waits until it listens."""
-        self._process = subprocess.Popen(  # noqa: S603
-            [str(SCRIPTS / "rabbitmq-server")],
-            env=self._environment,
-            stdout=(self._home / "out").open("ab"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with (self._home / "out").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                [str(SCRIPTS / "rabbitmq-server")],
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + START_SECONDS
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > deadline:

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openfield.core import Ask, Reply, Truth, Turn
+from openfield.core import Ask, PhaseName, Reply, Truth, Turn
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom import features, workplace
 from openfield.domains.doom.hints import hints_of
@@ -23,6 +23,10 @@ from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
+
+NO_REWARD = Turn().reward
+PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
+"""Defaults are left out of the record by identity: what came from another process must become the same object."""
 
 
 class DoomWorld:
@@ -114,9 +118,9 @@ class DoomWorld:
         return Turn(
             ask=Ask.ACT if play.ended is None else Ask.NONE,
             observation=observation,
-            reward=play.reward,
+            reward=play.reward or NO_REWARD,
             feedback=feedback or None,
-            phase=phase.name,
+            phase=PHASES[phase.name],
             first=first,
             last=play.ended,
             red_light=self._indicator(),

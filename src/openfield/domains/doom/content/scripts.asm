@@ -36,11 +36,13 @@ script 1 enter 0
     goto @rest
 :move
     push 0
-    push 0  actor_x  load 2  add  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @rest
+    push 0  actor_x  load 2  add  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @touch
     push 0
-    push 0  actor_x  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @rest
+    push 0  actor_x  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @touch
     push 0
     push 0  actor_x  load 2  add  push 0  actor_y  push 0  actor_z  push 0  set_position  drop
+:touch                                                      # the least speed there is: only what moves takes up items
+    push 0  push 1  push 0  push 0  push 0  push 0  call 6 23  drop
 :rest
     delay 1
     goto @tic
