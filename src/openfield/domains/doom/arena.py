@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import random
 
+import msgspec
+
 from openfield.domains.doom.scenario import AMMO, HEALTH, OBSTACLE, TRAP, Layout, Rectangle
 from openfield.domains.doom.settings import ArenaSettings
 from openfield.domains.doom.udmf import Point
@@ -23,6 +25,7 @@ SOLIDS = (
     Rectangle(288, -192, 320, 192),
 )
 """Four walls around a middle room; its corners are the ways in, 128 wide along each side."""
+_SIDES = [msgspec.structs.astuple(solid) for solid in SOLIDS]
 MOST_TRIES = 20_000
 
 
@@ -47,8 +50,13 @@ def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
 
 def fits(x: float, y: float, radius: float) -> bool:
     """Whether something of this radius can stand here, as far as walls go."""
-    inside = max(abs(x), abs(y)) <= EDGE - radius
-    return inside and all(solid.distance(x, y) > radius for solid in SOLIDS)
+    if abs(x) > EDGE - radius or abs(y) > EDGE - radius:
+        return False
+    for left, bottom, right, top in _SIDES:
+        across, along = max(left - x, 0.0, x - right), max(bottom - y, 0.0, y - top)
+        if across * across + along * along <= radius * radius:
+            return False
+    return True
 
 
 class _Places:
@@ -68,4 +76,7 @@ class _Places:
         raise WorldFault(f"There is no room left in the arena after {len(self._taken)} things.")
 
     def _is_free(self, x: float, y: float, radius: float) -> bool:
-        return all(math.dist((x, y), at) > radius + taken + 8 for at, taken in self._taken)
+        for (other_x, other_y), taken in self._taken:
+            if math.hypot(x - other_x, y - other_y) <= radius + taken + 8:
+                return False
+        return True

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,8 @@ class Engine:
         self._game: Any = None
         self._episode = ("", 0)
         self._deeds: list[Deed] = []
+        self._deadly = _deadly()
+        _alive.add(self)
         self._start()
 
     def begin(self, name: str, seed: int) -> Any:
@@ -66,7 +70,11 @@ class Engine:
         if len(commands) > MOST_COMMANDS:
             raise WorldFault(f"{len(commands)} commands in one tick; the engine takes {MOST_COMMANDS}.")
         deed = (action, tuple(commands))
-        state = self._surviving(lambda: self._do(deed))
+        try:
+            state = self._do(deed)
+        except self._deadly:
+            self._revive()
+            state = self._surviving(lambda: self._do(deed))
         self._deeds.append(deed)
         return state
 
@@ -81,35 +89,25 @@ class Engine:
             self._game.close()
             self._game = None
 
-    def _surviving(self, work: Any) -> Any:
+    def _surviving(self, work: Callable[[], Any]) -> Any:
         """Does something, on a new engine if the old one dies of it."""
-        vizdoom = load_vizdoom()
-        deadly = (
-            vizdoom.ViZDoomUnexpectedExitException,
-            vizdoom.ViZDoomIsNotRunningException,
-            vizdoom.ViZDoomErrorException,
-            vizdoom.MessageQueueException,
-            vizdoom.SharedMemoryException,
-        )
         for _ in range(MOST_RESTARTS):
             try:
                 return work()
-            except deadly as error:
+            except self._deadly as error:
                 reason = str(error)
-            self._revive(deadly)
+            self._revive()
         raise WorldFault(f"The engine died {MOST_RESTARTS} times in map {self._episode[0]} of {self.wad}: {reason}")
 
-    def _revive(self, deadly: tuple[type[Exception], ...]) -> None:
+    def _revive(self) -> None:
         """Starts the engine again and redoes the episode so far: the same seed and actions give the same states."""
         self.close()
         workplace.sweep_shared_memory()
         self._start()
-        try:
+        with suppress(*self._deadly):  # the next try of the work finds out, and counts it
             self._begin()
             for deed in self._deeds:
                 self._do(deed)
-        except deadly:
-            return  # the next try of the work finds out, and counts it
 
     def _begin(self) -> Any:
         name, seed = self._episode
@@ -130,6 +128,7 @@ class Engine:
         self._game = open_game(self.wad, self.large)
 
 
+_alive: weakref.WeakSet[Engine] = weakref.WeakSet()
 _idle: list[Engine] = []
 """Engines at rest, latest last; worlds of the same trial take them up again."""
 
@@ -157,12 +156,25 @@ def end_idle_engines() -> None:
 
 
 def _leave() -> None:
-    end_idle_engines()
+    for engine in list(_alive):  # also those of worlds nobody closed
+        engine.close()
     workplace.leave()
 
 
 # Worker processes leave without `atexit`; this is heeded by them and by any other process.
 Finalize(None, _leave, exitpriority=10)
+
+
+def _deadly() -> tuple[type[Exception], ...]:
+    """What the engine's package raises when the engine is gone."""
+    vizdoom = load_vizdoom()
+    return (
+        vizdoom.ViZDoomUnexpectedExitException,
+        vizdoom.ViZDoomIsNotRunningException,
+        vizdoom.ViZDoomErrorException,
+        vizdoom.MessageQueueException,
+        vizdoom.SharedMemoryException,
+    )
 
 
 def open_game(wad: Path, large: bool = False, console: bool = False) -> Any:

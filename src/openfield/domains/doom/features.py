@@ -19,7 +19,8 @@ Features = dict[str, Any]
 MOST_ENEMIES = 4
 MOST_ITEMS = 8
 """Of a kind in an array; nearest first, the rest is left out."""
-ARRAY_SIZES = {"duel": 5 + MOST_ENEMIES * 5 + MOST_ENEMIES * 4, "arena": 6 + MOST_ENEMIES * 5 + 4 * MOST_ITEMS * 3}
+_HEAD = 6 + MOST_ENEMIES * 5
+ARRAY_SIZES = {"duel": 5 + MOST_ENEMIES * 5 + MOST_ENEMIES * 4, "arena": _HEAD + 4 * MOST_ITEMS * 3}
 BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
 
 
@@ -36,7 +37,12 @@ def duel_features(scene: Scene, stamp: float, last_enemy: Body) -> Features:
     }
 
 
-def arena_features(scene: Scene, stamp: float) -> Features:
+def item_features(scene: Scene) -> Features:
+    """What lies about; the same from tick to tick unless something is taken or moved."""
+    return {kind: [_turned(body) for body in bodies] for kind, bodies in scene.items.items()}
+
+
+def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
     """The arena's vector, key for key as published."""
     player = scene.player
     return {
@@ -52,7 +58,7 @@ def arena_features(scene: Scene, stamp: float) -> Features:
             }
             for body in scene.enemies
         ],
-        "items": {kind: [_turned(body) for body in bodies] for kind, bodies in scene.items.items()},
+        "items": items,
         "player": {**_turned(player), "health": player.health, "ammo": scene.ammo},
         "time_stamp": stamp,
         "image": None,
@@ -90,18 +96,25 @@ def duel_array(scene: Scene, remaining: float) -> np.ndarray[Any, Any]:
     return _filled(values, ARRAY_SIZES["duel"])
 
 
-def arena_array(scene: Scene, remaining: float) -> np.ndarray[Any, Any]:
-    """The arena's scene as numbers: time left, player, up to four enemies, up to eight items of each kind."""
+def item_array(scene: Scene) -> np.ndarray[Any, Any]:
+    """An arena array in which only the items are filled in: up to eight of each kind."""
+    array = np.zeros(ARRAY_SIZES["arena"], np.float32)
+    for number, kind in enumerate(ITEMS):
+        place = _HEAD + 3 * MOST_ITEMS * number
+        for body in scene.items[kind][:MOST_ITEMS]:
+            array[place : place + 3] = (1.0, body.x, body.y)
+            place += 3
+    return array
+
+
+def arena_array(scene: Scene, remaining: float, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The arena's scene as numbers: time left, player, up to four enemies, then the items."""
     player = scene.player
     values = [remaining, player.x, player.y, player.angle, player.health, scene.ammo]
     for body in scene.enemies[:MOST_ENEMIES]:
         values += (1.0, body.x, body.y, body.angle, body.health)
-    array = _filled(values, ARRAY_SIZES["arena"])
-    for number, kind in enumerate(ITEMS):
-        place = 6 + 5 * MOST_ENEMIES + 3 * MOST_ITEMS * number
-        for body in scene.items[kind][:MOST_ITEMS]:
-            array[place : place + 3] = (1.0, body.x, body.y)
-            place += 3
+    array = items.copy()
+    array[: len(values)] = values
     return array
 
 

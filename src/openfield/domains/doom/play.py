@@ -61,7 +61,8 @@ class Play:
         self._waiting = deque(["nothing"] * settings.lag)
         self._reader = Reader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
-        self._stamp = 0.0
+        self._lying: dict[str, list[Body]] | None = None
+        self._items: Any = None
         self.ticks = 0
         self.reward = 0.0
         self.won = False
@@ -78,14 +79,19 @@ class Play:
 
     def observe(self, stamp: float) -> Any:
         """What the agent sees at this time."""
-        scene = features.shown(self.scene, self._settings)
-        if self._settings.observation == "array":
-            remaining = self._settings.limit - self.ticks
-            array = features.duel_array if self._task is DUEL else features.arena_array
-            return array(scene, float(remaining))
+        settings, scene = self._settings, features.shown(self.scene, self._settings)
+        array = settings.observation == "array"
+        remaining = float(settings.limit - self.ticks)
         if self._task is DUEL:
+            if array:
+                return features.duel_array(scene, remaining)
             return features.duel_features(scene, stamp, self._last_enemy)
-        return features.arena_features(scene, stamp)
+        if scene.items is not self._lying:
+            self._lying = scene.items
+            self._items = features.item_array(scene) if array else features.item_features(scene)
+        if array:
+            return features.arena_array(scene, remaining, self._items)
+        return features.arena_features(scene, stamp, self._items)
 
     def move(self, action: Any) -> None:
         """Does an action for one tick.
@@ -116,11 +122,8 @@ class Play:
         self.ended = "terminated"
 
     def _look(self, scene: Scene) -> None:
-        fallen = [body for body in self.scene.enemies if body.tag not in {left.tag for left in scene.enemies}]
-        if fallen:
-            self._last_enemy = _without_health(fallen[-1])
-        elif scene.enemies:
-            self._last_enemy = scene.enemies[0]
+        if not scene.enemies and self.scene.enemies:
+            self._last_enemy = _without_health(self.scene.enemies[0])
         self.scene = scene
         self.won = not scene.enemies and not self._rules.awaited
         if self.won or self._rules.lost or scene.player.health <= 0:

@@ -53,11 +53,6 @@ class Rectangle(msgspec.Struct, frozen=True):
             Wall(self.right, self.right, self.bottom, self.top),
         ]
 
-    def distance(self, x: float, y: float) -> float:
-        """From a point outside; 0 inside."""
-        across, along = max(self.left - x, 0.0, x - self.right), max(self.bottom - y, 0.0, y - self.top)
-        return float((across * across + along * along) ** 0.5)
-
 
 class Layout(msgspec.Struct, kw_only=True):
     """An episode before it starts."""

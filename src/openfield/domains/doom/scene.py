@@ -55,48 +55,48 @@ class Reader:
         self._tags: dict[int, int] = {}
         self.returning: list[int] = []
         """The tags of enemies that were told to come back and are not seen yet, in that order."""
-        self._bodies: dict[int, Body] = {}
         self._present: list[int] = []
         self._items: dict[str, list[Body]] = {kind: [] for kind in ITEMS}
 
     def read(self, state: Any) -> Scene:
         """The scene of a state."""
-        kinds, enemies, bolts, present, player = self._kinds, [], [], [], None
         objects = state.objects
-        for thing in objects:
-            if thing.id not in kinds:
-                self._meet(objects)
-                break
+        kinds, enemies, bolts, present = self._kinds, [], [], []
+        player: Body | None = None
         for thing in objects:
             number = thing.id
-            kind = kinds[number]
-            if kind == "enemy":
-                if thing.name.startswith("Field"):
+            kind = kinds.get(number)
+            if kind is None:
+                self._meet(objects)
+                kind = kinds[number]
+            if kind == "item":
+                present.append(number)
+            elif kind == "enemy":
+                if thing.name[0] == "F":  # the dead are called Dead...
                     enemies.append(self._body(thing, number))
             elif kind == "player":
                 player = self._body(thing, number)
             elif kind == "bolt":
                 bolts.append(self._body(thing, number))
-            elif kind:
-                present.append(number)
-                if number not in self._bodies or self._drifting:
-                    self._bodies[number] = self._body(thing, number)
         if present != self._present or self._drifting:
-            self._arrange(present)
-        enemies.sort(key=_by_id)
-        bolts.sort(key=_by_id)
-        health, ammo = state.game_variables
+            self._arrange(present, objects)
         if player is None:
             raise LookupError("the engine's state has no player")
-        player.health = float(health)
-        return Scene(player, float(ammo), enemies, self._items, bolts)
+        if len(enemies) > 1:
+            enemies.sort(key=_by_id)
+        if len(bolts) > 1:
+            bolts.sort(key=_by_id)
+        health, ammo = state.game_variables.tolist()
+        player.health = health
+        return Scene(player, ammo, enemies, self._items, bolts)
 
     def _meet(self, objects: list[Any]) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
         new = [thing for thing in objects if thing.id not in self._kinds]
         order = sorted(new, key=lambda thing: (_rank(_kind(thing.name)), -thing.id))
         for thing in order:
-            kind = self._kinds[thing.id] = _kind(thing.name)
+            kind = _kind(thing.name)
+            self._kinds[thing.id] = "item" if kind in ITEMS else kind
             if kind:
                 self._ids[thing.id] = len(self._ids)
             if kind == "enemy":
@@ -113,15 +113,17 @@ class Reader:
             round(thing.position_y, 4),
             round(thing.position_z, 4),
             round(thing.angle, 4) % 360.0,
-            float(round(thing.roll)),
+            round(thing.roll, 0),
             self._tags.get(number, 0),
         )
 
-    def _arrange(self, present: list[int]) -> None:
+    def _arrange(self, present: list[int], objects: list[Any]) -> None:
+        """Reads the items anew: one was taken, or the wind moves them."""
         self._present = present
         self._items = {kind: [] for kind in ITEMS}
+        things = {thing.id: thing for thing in objects}
         for number in sorted(present, key=self._ids.__getitem__):
-            self._items[self._kinds[number]].append(self._bodies[number])
+            self._items[KINDS[things[number].name]].append(self._body(things[number], number))
 
 
 def _by_id(body: Body) -> int:
