@@ -25,7 +25,10 @@ from openfield.record import Recorder
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.trial import Trial
-from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, Run
+from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
+
+AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
+"""Outcomes of trials that are offered again, from their beginning, where a protocol has no way to go on."""
 
 
 class Wire(Protocol):
@@ -210,17 +213,34 @@ class TrialDesk:
             return None
         return self._journal.begin(cell.id) if again or not record.attempt else record.attempt
 
+    def _start(self, cells: list[Cell]) -> Seat | None:
+        """Begins the first of these that nobody plays and nobody finished."""
+        self._journal.flush()  # a trial that was booked a moment ago is not offered again
+        with Run(self._journal.path) as run:
+            outcomes = {record.id: record.outcome for record in run.cells(with_episodes=False)}
+        taken = {cell.id for cell, _ in list(self._seats.values())}
+        for cell in cells:
+            if outcomes[cell.id] in AGAIN and cell.id not in taken and self._journal.lease(cell.id):
+                return self._sit(cell, self._journal.begin(cell.id))
+        return None
+
+    def _records(self, name: str) -> list[CellRecord]:
+        self._journal.flush()
+        with Run(self._journal.path) as run:
+            return [record for record in run.cells(with_episodes=False) if record.agent == name]
+
     def _sit(self, cell: Cell, attempt: int) -> Seat | None:
         """A seat in an attempt; None if it cannot be gone on with, which is booked."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
         recorder, limits = Recorder(cell.id, attempt, self._journal.add, len(past)), cell.trial.limits
+        domain = self._domain if cell.trial.domain == self._domain.name else find_domain(cell.trial.domain)
         try:
-            rollout = open_rollout(self._domain, cell, recorder, past)
+            rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:
             recorder.end(*explain(error), len(past), 0.0)
             return None
-        spec = msgspec.structs.replace(self._domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
+        spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
         seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex, self._book)
         self._seats[seat.session] = cell, seat
         return seat

@@ -38,8 +38,8 @@ async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> 
         port = number
         listening.set()
 
-    desk = SingleDesk(seat)
-    server = asyncio.create_task(domain.wire().serve(desk, HOST, 0, ready))
+    desk, wire = SingleDesk(seat), domain.wire()
+    server = asyncio.create_task(wire.serve(desk, HOST, 0, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
