@@ -9,6 +9,8 @@ import math
 import random
 from collections.abc import Iterator
 
+import msgspec
+
 from openfield.domains.doom import arena
 from openfield.domains.doom.scenario import ENEMY_TAG, ITEM_TAG, OBSTACLE, Layout
 from openfield.domains.doom.scene import Body, Reader, Scene
@@ -21,6 +23,8 @@ ENEMIES = 4
 CONE = 22.5
 NEAR_WALL, NEAR_PILLAR = 40.0, 40.0
 FIRST_DELAY = 5
+DETOUR = 20
+"""Ticks, of 16 units each: the walls of the arena are 384 long."""
 RETURN_AMMO = 3
 
 
@@ -53,6 +57,9 @@ class ArenaRules:
         self._reader = reader
         self._count = len(layout.enemies)
         self._healths: dict[int, float] = {}
+        self._orders: dict[int, int] = {}
+        self._places: dict[int, tuple[float, float]] = {}
+        self._detours: dict[int, int] = {}
         self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
         self._wind = rng.uniform(0, 2 * math.pi)
         self._killed_at: int | None = None
@@ -81,7 +88,8 @@ class ArenaRules:
         if settings.closeness:
             made.append(_joined(HARM, {e.tag: self._harm(e, scene.player) for e in scene.enemies}))
         if settings.behaviour != "random" or 0 <= settings.sentry_after <= tick:
-            made.append(_joined(ORDER, {e.tag: self._order(e, scene, tick) for e in scene.enemies}))
+            self._orders = {e.tag: self._order(self._turned(e), scene, tick) for e in scene.enemies}
+            made.append(_joined(ORDER, self._orders))
         if settings.blink[1]:
             made += self._blinks(scene)
         if settings.respawn:
@@ -99,6 +107,11 @@ class ArenaRules:
         distance = math.dist((enemy.x, enemy.y), (player.x, player.y))
         return max(1, int(self._settings.closeness / max(distance, 1.0)))
 
+    def _turned(self, enemy: Body) -> Body:
+        """The enemy as it will be when it hears its next order: the last one is still to be followed."""
+        turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(self._orders.get(enemy.tag, 0), 0.0)
+        return msgspec.structs.replace(enemy, angle=(enemy.angle + turn) % 360) if turn else enemy
+
     def _order(self, enemy: Body, scene: Scene, tick: int) -> int:
         settings, player = self._settings, scene.player
         if 0 <= settings.sentry_after <= tick:
@@ -111,8 +124,16 @@ class ArenaRules:
             case "hide":
                 return self._go(enemy, *_behind_pillar(enemy, scene, settings.hide_distance))
             case "march" if settings.goal is not None:
-                return _turn(enemy, *settings.goal[:2]) or ONWARD
+                return _turn(enemy, *settings.goal[:2]) or self._march(enemy)
         return 0
+
+    def _march(self, enemy: Body) -> int:
+        """Straight on; who stands still before a wall goes sideways for a while, the odd to the right."""
+        here, left = (enemy.x, enemy.y), self._detours.get(enemy.tag, 0)
+        blocked = self._orders.get(enemy.tag) == ONWARD and self._places.get(enemy.tag) == here
+        self._places[enemy.tag] = here
+        self._detours[enemy.tag] = DETOUR if blocked and not left else max(left - 1, 0)
+        return (RIGHT if enemy.tag % 2 else LEFT) if self._detours[enemy.tag] else ONWARD
 
     def _go(self, enemy: Body, x: float, y: float) -> int:
         return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))
