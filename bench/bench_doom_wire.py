@@ -77,23 +77,18 @@ async def measure(url: str, path: Path) -> None:
         async with Rpc(url) as rpc:
             queue, see, act = await start_episode(rpc)
             vector = await rpc.call(queue, see)
-            found: list[tuple[float, float, float]] = []
+            found: list[tuple[float, float]] = []
             for _ in range(ROUNDS):
                 ping = await seconds_of(rpc, "echo", vector)
                 seen = await seconds_of(rpc, queue, see)
                 acted = await seconds_of(rpc, queue, act)
-                found.append((seen[0] / ping[0], acted[0] / ping[0], (seen[1] + acted[1]) / (2 * ping[1])))
+                found.append((seen[0] / ping[0], (seen[1] + acted[1]) / (2 * ping[1])))
         await bare.close()
         server.cancel()
         with suppress(asyncio.CancelledError):
             await server
     report("a request for data against a bare ping-pong", statistics.median(row[0] for row in found), 1.25)
-    report(
-        "a prediction, engine and disk included, against a bare ping-pong",
-        statistics.median(row[1] for row in found),
-        99,
-    )
-    report("processor time of a tick against two bare ping-pongs", statistics.median(row[2] for row in found), 1.5)
+    report("processor time of a tick against two bare ping-pongs", statistics.median(row[1] for row in found), 1.5)
 
 
 def main() -> None:

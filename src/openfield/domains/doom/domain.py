@@ -152,7 +152,7 @@ class DuelDomain(DoomDomain):
     novelties = catalogue.DUEL
     default_novelty = "moving:medium"
     check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 4, "before": 1, "limit": 60}
-    demo_settings = {"training": 3, "episodes": 10}
+    demo_settings = {"training": 3, "episodes": 10, "limit": 400}
     demo_novelty = "moving:hard"
 
 
