@@ -136,6 +136,10 @@ class Domain(ABC, Generic[S]):
         settings = make_settings(self.settings, trial.settings)
         return apply_novelties(self.novelties, phase.novelty, settings)
 
+    def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The novelties as entity, attribute and change, for domains whose agents may name these; else nothing."""
+        return []
+
     def describe(self, names: Sequence[str]) -> str:
         """The novelties in words."""
         return "; ".join(find_novelty(self.novelties, name).note for name in names) or "no novelty"

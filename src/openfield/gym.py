@@ -66,7 +66,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             render_mode: Only None.
         """
         self._domain = find_domain(domain)
-        self._trial = trial or self._domain.trials(count=1)[0]
+        self._trial = trial or _first_trial(self._domain)
         self._agent = agent_name
         self._belief: Belief | None = None
         self._rollout: Rollout | None = None
@@ -165,7 +165,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
 def register_domain(domain: Domain[Any]) -> str | None:
     """Registers a domain with Gymnasium and returns its id, or None if it does not declare its spaces."""
     use_domain(domain)
-    spec = domain.spec(domain.trials(count=1)[0])
+    spec = domain.spec(_first_trial(domain))
     if spec.actions is None or spec.observations is None:
         return None
     name = f"{NAMESPACE}/{gym_name(domain)}-v0"
@@ -219,6 +219,11 @@ def from_gym(space: Space, value: Any) -> Any:
             return np.asarray(value).tolist()
         case Fields(parts):
             return {name: from_gym(part, value[name]) for name, part in parts.items()}
+
+
+def _first_trial(domain: Domain[Any]) -> Trial:
+    """What is played unless told otherwise; a domain may have `gym_settings` under which it declares its spaces."""
+    return domain.trials(count=1, **getattr(domain, "gym_settings", {}))[0]
 
 
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:

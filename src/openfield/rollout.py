@@ -128,6 +128,10 @@ class Rollout:
         self._stopping = True
         self._pause_at = 0
 
+    def cut(self) -> None:
+        """Ends the trial between two episodes as truncated, because the agent's protocol lets it stop early."""
+        self.over, self.outcome = True, "truncated"
+
     def commit(self) -> object:
         """Hands over all turns so far to be made durable; returns what the recorder's emitter returns."""
         return None if self._recorder is None else self._recorder.commit(self.turns + 1)

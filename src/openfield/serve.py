@@ -22,9 +22,13 @@ from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.journal import Journal
 from openfield.plan import Cell, facts_of, make_cells
 from openfield.record import Recorder
+from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.trial import Trial
-from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, Run
+from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
+
+AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
+"""Outcomes of trials that are offered again, from their beginning, where a protocol has no way to go on."""
 
 
 class Wire(Protocol):
@@ -131,6 +135,7 @@ class TrialDesk:
         self._trials = list(trials)
         self._agent = agent
         self._token = token
+        self._own: dict[str, list[Cell]] = {}
         self._seats: dict[str, tuple[Cell, Seat]] = {}
         self._lock = asyncio.Lock()
 
@@ -143,6 +148,40 @@ class TrialDesk:
             if session is not None:
                 return await self._seat_of(session)
             return await asyncio.to_thread(self._open, name or self._agent)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What agents get that have no trials of their own."""
+        return list(self._trials)
+
+    async def enroll(self, name: str, trials: Iterable[Trial]) -> None:
+        """Gives an agent trials of its own."""
+        self._own[name] = make_cells([name], trials)
+        await asyncio.to_thread(self._journal.enter, self._own[name], {name: None}, facts_of(self._own[name]))
+
+    async def enrolled(self, name: str) -> list[CellRecord]:
+        """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
+        return await asyncio.to_thread(self._records, name)
+
+    async def start(self, name: str, training: bool = False) -> Seat | None:
+        """A seat in the next test (or training) trial of an agent, from its beginning; None if none is left."""
+        async with self._lock:
+            self._book()
+            cells = self._own.get(name) or [_cell_of(record) for record in await self.enrolled(name)]
+            wanted = [cell for cell in cells if all(p.name == "training" for p in cell.trial.phases) is training]
+            return await asyncio.to_thread(self._start, wanted)
+
+    async def settle(self) -> None:
+        """Books every seat whose trial is over, now rather than with the next request."""
+        async with self._lock:
+            self._book()
+
+    async def leave(self, session: str, fault: OpenfieldError) -> None:
+        """Books a seat whose agent failed or went away; where it went away the trial is offered again."""
+        async with self._lock:
+            if session in self._seats:
+                self._seats[session][1].fault = fault
+                self._book()
 
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
@@ -157,7 +196,7 @@ class TrialDesk:
 
     def _open(self, name: str) -> Seat:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
-        cells = make_cells([name], self._trials)
+        cells = self._own.get(name) or make_cells([name], self._trials)
         self._journal.enter(cells, {name: None}, facts_of(cells))
         for cell in cells:
             while (attempt := self._attempt(cell)) is not None:
@@ -178,17 +217,34 @@ class TrialDesk:
             return None
         return self._journal.begin(cell.id) if again or not record.attempt else record.attempt
 
+    def _start(self, cells: list[Cell]) -> Seat | None:
+        """Begins the first of these that nobody plays and nobody finished."""
+        self._journal.flush()  # a trial that was booked a moment ago is not offered again
+        with Run(self._journal.path) as run:
+            outcomes = {record.id: record.outcome for record in run.cells(with_episodes=False)}
+        taken = {cell.id for cell, _ in list(self._seats.values())}
+        for cell in cells:
+            if outcomes[cell.id] in AGAIN and cell.id not in taken and self._journal.lease(cell.id):
+                return self._sit(cell, self._journal.begin(cell.id))
+        return None
+
+    def _records(self, name: str) -> list[CellRecord]:
+        self._journal.flush()
+        with Run(self._journal.path) as run:
+            return [record for record in run.cells(with_episodes=False) if record.agent == name]
+
     def _sit(self, cell: Cell, attempt: int) -> Seat | None:
         """A seat in an attempt; None if it cannot be gone on with, which is booked."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
         recorder, limits = Recorder(cell.id, attempt, self._journal.add, len(past)), cell.trial.limits
+        domain = self._domain if cell.trial.domain == self._domain.name else find_domain(cell.trial.domain)
         try:
-            rollout = open_rollout(self._domain, cell, recorder, past)
+            rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:
             recorder.end(*explain(error), len(past), 0.0)
             return None
-        spec = msgspec.structs.replace(self._domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
+        spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
         seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex, self._book)
         self._seats[seat.session] = cell, seat
         return seat
@@ -205,6 +261,10 @@ class TrialDesk:
             if seat.fault is not None:
                 outcome, note = explain(seat.fault)
             seat.rollout.close(outcome, note)
+
+
+def _cell_of(record: CellRecord) -> Cell:
+    return Cell(record.agent, record.trial, record.repeat)
 
 
 class SingleDesk:

@@ -28,10 +28,10 @@ FAREWELL_SECONDS = 2.0
 def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
     """Has a program play a rollout over the domain's wire; returns the outcome."""
     spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
-    return asyncio.run(_play(Seat(rollout, spec, seed), domain, command))
+    return asyncio.run(_play(Seat(rollout, spec, seed), domain, trial, command))
 
 
-async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
+async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> str:
     host, wanted, command = _place(command)
     port, listening = 0, asyncio.Event()
 
@@ -40,8 +40,8 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         port = number
         listening.set()
 
-    desk = SingleDesk(seat)
-    server = asyncio.create_task(domain.wire().serve(desk, host, wanted, ready))
+    desk, wire = SingleDesk(seat), domain.wire()
+    server = asyncio.create_task(wire.serve(desk, host, wanted, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
@@ -53,6 +53,8 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
             server.cancel()
             desk.current.settle()
     words = [word.replace("{host}", host).replace("{port}", str(port)) for word in shlex.split(command)]
+    if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
+        words = wire.command(words, trial)
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:

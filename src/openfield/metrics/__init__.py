@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from openfield.metrics.adaptation import ADAPTATION
+from openfield.metrics.characterisation import CHARACTERISATION
 from openfield.metrics.detection import DETECTION
 from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Kind, Metric, Number
 from openfield.metrics.performance import PERFORMANCE
+from openfield.metrics.programme import PROGRAMME
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import Comparison, Group, Scenario, Summary, summarise
 
@@ -23,5 +25,5 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, GRADUAL)
+BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, GRADUAL, PROGRAMME, CHARACTERISATION)
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

@@ -1,0 +1,140 @@
+"""What a Doom tick costs on top of the engine, how fast episodes turn over, and how fast maps are built."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from openfield.core import Reply
+from openfield.domains.doom import ARENA
+from openfield.domains.doom import engine as engines
+from openfield.domains.doom.scenario import bind
+from openfield.domains.doom.world import DoomWorld
+
+TICKS = 1500
+ROUNDS = 5
+TURNS = itertools.cycle(["left", "forward", "right", "backward", "turn_left", "shoot", "nothing"])
+
+
+def report(figure: str, value: float, bar: float, better: str) -> None:
+    ok = value >= bar if better == "higher" else value <= bar
+    line = {"subject": "doom", "figure": figure, "value": round(value, 4), "bar": bar, "better": better, "ok": ok}
+    print(json.dumps(line), flush=True)
+
+
+def open_world(**settings: Any) -> DoomWorld:
+    values = {"training": 0, "episodes": 60, "limit": 400, "player_health": 200, "enemy_damage": (0, 0), **settings}
+    world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values)[0])
+    world.reset()
+    return world
+
+
+def raw_ticks(world: DoomWorld) -> Callable[[], None]:
+    """The bare engine on the same WAD."""
+    game: Any = world._engine._game if world._engine else None
+    keys = [[float(number == button) for number in range(7)] for button in (0, 2, 1, 3, 5, 4, 7)]
+    actions = itertools.cycle(keys)
+
+    def tick() -> None:
+        game.make_action(next(actions))
+
+    return tick
+
+
+def world_ticks(world: DoomWorld) -> Callable[[], None]:
+    """The whole world: engine, scene, features, performance, truth."""
+
+    def tick() -> None:
+        world.step(Reply(next(TURNS)))
+
+    return tick
+
+
+def cpu_seconds(tick: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    for _ in range(TICKS):
+        tick()
+    return time.perf_counter() - started
+
+
+def ratios() -> None:
+    """Rounds in turn, so that a busy machine slows all alike; the median of the ratios counts."""
+    worlds = {kind: open_world(observation=kind) for kind in ("features", "array")}
+    bare = open_world()
+    raw, ticks = raw_ticks(bare), {kind: world_ticks(world) for kind, world in worlds.items()}
+    found: dict[str, list[float]] = {kind: [] for kind in ticks}
+    for _ in range(ROUNDS):
+        base = cpu_seconds(raw)
+        bare.step(Reply("give_up"))
+        bare.step(Reply())
+        for kind, tick in ticks.items():
+            found[kind].append(base / cpu_seconds(tick))
+    report("ticks per second against raw make_action, features", statistics.median(found["features"]), 0.60, "higher")
+    report("ticks per second against raw make_action, array", statistics.median(found["array"]), 0.75, "higher")
+    for world in (*worlds.values(), bare):
+        world.close()
+
+
+def turnover() -> None:
+    world, times = open_world(episodes=300), []
+    for _ in range(250):
+        world.step(Reply("give_up"))
+        started = time.perf_counter()
+        world.step(Reply())
+        times.append(1000 * (time.perf_counter() - started))
+    world.close()
+    report("episode turnover, median ms", statistics.median(times), 5.0, "lower")
+    report("episode turnover, p95 ms", statistics.quantiles(times, n=20)[-1], 15.0, "lower")
+
+
+def maps() -> None:
+    trial = ARENA.trials(1, novelty="203:hard", training=0, episodes=3000)[0]
+    started = time.perf_counter()
+    world = DoomWorld(ARENA, trial)
+    bind("arena", world._layouts, world._settings)
+    report("seconds for 3000 maps", time.perf_counter() - started, 5.0, "lower")
+
+
+def many_ticks(ready: Any, count: int) -> None:
+    world = open_world()
+    tick = world_ticks(world)
+    ready.wait()
+    for _ in range(count):
+        tick()
+    world.close()
+
+
+def seconds_of(workers: int, count: int) -> float:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(workers + 1)
+    processes = [context.Process(target=many_ticks, args=(ready, count)) for _ in range(workers)]
+    for process in processes:
+        process.start()
+    ready.wait()
+    started = time.perf_counter()
+    for process in processes:
+        process.join()
+    return time.perf_counter() - started
+
+
+def parallel() -> None:
+    one = seconds_of(1, 6000) / 6000
+    four = seconds_of(4, 6000) / 24000
+    report("four agents in parallel against one", one / four, 1.6, "higher")
+
+
+def main() -> Iterator[None]:
+    for part in (ratios, turnover, maps, parallel):
+        part()
+        yield
+    engines.end_idle_engines()
+
+
+if __name__ == "__main__":
+    for _ in main():
+        pass

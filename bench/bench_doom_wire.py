@@ -1,0 +1,106 @@
+"""What a request costs over protocol 0.8 against a bare ping-pong with the same client library on the same broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aio_pika
+
+from openfield.domains.doom import DUEL
+from openfield.domains.doom.broker import AmqpWire
+from openfield.domains.doom.client import Client, Rpc
+from openfield.domains.doom.messages import Message
+from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.journal import Journal
+from openfield.serve import TrialDesk, serve_domain
+
+CALLS = 300
+ROUNDS = 5
+
+
+def report(figure: str, value: float, bar: float) -> None:
+    line = {"subject": "doom wire", "figure": figure, "value": round(value, 3), "bar": bar, "better": "lower"}
+    print(json.dumps({**line, "ok": value <= bar}), flush=True)
+
+
+async def echo(url: str) -> Any:
+    """A bare server: sends back what it gets, with an acknowledgement."""
+    connection = await aio_pika.connect_robust(url)
+    channel = await connection.channel(publisher_confirms=False)
+    await channel.set_qos(prefetch_count=1)
+    queue = await channel.declare_queue("echo", exclusive=True)
+
+    async def answer(incoming: Any) -> None:
+        reply = aio_pika.Message(incoming.body, correlation_id=incoming.correlation_id, delivery_mode=1)
+        await channel.default_exchange.publish(reply, incoming.reply_to, mandatory=False)
+        await incoming.ack()
+
+    await queue.consume(answer)
+    return connection
+
+
+async def seconds_of(rpc: Rpc, queue: str, content: Message) -> tuple[float, float]:
+    """Wall-clock and processor seconds of one call; client and server share this process."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(CALLS):
+        await rpc.call(queue, content)
+    return (time.perf_counter() - wall) / CALLS, (time.process_time() - cpu) / CALLS
+
+
+async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
+    """A test episode under way: its queue, and the two requests of a tick."""
+    client = Client(rpc, lambda turn: turn, "bench")  # type: ignore[arg-type,return-value]
+    await client._register(None, False, False, None, None)
+    while (await client._ask({"obj_type": "request_state"}))["obj_type"] != "testing_episode_active":
+        pass
+    see = {"obj_type": "request_testing_data", "model_experiment_id": 1, "secret": client.secret}
+    act = {"obj_type": "testing_data_prediction", "secret": client.secret, "label_prediction": {"action": "nothing"}}
+    return client._server, see, act
+
+
+async def measure(url: str, path: Path) -> None:
+    ready = asyncio.Event()
+    settings: dict[str, Any] = {"training": 0, "episodes": 4, "limit": 100_000, "player_health": 200, "enemy_damage": 0}
+    with Journal(path) as journal:
+        desk = TrialDesk(journal, DUEL, DUEL.trials(1, novelty="none", **settings), "bench", None)
+        server = asyncio.create_task(serve_domain(AmqpWire(url), desk, "", None, lambda _: ready.set()))
+        await ready.wait()
+        bare = await echo(url)
+        async with Rpc(url) as rpc:
+            queue, see, act = await start_episode(rpc)
+            vector = await rpc.call(queue, see)
+            found: list[tuple[float, float]] = []
+            for _ in range(ROUNDS):
+                ping = await seconds_of(rpc, "echo", vector)
+                seen = await seconds_of(rpc, queue, see)
+                acted = await seconds_of(rpc, queue, act)
+                found.append((seen[0] / ping[0], (seen[1] + acted[1]) / (2 * ping[1])))
+        await bare.close()
+        server.cancel()
+        with suppress(asyncio.CancelledError):
+            await server
+    report("a request for data against a bare ping-pong", statistics.median(row[0] for row in found), 1.25)
+    report("processor time of a tick against two bare ping-pongs", statistics.median(row[1] for row in found), 1.5)
+
+
+def main() -> None:
+    if not is_installed():
+        sys.exit(f"There is no RabbitMQ on this machine. Install it: {INSTALL}")
+    broker = PrivateBroker()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(measure(broker.url, Path(folder) / "run.sqlite"))
+    finally:
+        broker.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""An agent that notices change: it learns in training what every sensor does in an episode, and counts what departs.
+
+An agent of the Doom domains, a baseline for detection; it plays as the reference agent does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from openfield.core import Belief, Reply, Spec, Turn
+from openfield.domains.doom.agents.experts import ReferenceAgent
+from openfield.domains.doom.agents.sense import scene_of
+from openfield.domains.doom.scene import ITEMS, Scene
+
+MARGIN = 0.5
+"""How far beyond the range of training, in widths of that range, still counts as normal."""
+LEAST_WIDTH = 0.05
+FADING = 0.5
+"""Of the evidence of earlier episodes: a novelty stays, chance does not."""
+Episode = dict[str, tuple[float, float, float]]
+"""Least, mean and greatest value of each sensor."""
+
+
+class Sensors:
+    """What an episode does to each sensor: differences from tick to tick, and counts."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[float]] = {}
+        self._before: Scene | None = None
+        self._action = ""
+
+    def see(self, features: dict[str, Any]) -> None:
+        """Takes a feature vector in."""
+        scene, before = scene_of(features), self._before
+        self._note("enemies", len(scene.enemies))
+        self._note("projectiles", len(scene.bolts))
+        for kind in ITEMS:
+            self._note(kind, len(scene.items[kind]))
+        if before is not None:
+            self._compare(before, scene)
+        self._before = scene
+
+    def act(self, action: str) -> None:
+        """Takes note of what was done."""
+        self._action = action
+
+    def summary(self) -> Episode:
+        """The episode so far in a few numbers per sensor."""
+        return {name: (min(all_), math.fsum(all_) / len(all_), max(all_)) for name, all_ in self._values.items()}
+
+    def _compare(self, before: Scene, scene: Scene) -> None:
+        player, was = scene.player, before.player
+        self._note("hurt", max(was.health - player.health, 0.0))
+        self._note("spent", max(before.ammo - scene.ammo, 0.0))
+        self._note(f"{self._action} x", player.x - was.x)
+        self._note(f"{self._action} y", player.y - was.y)
+        known = {body.id: body for body in before.enemies}
+        for enemy in scene.enemies:
+            if enemy.id in known:
+                old = known[enemy.id]
+                self._note("enemy step", math.hypot(enemy.x - old.x, enemy.y - old.y))
+                self._note("enemy turn", abs((enemy.angle - old.angle + 180) % 360 - 180))
+                self._note("enemy health", enemy.health)
+            else:
+                self._note("new enemy", 1.0)
+
+    def _note(self, name: str, value: float) -> None:
+        self._values.setdefault(name, []).append(float(value))
+
+
+class WatchfulAgent:
+    """Plays by the reference, and believes what its sensors' statistics say."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self._player = ReferenceAgent(spec, seed)
+        self._normal: dict[str, list[tuple[float, float, float]]] = {}
+        self._evidence = 0.0
+        self._sensors = Sensors()
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answers a turn."""
+        if turn.first:
+            self._sensors = Sensors()
+        if turn.observation is not None:
+            self._sensors.see(turn.observation)
+        if turn.last is not None:
+            return Reply(None, self._judge(turn.phase == "training"))
+        reply = self._player(turn)
+        self._sensors.act(reply.action)
+        return Reply(reply.action)
+
+    def save(self) -> bytes:
+        """What it has learnt, and the state of its player."""
+        return msgspec.msgpack.encode((self._normal, self._evidence, self._player.save()))
+
+    def load(self, state: bytes) -> None:
+        """Becomes the saved agent."""
+        kinds = tuple[dict[str, list[tuple[float, float, float]]], float, bytes]
+        self._normal, self._evidence, player = msgspec.msgpack.decode(state, type=kinds)
+        self._player.load(player)
+
+    def _judge(self, training: bool) -> Belief:
+        episode = self._sensors.summary()
+        if training:
+            for name, values in episode.items():
+                self._normal.setdefault(name, []).append(values)
+            return Belief(0.0, 0)
+        self._evidence = FADING * self._evidence + self._strangeness(episode)
+        novel = 1 - math.exp(-self._evidence)
+        return Belief(round(novel, 6), int(novel >= 0.5))
+
+    def _strangeness(self, episode: Episode) -> float:
+        """How far the strangest sensor is outside of what training knows, 0 inside."""
+        return max((self._departure(name, values) for name, values in episode.items()), default=0.0)
+
+    def _departure(self, name: str, values: tuple[float, float, float]) -> float:
+        known = self._normal.get(name)
+        if not known:
+            return 0.0
+        low, high = min(least for least, _, _ in known), max(greatest for _, _, greatest in known)
+        width = max(high - low, LEAST_WIDTH * max(abs(low), abs(high), 1.0))
+        beyond = max(low - values[0], values[2] - high, 0.0) / width
+        return max(beyond - MARGIN, 0.0)

@@ -1,0 +1,82 @@
+"""The arena: two to four moving enemies, items to take, walls and pillars to hide behind.
+
+A task for `play`: how an episode is laid out and which actions there are.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+
+from openfield.domains.doom.scenario import AMMO, HEALTH, OBSTACLE, TRAP, Layout, Rectangle
+from openfield.domains.doom.settings import ArenaSettings
+from openfield.domains.doom.udmf import Point
+from openfield.errors import WorldFault
+
+ACTIONS = ("nothing", "left", "right", "forward", "backward", "shoot", "turn_left", "turn_right", "give_up")
+EDGE = 512
+ROOM = Rectangle(-EDGE, -EDGE, EDGE, EDGE)
+SOLIDS = (
+    Rectangle(-192, 288, 192, 320),
+    Rectangle(-192, -320, 192, -288),
+    Rectangle(-320, -192, -288, 192),
+    Rectangle(288, -192, 320, 192),
+)
+"""Four walls around a middle room; its corners are the ways in, 128 wide along each side."""
+_SIDES = [msgspec.structs.astuple(solid) for solid in SOLIDS]
+MOST_TRIES = 20_000
+
+
+def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
+    """Where everything is at the start of an episode."""
+    places = _Places(rng)
+    player = places.draw(16, 0)
+    enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
+    spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
+    items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
+    pillars = [(OBSTACLE, places.draw(16, 60, player)) for _ in range(rng.randint(*settings.obstacles))]
+    low, high = settings.enemy_damage
+    return Layout(
+        room=ROOM,
+        solids=SOLIDS,
+        player=(player, rng.randrange(8) * 45),
+        enemies=enemies,
+        items=[*items, *pillars],
+        actor=(("enemy_stride", settings.enemy_stride), ("damage_low", low), ("damage_high", high)),
+    )
+
+
+def fits(x: float, y: float, radius: float) -> bool:
+    """Whether something of this radius can stand here, as far as walls go."""
+    if abs(x) > EDGE - radius or abs(y) > EDGE - radius:
+        return False
+    for left, bottom, right, top in _SIDES:
+        across, along = max(left - x, 0.0, x - right), max(bottom - y, 0.0, y - top)
+        if across * across + along * along <= radius * radius:
+            return False
+    return True
+
+
+class _Places:
+    """Draws places that keep apart."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._taken: list[tuple[Point, float]] = []
+
+    def draw(self, radius: float, apart: float, other: Point = (0.0, 0.0)) -> Point:
+        """A free place, at least `apart` from another point."""
+        for _ in range(MOST_TRIES):
+            x, y = round(self._rng.uniform(-EDGE, EDGE), 1), round(self._rng.uniform(-EDGE, EDGE), 1)
+            if math.dist((x, y), other) >= apart and fits(x, y, radius + 8) and self._is_free(x, y, radius):
+                self._taken.append(((x, y), radius))
+                return x, y
+        raise WorldFault(f"There is no room left in the arena after {len(self._taken)} things.")
+
+    def _is_free(self, x: float, y: float, radius: float) -> bool:
+        for (other_x, other_y), taken in self._taken:
+            if math.hypot(x - other_x, y - other_y) <= radius + taken + 8:
+                return False
+        return True

@@ -1,0 +1,269 @@
+"""Protocol 0.8, the carrier: a server on RabbitMQ for any number of agents at once.
+
+At the rim: queues in, queues out. `wire.Session` decides what is said, the desk's seats do what is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.domains.doom import experiments, ini
+from openfield.domains.doom.messages import (
+    REGISTRATION_QUEUE,
+    VERSION,
+    Registration,
+    RequestExperiment,
+    RequestTrials,
+    decode_request,
+    encode,
+    error_message,
+    message,
+)
+from openfield.domains.doom.wire import Office, Session, mode_of
+from openfield.errors import (
+    AgentFault,
+    AgentGone,
+    AgentProtocol,
+    InvalidInput,
+    MissingExtra,
+    OpenfieldError,
+    WorldFault,
+)
+from openfield.serve import Desk, SingleDesk, TrialDesk
+from openfield.trial import Trial, derive
+
+PORT = 5672
+ANNOUNCED_LESS = 5.0
+"""Seconds by which the announced timeout is shorter than ours, as it always was."""
+PATROL_SECONDS = 1.0
+LOG = logging.getLogger(__name__)
+
+
+def load_aio_pika() -> Any:
+    """The client library for RabbitMQ, imported when it is first needed."""
+    try:
+        import aio_pika
+    except ImportError:
+        raise MissingExtra("amqp", "Protocol 0.8 over RabbitMQ") from None
+    return aio_pika
+
+
+class AmqpWire:
+    """Serves protocol 0.8 through a broker."""
+
+    port = PORT
+
+    def __init__(self, amqp: str | None = None, config: str | None = None, lease: float | None = None) -> None:
+        """Takes what `openfield serve` was told.
+
+        Args:
+            amqp: Where the broker is; else where the configuration says, else on the host and port of `serve`.
+            config: A server's INI file; without it, agents get the trials of `serve`.
+            lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
+        """
+        self.told = {"amqp": amqp, "config": config, "lease": lease}
+        self.config = ini.read_server(Path(config)) if config else None
+        self.url = amqp or (self.config.amqp if self.config else None)
+        self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
+        if self.config is not None:
+            experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)  # a wrong name is found now
+
+    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+        """Serves until cancelled."""
+        url = self.url or _private_url(port) or f"amqp://guest:guest@{host}:{port}/"
+        self.url = url
+        await Server(self, desk, url).run(ready)
+
+    def command(self, words: list[str], trial: Trial) -> list[str]:
+        """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
+        from openfield.domains.doom.rabbit import lead_to
+
+        return lead_to(self.url or "", words, trial)
+
+
+class Server:
+    """All sessions on one broker."""
+
+    def __init__(self, wire: AmqpWire, desk: Desk, url: str) -> None:
+        self._wire = wire
+        self._desk = desk
+        self._url = url
+        self._sessions: dict[str, _Line] = {}
+        self._count = 0
+        self._pika = load_aio_pika()
+
+    async def run(self, ready: Callable[[int], None]) -> None:
+        """Takes registrations until cancelled."""
+        try:
+            connection = await self._pika.connect_robust(self._url, reconnect_interval=1)
+        except (OSError, self._pika.exceptions.AMQPError) as error:
+            raise InvalidInput(f"There is no broker at {_without_password(self._url)}: {error}") from None
+        async with connection:
+            self._channel = await connection.channel(publisher_confirms=False)
+            self._sure_channel = await connection.channel(publisher_confirms=True)
+            await self._channel.set_qos(prefetch_count=1)
+            queue = await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
+            await queue.consume(self._register)
+            ready(connection.transport.connection.url.port or PORT)
+            await self._patrol()
+
+    async def _register(self, incoming: Any) -> None:
+        """Opens a session for a registration, unless whoever sent it is gone already."""
+        async with incoming.process(ignore_processed=True):
+            if incoming.reply_to is None:
+                return
+            try:
+                request = decode_request(incoming.body)
+                if not isinstance(request, RequestExperiment | RequestTrials):
+                    raise AgentProtocol(f"{type(request).__name__} is no registration")
+                await self._open(request, incoming)
+            except OpenfieldError as error:
+                await self._send(incoming, encode(error_message(type(error).__name__, str(error))))
+
+    async def _open(self, request: Registration, incoming: Any) -> None:
+        if not request.domain_dict.get("vizdoom"):
+            raise AgentProtocol("this server has the domain vizdoom and no other")
+        secret = request.experiment_secret if isinstance(request, RequestTrials) else uuid.uuid4().hex
+        office = await self._office(request, secret)
+        name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
+        line = _Line(self, Session(office, secret, mode_of(request)), name)
+        queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
+        self._count += 1
+        reply = message(
+            "experiment_response",
+            server_rpc_queue=name,
+            experiment_secret=secret,
+            model_experiment_id=self._count,
+            experiment_timeout=max(self._wire.lease - ANNOUNCED_LESS, 1.0),
+        )
+        await queue.consume(line.take)
+        self._sessions[name] = line
+        if not await self._send_surely(incoming, encode(reply)):
+            LOG.info("A registration was stale: its agent is gone.")
+            del self._sessions[name]
+            await queue.delete(if_unused=False, if_empty=False)
+
+    async def _office(self, request: Registration, secret: str) -> Office:
+        if isinstance(self._desk, SingleDesk):
+            return experiments.SingleOffice(self._desk)
+        if not isinstance(self._desk, TrialDesk):
+            raise InvalidInput("Protocol 0.8 needs a desk with trials.")
+        name = experiments.agent_name(request.model, secret)
+        if isinstance(request, RequestTrials):
+            known = [record.trial for record in await self._desk.enrolled(name)]
+            if not known:
+                raise AgentFault("there is no experiment with this secret")
+            return experiments.DeskOffice(self._desk, name, known)
+        return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
+
+    def _trials(self, request: RequestExperiment) -> list[Trial]:
+        """The trials of a new experiment: by the configuration, or those everybody gets."""
+        generator = request.generator_config or {}
+        if self._wire.config is None and isinstance(self._desk, TrialDesk):
+            return experiments.unhurried(self._desk.trials)
+        seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
+        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, generator.get("episode_seed"))
+        return experiments.unhurried(made)
+
+    async def _patrol(self) -> None:
+        """Looks for agents that have not been heard of for too long."""
+        while True:
+            await asyncio.sleep(min(PATROL_SECONDS, self._wire.lease / 4))
+            for name, line in list(self._sessions.items()):
+                if line.session.over:
+                    del self._sessions[name]
+                elif line.silent() > self._patience(line.session):
+                    await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
+
+    def _patience(self, session: Session) -> float:
+        config = self._wire.config or ini.ServerConfig()
+        return self._wire.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
+
+    async def drop(self, name: str, fault: OpenfieldError) -> None:
+        """Ends a session; the trial of an agent that is gone is offered again."""
+        line = self._sessions.pop(name, None)
+        if line is not None and line.session.seat is not None and isinstance(self._desk, TrialDesk):
+            await self._desk.leave(line.session.seat.session, fault)
+
+    async def _send(self, incoming: Any, body: bytes) -> None:
+        """Replies; what cannot be sent now is sent when the agent asks again."""
+        with suppress(self._pika.exceptions.AMQPError, ConnectionError, RuntimeError):
+            await self._channel.default_exchange.publish(
+                self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1),
+                incoming.reply_to,
+                mandatory=False,
+            )
+
+    async def _send_surely(self, incoming: Any, body: bytes) -> bool:
+        """Replies, and says whether there was a queue to reply to."""
+        try:
+            await self._sure_channel.default_exchange.publish(
+                self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1), incoming.reply_to
+            )
+        except self._pika.exceptions.DeliveryError:
+            return False
+        return True
+
+
+class _Line:
+    """A session's private queue: one request at a time, a repeated one answered as before."""
+
+    def __init__(self, server: Server, session: Session, name: str) -> None:
+        self._server = server
+        self.session = session
+        self._name = name
+        self._lock = asyncio.Lock()
+        self._last: tuple[str | None, bytes] = (None, b"")
+        self._heard = asyncio.get_running_loop().time()
+
+    def silent(self) -> float:
+        """Seconds since the agent was heard of."""
+        return asyncio.get_running_loop().time() - self._heard
+
+    async def take(self, incoming: Any) -> None:
+        """Handles a request, replies, and only then lets the broker forget it."""
+        async with self._lock:
+            self._heard = asyncio.get_running_loop().time()
+            known, body = self._last
+            if known is None or known != incoming.correlation_id:
+                body = await self._answer(incoming.body)
+                self._last = incoming.correlation_id, body
+            if incoming.reply_to is not None:
+                await self._server._send(incoming, body)
+            with suppress(Exception):  # a broker that is gone has forgotten it by itself
+                await incoming.ack()
+            self._heard = asyncio.get_running_loop().time()
+
+    async def _answer(self, body: bytes) -> bytes:
+        try:
+            return encode(await self.session.handle(decode_request(body)))
+        except AgentProtocol as error:
+            return encode(error_message(type(error).__name__, str(error)))
+        except Exception as error:
+            LOG.exception("A session failed.")
+            fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
+            await self._server.drop(self._name, fault)
+            return encode(message("experiment_exception", message=str(fault)))
+
+
+def _private_url(port: int) -> str | None:
+    """A broker for whoever asks for any free port: the one the environment names, or one of our own."""
+    if port:
+        return None
+    from openfield.domains.doom.rabbit import own_broker
+
+    return os.environ.get("OPENFIELD_AMQP") or own_broker().url
+
+
+def _without_password(url: str) -> str:
+    head, at, tail = url.rpartition("@")
+    return f"amqp://...@{tail}" if at and head else url

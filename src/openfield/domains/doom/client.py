@@ -1,0 +1,246 @@
+"""A client of protocol 0.8: lets any openfield agent play on a server of the old family, ours or another.
+
+At the rim; the mirror of `broker`. It survives a broker that goes away: the last request is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from openfield.core import Ask, Belief, Reply, Turn
+from openfield.domains.doom.broker import load_aio_pika
+from openfield.domains.doom.messages import REGISTRATION_QUEUE, VERSION, Message, decode_message, encode
+from openfield.errors import AgentFault, InvalidInput
+
+RECONNECT_SECONDS = 1.0
+Player = Callable[[Turn], Reply]
+
+
+class Rpc:
+    """Requests and replies over a broker, one at a time."""
+
+    def __init__(self, url: str, timeout: float = 1200.0) -> None:
+        self._url = url
+        self._timeout = timeout
+        self._pika = load_aio_pika()
+        self._connection: Any = None
+        self._waiting: tuple[str, asyncio.Future[Message]] | None = None
+        self.queue = f"rpc.client.v{VERSION}.{uuid.uuid4().hex}"
+
+    async def __aenter__(self) -> Rpc:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Connects and declares the queues both sides know."""
+        self._connection = await self._pika.connect(self._url)
+        self._connection.close_callbacks.add(self._hung_up)
+        self._channel = await self._connection.channel(publisher_confirms=False)
+        await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
+        queue = await self._channel.declare_queue(self.queue, exclusive=True, auto_delete=True)
+        await queue.consume(self._receive, no_ack=True)
+
+    async def close(self) -> None:
+        """Hangs up."""
+        if self._connection is not None:
+            with suppress(Exception):
+                await self._connection.close()
+
+    async def call(self, queue: str, content: Message, wait: float | None = None) -> Message:
+        """The reply to a request; if the broker goes away in between, the request is repeated under the same id."""
+        correlation = str(uuid.uuid4())
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (wait or self._timeout)
+        while loop.time() < deadline:
+            try:
+                return await self._try(queue, correlation, encode(content), deadline - loop.time())
+            except (ConnectionError, self._pika.exceptions.AMQPError, RuntimeError):
+                await self._reconnect()
+        raise AgentFault(f"No reply from {queue} within {wait or self._timeout:g} s.")
+
+    async def _try(self, queue: str, correlation: str, body: bytes, left: float) -> Message:
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting = correlation, future
+        outgoing = self._pika.Message(body, correlation_id=correlation, reply_to=self.queue, delivery_mode=1)
+        await self._channel.default_exchange.publish(outgoing, queue, mandatory=False)
+        try:
+            return await asyncio.wait_for(future, left)
+        except TimeoutError:
+            raise AgentFault(f"No reply from {queue} in time.") from None
+
+    def _hung_up(self, *_: object) -> None:
+        """Has whoever waits for a reply know that none will come."""
+        if self._waiting is not None and not self._waiting[1].done():
+            self._waiting[1].set_exception(ConnectionError("the broker went away"))
+
+    async def _reconnect(self) -> None:
+        await self.close()
+        while True:
+            await asyncio.sleep(RECONNECT_SECONDS)
+            with suppress(OSError, self._pika.exceptions.AMQPError):
+                await self.connect()
+                return
+
+    async def _receive(self, incoming: Any) -> None:
+        if self._waiting is None:
+            return
+        wanted, future = self._waiting
+        if incoming.correlation_id == wanted and not future.done():
+            future.set_result(decode_message(incoming.body))
+
+
+class Client:
+    """Plays an experiment with an agent, in any of the four modes."""
+
+    def __init__(self, rpc: Rpc, agent: Player, model: str = "openfield agent") -> None:
+        """Makes a client.
+
+        Args:
+            rpc: A connection to the broker.
+            agent: What plays; `save` and `load` are used as the server says, if it has them.
+            model: The name results carry.
+        """
+        self._rpc = rpc
+        self._agent = agent
+        self._model = model
+        self._server = ""
+        self._id = 0
+        self.secret: str | None = None
+        self._saved: bytes | None = None
+        self.performances: list[float] = []
+        """How each episode ended, training included."""
+
+    async def play(
+        self,
+        secret: str | None = None,
+        no_testing: bool = False,
+        just_one_trial: bool = False,
+        seed: int | None = None,
+        episode_seed: int | None = None,
+    ) -> None:
+        """Registers and plays until the experiment's end; with a secret, trials of an experiment trained before."""
+        await self._register(secret, no_testing, just_one_trial, seed, episode_seed)
+        while True:
+            state = await self._ask({"obj_type": "request_state"})
+            match state["obj_type"]:
+                case "experiment_end":
+                    return
+                case "benchmark_request":
+                    await self._ask({"obj_type": "benchmark_data", "benchmark_data": {}})
+                case "training_end":
+                    self._save()
+                case "trial_start":
+                    self._reset()
+                case "training_episode_start":
+                    await self._episode("training")
+                case "testing_episode_start":
+                    await self._episode("testing")
+
+    async def _register(
+        self, secret: str | None, no_testing: bool, just_one_trial: bool, seed: int | None, episode_seed: int | None
+    ) -> None:
+        if just_one_trial and secret is None:
+            raise InvalidInput("One trial alone needs the secret of an experiment that was trained.")
+        shared = {
+            "model": _model(self._model),
+            "client_rpc_queue": self._rpc.queue,
+            "experiment_type": "SAIL-ON",
+            "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
+            "epoch": None,
+            "generator_config": {"episode_seed": episode_seed, "start_zeroed_out": False, "start_world_state": None},
+        }
+        if secret is not None:
+            own = {
+                "obj_type": "request_experiment_trials",
+                "experiment_secret": secret,
+                "just_one_trial": just_one_trial,
+            }
+        else:
+            own = {"obj_type": "request_experiment", "novelty": 0, "novelty_visibility": 0, "git_version": None}
+            own |= {"seed": seed, "no_testing": no_testing, "description": ""}
+        reply = _checked(await self._rpc.call(REGISTRATION_QUEUE, {**shared, **own}))
+        self._server, self._id = reply["server_rpc_queue"], reply["model_experiment_id"]
+        self.secret = reply["experiment_secret"]
+
+    async def _episode(self, kind: str) -> None:
+        """Plays an episode: two requests per tick, then an opinion."""
+        first, feedback, belief, data, end = True, None, None, None, None
+        while end is None:
+            data = await self._ask(
+                {"obj_type": f"request_{kind}_data", "model_experiment_id": self._id, "secret": self.secret}
+            )
+            turn = Turn(
+                observation=data["feature_vector"],
+                feedback=_joined(feedback, data.get("feature_label")),
+                phase="training" if kind == "training" else "test",
+                first=first,
+                red_light=data.get("novelty_indicator"),
+            )
+            reply = self._agent(turn)
+            belief, first = reply.belief or belief, False
+            answer = await self._ask(
+                {
+                    "obj_type": f"{kind}_data_prediction",
+                    "secret": data["secret"],
+                    "utc_remote_epoch_received": data["utc_remote_epoch_sent"],
+                    "utc_remote_epoch_sent": data["utc_remote_epoch_sent"],
+                    "label_prediction": {"action": reply.action},
+                    "end_early": False,
+                }
+            )
+            feedback = {"performance": answer["performance"]}
+            end = answer if answer["obj_type"].endswith("_episode_end") else None
+        self.performances.append(end["performance"])
+        last = Turn(ask=Ask.NONE, observation=turn.observation, feedback=feedback, phase=turn.phase, last="terminated")
+        await self._opine(kind, self._agent(last).belief or belief)
+
+    async def _opine(self, kind: str, belief: Belief | None) -> None:
+        novel = belief.novel if belief is not None and isinstance(belief.novel, float) else 0.0
+        detail = belief.detail if belief is not None and isinstance(belief.detail, dict) else {}
+        await self._ask(
+            {
+                "obj_type": f"{kind}_episode_novelty",
+                "novelty_probability": novel,
+                "novelty_threshold": detail.get("threshold", 0.5),
+                "novelty": (belief.level if belief else 0) or 0,
+                "novelty_characterization": detail.get("characterization", {}),
+            }
+        )
+
+    def _save(self) -> None:
+        if hasattr(self._agent, "save"):
+            self._saved = self._agent.save()
+
+    def _reset(self) -> None:
+        if self._saved is not None and hasattr(self._agent, "load"):
+            self._agent.load(self._saved)
+
+    async def _ask(self, content: Message) -> Message:
+        return _checked(await self._rpc.call(self._server, content))
+
+
+def _checked(reply: Message) -> Message:
+    if reply.get("status") == "error":
+        raise AgentFault(f"The server refuses: {reply['error_message']}")
+    if reply.get("obj_type") == "experiment_exception":
+        raise AgentFault(f"The server failed: {reply['message']}")
+    return reply
+
+
+def _joined(feedback: Message | None, label: Message | None) -> Message | None:
+    joined = {**(feedback or {}), **({"label": label} if label else {})}
+    return joined or None
+
+
+def _model(name: str) -> str:
+    fields = {"model_name": name, "organization": "", "description": "", "aiq_username": "", "aiq_secret": ""}
+    return msgspec.json.encode({"obj_type": "model", **fields}).decode()

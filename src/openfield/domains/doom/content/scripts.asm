@@ -1,0 +1,101 @@
+# The scripts of every map. Script 1 runs for the player, the others are called from Python with `puke NUMBER ...`.
+
+# The player goes $stride units per tic in one of four directions, at once; if blocked, along one axis only.
+script 1 enter 0
+:tic
+    push 0  special1 19                                     # no thrust: nothing slides
+    push -1  push 1  player_input  store 0
+    push 0  actor_angle  store 1
+    push 0  store 2  push 0  store 3
+    load 0  push 8192  and  ifnot @not_forward
+    load 1  cosine  push $stride  multiply  store 2
+    load 1  sine  push $stride  multiply  store 3
+    goto @move
+:not_forward
+    load 0  push 4096  and  ifnot @not_backward
+    load 1  cosine  push -$stride  multiply  store 2
+    load 1  sine  push -$stride  multiply  store 3
+    goto @move
+:not_backward
+    load 0  push 1024  and  ifnot @not_right
+    load 1  sine  push $stride  multiply  store 2
+    load 1  cosine  push -$stride  multiply  store 3
+    goto @move
+:not_right
+    load 0  push 2048  and  ifnot @turn
+    load 1  sine  push -$stride  multiply  store 2
+    load 1  cosine  push $stride  multiply  store 3
+    goto @move
+:turn                                                       # by 45 degrees: the engine's own turning is lost in one tic
+    load 0  push 64  and  ifnot @not_left
+    push 0  load 1  push 8192  add  set_angle
+    goto @rest
+:not_left
+    load 0  push 128  and  ifnot @rest
+    push 0  load 1  push -8192  add  set_angle
+    goto @rest
+:move
+    push 0
+    push 0  actor_x  load 2  add  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @touch
+    push 0
+    push 0  actor_x  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @touch
+    push 0
+    push 0  actor_x  load 2  add  push 0  actor_y  push 0  actor_z  push 0  set_position  drop
+:touch                                                      # the least speed there is: only what moves takes up items
+    push 0  push 1  push 0  push 0  push 0  push 0  call 6 23  drop
+:rest
+    delay 1
+    goto @tic
+
+# hurt AMOUNT: the player loses health.
+script 10 closed 1
+    load 0  push 0  special2 73
+    terminate
+
+# order FIRST SECOND THIRD FOURTH: what the enemies do in their next tic.
+script 11 closed 4
+    push 20  push 'user_order'  load 0  call 3 24  drop
+    push 21  push 'user_order'  load 1  call 3 24  drop
+    push 22  push 'user_order'  load 2  call 3 24  drop
+    push 23  push 'user_order'  load 3  call 3 24  drop
+    terminate
+
+# harm FIRST SECOND THIRD FOURTH: how much the enemies' bullets hurt from now on.
+script 12 closed 4
+    push 20  push 'user_harm'  load 0  call 3 24  drop
+    push 21  push 'user_harm'  load 1  call 3 24  drop
+    push 22  push 'user_harm'  load 2  call 3 24  drop
+    push 23  push 'user_harm'  load 3  call 3 24  drop
+    terminate
+
+# place TAG X Y: a thing goes somewhere, if it fits there.
+script 13 closed 3
+    load 0
+    load 1  push 16  shift_left  load 2  push 16  shift_left  load 0  actor_z  push 0  set_position  drop
+    terminate
+
+# spawn TAG X Y: an enemy appears, if it fits there.
+script 14 closed 3
+    push '$enemy'
+    load 1  push 16  shift_left  load 2  push 16  shift_left  push 0  load 0  push 0  spawn  drop
+    terminate
+
+# drain AMOUNT: the player loses bullets.
+script 15 closed 1
+    push 'Clip'  load 0  take_inventory
+    terminate
+
+# blow X Y FIRST LAST: everything tagged FIRST to LAST, and the player, is moved, in hundredths of a unit.
+script 16 closed 4
+    load 0  push 65536  multiply  push 100  divide  store 0
+    load 1  push 65536  multiply  push 100  divide  store 1
+    push 0
+    push 0  actor_x  load 0  add  push 0  actor_y  load 1  add  push 0  actor_z  push 0  set_position  drop
+:next
+    load 2  load 3  greater  ifgoto @done
+    load 2
+    load 2  actor_x  load 0  add  load 2  actor_y  load 1  add  load 2  actor_z  push 0  set_position  drop
+    increment 2
+    goto @next
+:done
+    terminate

@@ -1,0 +1,173 @@
+"""The two Doom domains: the duel of the seed and the larger arena.
+
+The registry finds them by name; plans ask for trials, rollouts for worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from openfield.core import Belief, Spec, World
+from openfield.domain import Domain, says_novel
+from openfield.domains.doom import novelty as catalogue
+from openfield.domains.doom.hints import describe_novelty
+from openfield.domains.doom.play import ARENA as ARENA_TASK
+from openfield.domains.doom.play import DUEL as DUEL_TASK
+from openfield.domains.doom.play import Task
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings
+from openfield.domains.doom.trials import compose
+from openfield.flags import Flag, Launch
+from openfield.settings import changed_settings, make_settings
+from openfield.spaces import Box, Choice
+from openfield.trial import Limits, Phase, Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.serve import Wire
+
+_AGENTS = "openfield.domains.doom.agents"
+
+
+def _serving(name: str) -> Callable[[Launch, Any], Launch]:
+    """What a flag of `serve` does: it tells the wire one thing more."""
+
+    def change(launch: Launch, value: Any) -> Launch:
+        from openfield.domains.doom.broker import AmqpWire
+
+        told = launch.wire.told if isinstance(launch.wire, AmqpWire) else {}
+        return replace(launch, wire=AmqpWire(**{**told, name: value}))
+
+    return change
+
+
+FLAGS = (
+    Flag(("--amqp",), "Where the broker is: amqp://user:pass@host:port/", _serving("amqp"), str, ("serve",)),
+    Flag(("--config",), "A server's INI file with the experiment.", _serving("config"), str, ("serve",)),
+    Flag(
+        ("--lease",),
+        "Seconds of silence after which an agent is gone and its trial free [1200].",
+        _serving("lease"),
+        float,
+        ("serve",),
+    ),
+)
+
+
+class DoomDomain(Domain[Any]):
+    """What both tasks share."""
+
+    task: ClassVar[Task]
+    words: ClassVar[str]
+    """The task, for agents."""
+    agents = {
+        "reference": f"{_AGENTS}.experts:ReferenceAgent",
+        "watchful": f"{_AGENTS}.watchful:WatchfulAgent",
+        "learner": f"{_AGENTS}.learner:LearningAgent",
+    }
+    metrics = ("performance", "detection", "adaptation", "programme", "characterisation")
+    demo_agents = ("watchful", "random")
+    flags = FLAGS
+    gym_settings: ClassVar[dict[str, Any]] = {"observation": "array", "training": 0}
+    limits = Limits(reply_seconds=60.0)
+
+    def spec(self, trial: Trial) -> Spec:
+        """What an agent may know: the task, the actions, and the array if it sees one."""
+        from openfield.domains.doom.features import ARRAY_SIZES
+
+        settings = make_settings(self.settings, trial.settings)
+        size = ARRAY_SIZES[self.task.name]
+        array = Box(-1e6, 1e6, (size,)) if settings.observation == "array" else None
+        return Spec(domain=self.name, task=self.words, actions=Choice(self.task.actions), observations=array)
+
+    def phases(self, settings: DoomSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+        """The test phases of a trial whose order is not drawn."""
+        return compose(settings, novelty, 0)
+
+    def trials(
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+    ) -> list[Trial]:
+        """The training trial, if there is training, and `count` test trials that start from the trained agent."""
+        chosen = make_settings(self.settings, settings)
+        names = self.novelty_names(novelty or self.default_novelty or "none")
+        training = self.training_trial(chosen, seed)
+        made = [training] if training is not None else []
+        for number in range(count):
+            root = derive(seed, self.name, number)
+            made.append(self.test_trial(chosen, root, compose(chosen, names, root), red_light, training))
+        return made
+
+    def training_trial(self, settings: DoomSettings, seed: int) -> Trial | None:
+        """The labelled episodes every agent starts with, or None where there are none."""
+        if not settings.training:
+            return None
+        phases = (Phase("training", settings.training),)
+        return self.test_trial(settings, derive(seed, self.name, "training"), phases, False, None)
+
+    def test_trial(
+        self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...], red_light: bool, training: Trial | None
+    ) -> Trial:
+        """A trial with these phases, after a training trial if there is one."""
+        return Trial(
+            domain=self.name,
+            version=self.version,
+            seed=seed,
+            phases=phases,
+            settings=changed_settings(settings),
+            red_light=red_light,
+            limits=self.limits,
+            after=None if training is None else training.id,
+        )
+
+    def world(self, trial: Trial) -> World:
+        """The world of a trial."""
+        from openfield.domains.doom.world import DoomWorld
+
+        return DoomWorld(self, trial)
+
+    def detected(self, belief: Belief) -> bool:
+        """By the agent's own threshold where it names one, else a level above 0, else one half."""
+        threshold = belief.detail.get("threshold") if isinstance(belief.detail, dict) else None
+        if isinstance(threshold, (int, float)) and isinstance(belief.novel, float):
+            return belief.novel >= threshold
+        return belief.level > 0 if belief.level is not None else says_novel(belief)
+
+    def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The published words for what a novelty changes."""
+        return [hint for name in names for hint in describe_novelty(name)]
+
+    def wire(self) -> Wire:
+        """Protocol 0.8 over RabbitMQ."""
+        from openfield.domains.doom.broker import AmqpWire
+
+        return AmqpWire()
+
+
+class DuelDomain(DoomDomain):
+    """The seed's task."""
+
+    gym_name = "DoomDuel"
+    name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, DUEL_TASK
+    words = "Kill the enemy as fast as you can. You look along x; an enemy in your line of fire is hit."
+    novelties = catalogue.DUEL
+    default_novelty = "moving:medium"
+    check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 4, "before": 1, "limit": 60}
+    demo_settings = {"training": 3, "episodes": 10, "limit": 400}
+    demo_novelty = "moving:hard"
+
+
+class ArenaDomain(DoomDomain):
+    """The larger task of the later phases."""
+
+    gym_name = "DoomArena"
+    name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, ARENA_TASK
+    words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
+    novelties = catalogue.ARENA
+    default_novelty = "203:easy"
+    check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 2, "before": 1, "limit": 120}
+    demo_settings = {"training": 2, "episodes": 6, "limit": 400}
+    demo_novelty = "205:hard"
+
+
+DUEL = DuelDomain()
+ARENA = ArenaDomain()

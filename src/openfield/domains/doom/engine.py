@@ -1,0 +1,250 @@
+"""The game engine as a value machine: an episode's map and seed in, objects and numbers out.
+
+Below the worlds. The engine runs as a process of its own; one that dies is started again and its episode redone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import Any
+
+from openfield.domains.doom import workplace
+from openfield.errors import MissingExtra, WorldFault
+
+BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
+"""What the player can press; the last two turn it, see `content/scripts.asm`."""
+MOST_COMMANDS = 50
+"""Per tick; 200 were fine, 2000 broke the engine's fixed buffer."""
+MOST_RESTARTS = 3
+"""Of an engine within one episode before the world is called broken."""
+MOST_IDLE = 2
+CHECK_SECONDS = 60.0
+FIRST_MAP = "HALL"
+"""A map every WAD has, the same everywhere: what the engine loads before any episode."""
+Action = tuple[float, ...]
+Deed = tuple[Action, tuple[str, ...]]
+
+
+def load_vizdoom() -> Any:
+    """The engine's package, imported when it is first needed."""
+    try:
+        import vizdoom
+    except ImportError:
+        raise MissingExtra("doom", "The Doom domain") from None
+    return vizdoom
+
+
+class Engine:
+    """An engine with a WAD loaded: begins episodes, takes actions, shows states."""
+
+    def __init__(self, wad: Path, large: bool = False) -> None:
+        """Starts the engine.
+
+        Args:
+            wad: The file with all maps.
+            large: Whether its pictures are for people: 320 x 240 in colours instead of the smallest there are.
+        """
+        self.wad = wad
+        self.large = large
+        self._game: Any = None
+        self._episode = ("", 0)
+        self._deeds: list[Deed] = []
+        self._deadly = _deadly()
+        _alive.add(self)
+        self._start()
+
+    def begin(self, name: str, seed: int) -> Any:
+        """Starts an episode on a map and returns its first state."""
+        self._episode, self._deeds = (name, seed), []
+        return self._surviving(self._begin)
+
+    def act(self, action: Action, commands: Sequence[str] = ()) -> Any:
+        """Does an action for one tick, commands of the console first; returns the state, None if the player died."""
+        if len(commands) > MOST_COMMANDS:
+            raise WorldFault(f"{len(commands)} commands in one tick; the engine takes {MOST_COMMANDS}.")
+        deed = (action, tuple(commands))
+        try:
+            state = self._do(deed)
+        except self._deadly:
+            self._revive()
+            state = self._surviving(lambda: self._do(deed))
+        self._deeds.append(deed)
+        return state
+
+    def picture(self) -> Any:
+        """The picture of the last state as an array, rows by columns by colours."""
+        state = self._game.get_state()
+        return None if state is None else state.screen_buffer
+
+    def close(self) -> None:
+        """Ends the engine's process."""
+        if self._game is not None:
+            self._game.close()
+            self._game = None
+
+    def _surviving(self, work: Callable[[], Any]) -> Any:
+        """Does something, on a new engine if the old one dies of it."""
+        for _ in range(MOST_RESTARTS):
+            try:
+                return work()
+            except self._deadly as error:
+                reason = str(error)
+            self._revive()
+        raise WorldFault(f"The engine died {MOST_RESTARTS} times in map {self._episode[0]} of {self.wad}: {reason}")
+
+    def _revive(self) -> None:
+        """Starts the engine again and redoes the episode so far: the same seed and actions give the same states."""
+        self.close()
+        workplace.sweep_shared_memory()
+        self._start()
+        with suppress(*self._deadly):  # the next try of the work finds out, and counts it
+            self._begin()
+            for deed in self._deeds:
+                self._do(deed)
+
+    def _begin(self) -> Any:
+        name, seed = self._episode
+        self._game.set_doom_map(name)
+        self._game.set_seed(seed)
+        self._game.new_episode()
+        return self._game.get_state()
+
+    def _do(self, deed: Deed) -> Any:
+        action, commands = deed
+        for command in commands:
+            self._game.send_game_command(command)
+        self._game.make_action(action)
+        return self._game.get_state()
+
+    def _start(self) -> None:
+        check_wad(self.wad)
+        self._game = open_game(self.wad, self.large)
+
+
+_alive: weakref.WeakSet[Engine] = weakref.WeakSet()
+_idle: list[Engine] = []
+"""Engines at rest, latest last; worlds of the same trial take them up again."""
+
+
+def take_engine(wad: Path, large: bool = False) -> Engine:
+    """An engine for a WAD: one at rest that has it loaded, or a new one."""
+    for engine in _idle:
+        if engine.wad == wad and engine.large == large:
+            _idle.remove(engine)
+            return engine
+    return Engine(wad, large)
+
+
+def rest_engine(engine: Engine) -> None:
+    """Keeps an engine for the next world; the one that rested longest is ended for it."""
+    _idle.append(engine)
+    if len(_idle) > MOST_IDLE:
+        _idle.pop(0).close()
+
+
+def end_idle_engines() -> None:
+    """Ends all engines at rest."""
+    while _idle:
+        _idle.pop().close()
+
+
+def _leave() -> None:
+    for engine in list(_alive):  # also those of worlds nobody closed
+        engine.close()
+    workplace.leave()
+
+
+# Worker processes leave without `atexit`; this is heeded by them and by any other process.
+Finalize(None, _leave, exitpriority=10)
+
+
+def _deadly() -> tuple[type[Exception], ...]:
+    """What the engine's package raises when the engine is gone."""
+    vizdoom = load_vizdoom()
+    return (
+        vizdoom.ViZDoomUnexpectedExitException,
+        vizdoom.ViZDoomIsNotRunningException,
+        vizdoom.ViZDoomErrorException,
+        vizdoom.MessageQueueException,
+        vizdoom.SharedMemoryException,
+    )
+
+
+def open_game(wad: Path, large: bool = False, console: bool = False) -> Any:
+    """A running `DoomGame` on a WAD, without window and sound."""
+    vizdoom = load_vizdoom()
+    game = vizdoom.DoomGame()
+    size, colours = ("RES_320X240", "RGB24") if large else ("RES_160X120", "DOOM_256_COLORS8")
+    game.set_doom_scenario_path(str(wad))
+    game.set_doom_config_path(str(wad.parent / "engine.ini"))
+    game.set_doom_map(FIRST_MAP)
+    game.set_window_visible(False)
+    game.set_console_enabled(console)
+    game.set_screen_resolution(getattr(vizdoom.ScreenResolution, size))
+    game.set_screen_format(getattr(vizdoom.ScreenFormat, colours))
+    game.set_render_hud(large)
+    game.set_render_decals(False)
+    game.set_render_particles(False)
+    game.set_objects_info_enabled(True)
+    game.set_available_buttons([getattr(vizdoom.Button, name) for name in BUTTONS])
+    game.set_available_game_variables([vizdoom.GameVariable.HEALTH, vizdoom.GameVariable.AMMO2])
+    game.set_mode(vizdoom.Mode.PLAYER)
+    game.set_doom_skill(3)
+    game.set_episode_timeout(0)
+    game.set_episode_start_time(1)
+    game.init()
+    return game
+
+
+def check_wad(wad: Path) -> None:
+    """Makes sure that the engine takes a WAD, in a child process: a broken one takes its process with it.
+
+    What was found sound once is not looked at again; what decides is all but the maps, and the maps' own check is that
+    the engine survives them.
+
+    Raises:
+        WorldFault: It does not; the message is the engine's.
+    """
+    mark = workplace.home() / "sound" / _soul_of(wad)
+    if mark.exists():
+        return
+    command = [sys.executable, "-m", "openfield.domains.doom.engine", str(wad)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise WorldFault(f"The engine hangs on {wad}.") from None
+    if done.returncode:
+        workplace.sweep_shared_memory()
+        raise WorldFault(f"The engine refuses {wad.name}: {_last_words(done.stdout + done.stderr)}")
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+
+
+def _soul_of(wad: Path) -> str:
+    """What stands for everything in a WAD that the engine reads at its start."""
+    from openfield.domains.doom.wad import read_wad
+
+    lumps = read_wad(wad.read_bytes())
+    first = [name for name, _ in lumps].index(FIRST_MAP) if any(name == FIRST_MAP for name, _ in lumps) else 0
+    digest = hashlib.sha256()
+    for name, content in [*lumps[first : first + 4], *((n, c) for n, c in lumps if n == "DECORATE")]:
+        digest.update(name.encode() + len(content).to_bytes(8, "big") + content)
+    return digest.hexdigest()[:32]
+
+
+def _last_words(output: str) -> str:
+    """The lines in which the engine says what is wrong."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    first = next((number for number, line in enumerate(lines) if "error" in line.lower()), -3)
+    return " ".join(lines[first:][:3])[:500] or "it died without a word."
+
+
+if __name__ == "__main__":
+    open_game(Path(sys.argv[1]), console=True).close()

@@ -1,0 +1,173 @@
+"""Experiments of the old family: training once, then groups of trials by visibility, novelty, difficulty and hint.
+
+Between a server's configuration and trials; `broker` enrols each model that registers with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
+from openfield.domains.doom.ini import ServerConfig
+from openfield.domains.doom.trials import compose
+from openfield.errors import AgentFault, InvalidInput
+from openfield.serve import Seat, SingleDesk, TrialDesk
+from openfield.settings import make_settings
+from openfield.trial import Limits, Trial, derive
+
+NORMAL = (0, 50, 200)
+"""Novelties that are none."""
+DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
+"""The duel's novelties by the numbers they were published under."""
+SHORT_LIMIT = 200
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Trials that differ in their seeds only."""
+
+    visibility: int
+    novelty: int
+    difficulty: str
+    hint: int
+
+
+def groups_of(config: ServerConfig) -> Iterator[Group]:
+    """All groups in the published order; only announced novelties come with hints."""
+    for visibility in config.novelty_visibility:
+        for novelty in config.novelty:
+            hinted = visibility == 1 and novelty not in NORMAL
+            for difficulty in config.difficulty:
+                for hint in config.hint_level if hinted else (-1,):
+                    yield Group(visibility, novelty, difficulty, hint)
+
+
+def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = None) -> list[Trial]:
+    """The trials of an experiment: training first, then group by group."""
+    domain = domain_of(config)
+    chosen = make_settings(domain.settings, _settings(config, episode_seed))
+    training = domain.training_trial(chosen, seed)
+    made = [training] if training is not None else []
+    for group in groups_of(config):
+        names = novelty_names(domain, group.novelty, group.difficulty)
+        settings = msgspec.structs.replace(chosen, hint_level=group.hint) if domain is ARENA else chosen
+        for number in range(config.trials):
+            root = derive(seed, domain.name, *msgspec.structs.astuple(group), number)
+            phases = compose(settings, names, root)
+            made.append(domain.test_trial(settings, root, phases, group.visibility == 1, training))
+    return made
+
+
+def unhurried(trials: list[Trial]) -> list[Trial]:
+    """The same trials without a limit for single replies: the protocol has its own, for the whole session."""
+    names: dict[str, str] = {}
+    made = []
+    for trial in trials:
+        after = None if trial.after is None else names[trial.after]
+        slow = msgspec.structs.replace(trial, limits=Limits(reply_seconds=None), after=after)
+        names[trial.id] = slow.id
+        made.append(slow)
+    return made
+
+
+def domain_of(config: ServerConfig) -> DoomDomain:
+    """The first phase was the duel, later ones the arena; the duel's own numbers say it too."""
+    return DUEL if config.phase == "1" or set(config.novelty) <= {50, *DUEL_NAMES} else ARENA
+
+
+def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str, ...]:
+    """Our name of a novelty given by its number.
+
+    Raises:
+        UnknownName, InvalidInput: There is no such novelty or difficulty; the message lists what there is.
+    """
+    if difficulty not in ("easy", "medium", "hard"):
+        raise InvalidInput(f"Unknown difficulty '{difficulty}'. Known: easy, medium, hard.")
+    if number in NORMAL:
+        return ()
+    name = DUEL_NAMES.get(number, str(number))
+    graded = [novelty.id for novelty in domain.novelties if novelty.name == name and novelty.difficulty]
+    return domain.novelty_names(f"{name}:{difficulty}" if graded else name)
+
+
+def agent_name(model: str, secret: str) -> str:
+    """What a model's experiment is called on record: its name, and something only its secret leads to."""
+    return f"{_model_name(model)}-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+
+
+def _model_name(model: str) -> str:
+    try:
+        return str(msgspec.json.decode(model)["model_name"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        raise AgentFault("the model is no JSON text with a model_name") from None
+
+
+def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "training": config.training_episodes,
+        "episodes": config.testing_episodes,
+        "before": config.pre_novel_episodes,
+        "share": config.testing_novelty_p2,
+    }
+    if episode_seed is not None:
+        values["episode_seed"] = episode_seed
+    return values | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
+
+
+class DeskOffice:
+    """The seats of one experiment at a desk that has many."""
+
+    def __init__(self, desk: TrialDesk, name: str, trials: list[Trial]) -> None:
+        self._desk = desk
+        self._name = name
+        self._new: list[Trial] = trials
+        """What is to be entered before the first seat; empty where the record has it."""
+        self.trials = sum(trial.after is not None or trial.phases[0].name == "test" for trial in trials)
+
+    async def training(self) -> Seat | None:
+        """A seat in the training trial; None if there is none, or it is done."""
+        return await self._start(training=True)
+
+    async def trial(self) -> Seat | None:
+        """A seat in the next trial; None if none is left."""
+        return await self._start(training=False)
+
+    async def settle(self) -> None:
+        """Books what is over."""
+        await self._desk.settle()
+
+    async def _start(self, training: bool) -> Seat | None:
+        if self._new:
+            await self._desk.enroll(self._name, self._new)
+            self._new = []
+        return await self._desk.start(self._name, training)
+
+
+class SingleOffice:
+    """The one seat of a program that plays one cell."""
+
+    trials = 1
+
+    def __init__(self, desk: SingleDesk) -> None:
+        self._desk = desk
+
+    async def training(self) -> Seat | None:
+        """The seat, if its trial is a training."""
+        return await self._sit("training")
+
+    async def trial(self) -> Seat | None:
+        """The seat, if its trial is none."""
+        return await self._sit("test")
+
+    async def settle(self) -> None:
+        """Whoever made the seat books it."""
+
+    async def _sit(self, phase: str) -> Seat | None:
+        try:
+            seat = await self._desk.seat()
+        except AgentFault:
+            return None
+        return seat if seat.rollout.turn.phase == phase else None

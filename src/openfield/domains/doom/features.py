@@ -1,0 +1,171 @@
+"""Feature vectors: what a scene looks like to an agent, in the published formats and as arrays.
+
+Between scenes and turns. A novelty of representation changes what is shown here and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield.domains.doom.scenario import Wall
+from openfield.domains.doom.scene import ITEMS, Body, Scene
+from openfield.domains.doom.settings import DoomSettings
+
+Features = dict[str, Any]
+MOST_ENEMIES = 4
+MOST_ITEMS = 8
+"""Of a kind in an array; nearest first, the rest is left out."""
+_HEAD = 6 + MOST_ENEMIES * 5
+ARRAY_SIZES = {"duel": 5 + MOST_ENEMIES * 5 + MOST_ENEMIES * 4, "arena": _HEAD + 4 * MOST_ITEMS * 3}
+BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
+
+
+def duel_features(scene: Scene, stamp: float, last_enemy: Body) -> Features:
+    """The duel's vector, key for key as published; `enemies` is an addition for those who meet more than one."""
+    enemies = [_alive(body) for body in scene.enemies]
+    first = min(scene.enemies, key=lambda body: _distance(body, scene.player), default=None)
+    return {
+        "time_stamp": stamp,
+        "player": _alive(scene.player),
+        "enemy": _alive(first or last_enemy),
+        "projectiles": [_place(body) for body in scene.bolts],
+        "enemies": enemies,
+    }
+
+
+def item_features(scene: Scene) -> Features:
+    """What lies about; the same from tick to tick unless something is taken or moved."""
+    return {kind: [_turned(body) for body in bodies] for kind, bodies in scene.items.items()}
+
+
+def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
+    """The arena's vector, key for key as published."""
+    player = scene.player
+    return {
+        "enemies": [
+            {
+                "id": body.id,
+                "angle": body.angle,
+                "x_position": body.x,
+                "y_position": body.y,
+                "z_position": body.z,
+                "name": "ZombieMan",
+                "health": body.health,
+            }
+            for body in scene.enemies
+        ],
+        "items": items,
+        "player": {**_turned(player), "health": player.health, "ammo": scene.ammo},
+        "time_stamp": stamp,
+        "image": None,
+    }
+
+
+def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
+    """What only the first vector of an arena episode has."""
+    rounded = [{key: round(value, 2) for key, value in msgspec.structs.asdict(wall).items()} for wall in walls]
+    return {"walls": rounded, "hint": hints}
+
+
+def shown(scene: Scene, settings: DoomSettings) -> Scene:
+    """The scene as it is seen: exactly, in buckets, or through fog."""
+    if not settings.buckets and not settings.fog:
+        return scene
+    change = _in_buckets(settings.buckets) if settings.buckets else _in_fog(settings.fog, scene.player)
+    return Scene(
+        change(scene.player),
+        scene.ammo,
+        [change(body) for body in scene.enemies],
+        {kind: [change(body) for body in bodies] for kind, bodies in scene.items.items()},
+        [change(body) for body in scene.bolts],
+    )
+
+
+def duel_array(scene: Scene, remaining: float) -> np.ndarray[Any, Any]:
+    """The duel's scene as numbers: time left, player, up to four enemies and projectiles, zeros for absent ones."""
+    values = [remaining, scene.player.x, scene.player.y, scene.player.z, scene.player.health]
+    for body in scene.enemies[:MOST_ENEMIES]:
+        values += (1.0, body.x, body.y, body.z, body.health)
+    values += [0.0] * (5 * (MOST_ENEMIES - min(len(scene.enemies), MOST_ENEMIES)))
+    for body in scene.bolts[:MOST_ENEMIES]:
+        values += (1.0, body.x, body.y, body.z)
+    return _filled(values, ARRAY_SIZES["duel"])
+
+
+def item_array(scene: Scene) -> np.ndarray[Any, Any]:
+    """An arena array in which only the items are filled in: up to eight of each kind."""
+    array = np.zeros(ARRAY_SIZES["arena"], np.float32)
+    for number, kind in enumerate(ITEMS):
+        place = _HEAD + 3 * MOST_ITEMS * number
+        for body in scene.items[kind][:MOST_ITEMS]:
+            array[place : place + 3] = (1.0, body.x, body.y)
+            place += 3
+    return array
+
+
+def arena_array(scene: Scene, remaining: float, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The arena's scene as numbers: time left, player, up to four enemies, then the items."""
+    player = scene.player
+    values = [remaining, player.x, player.y, player.angle, player.health, scene.ammo]
+    for body in scene.enemies[:MOST_ENEMIES]:
+        values += (1.0, body.x, body.y, body.angle, body.health)
+    array = items.copy()
+    array[: len(values)] = values
+    return array
+
+
+def _filled(values: list[float], size: int) -> np.ndarray[Any, Any]:
+    array = np.zeros(size, np.float32)
+    array[: len(values)] = values
+    return array
+
+
+def _place(body: Body) -> Features:
+    return {"id": body.id, "x_position": body.x, "y_position": body.y, "z_position": body.z}
+
+
+def _alive(body: Body) -> Features:
+    return {
+        "id": body.id,
+        "x_position": body.x,
+        "y_position": body.y,
+        "z_position": body.z,
+        "health": body.health,
+    }
+
+
+def _turned(body: Body) -> Features:
+    return {"id": body.id, "angle": body.angle, "x_position": body.x, "y_position": body.y, "z_position": body.z}
+
+
+def _distance(body: Body, other: Body) -> float:
+    return math.hypot(body.x - other.x, body.y - other.y)
+
+
+def _in_buckets(count: int) -> Any:
+    """Snaps x and y to the nearest of so many centres, as the published novelty does."""
+    step = BUCKET_SPAN / count
+
+    def snap(value: float) -> float:
+        index = min(max(round((value - BUCKET_START) / step), 0), count - 1)
+        return round(BUCKET_START + index * step, 4)
+
+    return lambda body: msgspec.structs.replace(body, x=snap(body.x), y=snap(body.y))
+
+
+def _in_fog(reach: float, eye: Body) -> Any:
+    """Moves what is farther away than the eye reaches to the edge of the fog, in its direction."""
+
+    def seen(body: Body) -> Body:
+        distance = _distance(body, eye)
+        if distance <= reach:
+            return body
+        near = reach / distance
+        x, y = eye.x + (body.x - eye.x) * near, eye.y + (body.y - eye.y) * near
+        return msgspec.structs.replace(body, x=round(x, 4), y=round(y, 4))
+
+    return seen

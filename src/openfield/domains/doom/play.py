@@ -1,0 +1,145 @@
+"""One episode: actions in, what is seen and how well it goes out.
+
+Between world and engine; the same for both tasks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from openfield.core import Ending
+from openfield.domains.doom import arena, duel, features
+from openfield.domains.doom.engine import BUTTONS, Action, Engine
+from openfield.domains.doom.rules import ArenaRules, DuelRules
+from openfield.domains.doom.scenario import Layout
+from openfield.domains.doom.scene import Body, Reader, Scene
+from openfield.domains.doom.settings import DoomSettings
+from openfield.errors import AgentProtocol
+from openfield.trial import derive
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What tells one task from the other."""
+
+    name: str
+    actions: tuple[str, ...]
+    lay_out: Callable[[Any, random.Random], Layout]
+    rules: Callable[..., Any]
+
+
+DUEL = Task("duel", duel.ACTIONS, duel.lay_out, DuelRules)
+ARENA = Task("arena", arena.ACTIONS, arena.lay_out, ArenaRules)
+PRESSED = {"left": 0, "right": 1, "forward": 2, "backward": 3, "shoot": 4, "turn_left": 5, "turn_right": 6}
+KEYS: dict[str, Action] = {
+    name: tuple(float(number == PRESSED.get(name)) for number in range(len(BUTTONS))) for name in arena.ACTIONS
+}
+MIRRORED = {"left": "right", "right": "left", "turn_left": "turn_right", "turn_right": "turn_left"}
+
+
+class Play:
+    """An episode under way."""
+
+    def __init__(self, task: Task, engine: Engine, name: str, seed: int, settings: Any, layout: Layout) -> None:
+        """Starts an episode.
+
+        Args:
+            task: Which task.
+            engine: An engine with the trial's WAD.
+            name: The episode's map.
+            seed: The episode's seed.
+            settings: The settings in force, novelties included.
+            layout: Where everything is at the start.
+        """
+        self._task = task
+        self._engine = engine
+        self._settings: DoomSettings = settings
+        self._waiting = deque(["nothing"] * settings.lag)
+        self._reader = Reader(drifting=bool(getattr(settings, "wind", 0)))
+        self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
+        self._lying: dict[str, list[Body]] | None = None
+        self._items: Any = None
+        self.ticks = 0
+        self.reward = 0.0
+        self.won = False
+        self.ended: Ending | None = None
+        self.scene: Scene = self._reader.read(engine.begin(name, seed))
+        self._last_enemy = self.scene.enemies[0]
+
+    @property
+    def performance(self) -> float:
+        """The share of time that is left; a lost episode has none where death counts."""
+        if self.ended is not None and not self.won and self._settings.death_counts:
+            return 0.0
+        return (self._settings.limit - self.ticks) / self._settings.limit
+
+    def observe(self, stamp: float) -> Any:
+        """What the agent sees at this time."""
+        settings, scene = self._settings, features.shown(self.scene, self._settings)
+        array = settings.observation == "array"
+        remaining = float(settings.limit - self.ticks)
+        if self._task is DUEL:
+            if array:
+                return features.duel_array(scene, remaining)
+            return features.duel_features(scene, stamp, self._last_enemy)
+        if scene.items is not self._lying:
+            self._lying = scene.items
+            self._items = features.item_array(scene) if array else features.item_features(scene)
+        if array:
+            return features.arena_array(scene, remaining, self._items)
+        return features.arena_features(scene, stamp, self._items)
+
+    def move(self, action: Any) -> None:
+        """Does an action for one tick.
+
+        Raises:
+            AgentProtocol: It is none of the task's actions.
+        """
+        name = read_action(action, self._task.actions)
+        if name == "give_up":
+            self.ended = "terminated"
+            return
+        self._waiting.append(MIRRORED.get(name, name) if self._settings.mirrored else name)
+        commands = self._rules.commands(self.scene, self.ticks)
+        state = self._engine.act(KEYS[self._waiting.popleft()], commands)
+        self.ticks += 1
+        if state is None:
+            self._die()
+        else:
+            self._look(self._reader.read(state))
+
+    def look(self, query: str) -> Any:
+        """A picture of the last state, where the engine draws any."""
+        return self._engine.picture() if query == "picture" else None
+
+    def _die(self) -> None:
+        """The engine shows nothing after the player's death: what was seen last stays, without health."""
+        self.scene = msgspec.structs.replace(self.scene, player=_without_health(self.scene.player))
+        self.ended = "terminated"
+
+    def _look(self, scene: Scene) -> None:
+        if not scene.enemies and self.scene.enemies:
+            self._last_enemy = _without_health(self.scene.enemies[0])
+        self.scene = scene
+        self.won = not scene.enemies and not self._rules.awaited
+        if self.won or self._rules.lost or scene.player.health <= 0:
+            self.ended = "terminated"
+        elif self.ticks >= self._settings.limit:
+            self.ended = "truncated"
+        self.reward = self.performance if self.won else 0.0
+
+
+def read_action(action: Any, known: tuple[str, ...]) -> str:
+    """The name of an action given as such or as `{"action": name}`."""
+    name = action.get("action") if isinstance(action, dict) else action
+    if not isinstance(name, str) or name not in known:
+        raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(known)}")
+    return name
+
+
+def _without_health(body: Body) -> Body:
+    return msgspec.structs.replace(body, health=0.0)

@@ -1,0 +1,190 @@
+"""A RabbitMQ of our own: private port, data and cookie, for tests and for programs that are agents.
+
+At the rim. It needs Debian's `rabbitmq-server` on the machine; nothing of the system's own broker is touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from openfield.domains.doom.ini import write_client
+from openfield.errors import InvalidInput
+from openfield.trial import Trial
+
+SCRIPTS = Path("/usr/lib/rabbitmq/bin")
+START_SECONDS = 90.0
+INSTALL = "apt-get install rabbitmq-server"
+
+
+def is_installed() -> bool:
+    """Whether there is a RabbitMQ to start."""
+    return (SCRIPTS / "rabbitmq-server").exists()
+
+
+@functools.cache
+def own_broker() -> PrivateBroker:
+    """This process's broker, started when first asked for and stopped at the end."""
+    broker = PrivateBroker()
+    atexit.register(broker.close)
+    return broker
+
+
+class PrivateBroker:
+    """A broker under way."""
+
+    def __init__(self) -> None:
+        if not is_installed():
+            raise InvalidInput(f"There is no RabbitMQ on this machine. Install it: {INSTALL}")
+        self.port, distribution, names = _free_ports(3)
+        self._home = Path(tempfile.mkdtemp(prefix="openfield-rabbit-"))
+        self._environment = _environment(self._home, distribution, names)
+        _write_config(self._home, self.port)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"amqp://field:field@127.0.0.1:{self.port}/"
+        self.start()
+
+    def start(self) -> None:
+        """Starts it and waits until it listens."""
+        with (self._home / "out").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                [str(SCRIPTS / "rabbitmq-server")],
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._listens():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                tail = (self._home / "out").read_text(errors="replace")[-500:]
+                self.close()
+                raise InvalidInput(f"RabbitMQ does not start: {tail}")
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Ends it at once; `start` brings it back with its durable queues."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(20)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def close(self) -> None:
+        """Ends it and removes all it left."""
+        self.stop()
+        self._end_name_server()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _listens(self) -> bool:
+        """Whether it takes connections; it says so by the first bytes of the protocol."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+                connection.sendall(b"AMQP\x00\x00\x09\x01")
+                connection.settimeout(5)
+                return bool(connection.recv(1))
+        except OSError:
+            return False
+
+    def _end_name_server(self) -> None:
+        """Ends the private name server, found by its port in the environment of no other process."""
+        mark = f"ERL_EPMD_PORT={self._environment['ERL_EPMD_PORT']}".encode()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if b"epmd" in (entry / "cmdline").read_bytes() and mark in (entry / "environ").read_bytes():
+                    os.kill(int(entry.name), signal.SIGTERM)
+
+
+def lead_to(url: str, words: list[str], trial: Trial) -> list[str]:
+    """A command whose `--config FILE` is replaced by a copy of that file with this broker and this trial in it."""
+    for number, word in enumerate(words):
+        option, sign, path = word.partition("=")
+        if option == "--config":
+            place = number if sign else number + 1
+            source = Path(path if sign else words[place])
+            target = Path(tempfile.mkdtemp(prefix="openfield-agent-")) / source.name
+            write_client(source, target, _changes(url, trial))
+            return [*words[:place], f"--config={target}" if sign else str(target), *words[place + 1 :]]
+    return words
+
+
+def _changes(url: str, trial: Trial) -> dict[str, dict[str, str | None]]:
+    """A training trial is created and not tested; any other is the one trial of an experiment trained before."""
+    parts = urlsplit(url)
+    training = trial.phases[0].name == "training"
+    secret = None if training else (trial.after or trial.id)
+    return {
+        "amqp": {
+            "user": unquote(parts.username or "guest"),
+            "pass": unquote(parts.password or "guest"),
+            "host": parts.hostname or "127.0.0.1",
+            "port": str(parts.port or 5672),
+            "vhost": parts.path or "/",
+            "ssl": str(parts.scheme == "amqps"),
+        },
+        "sail-on": {
+            "domain": "vizdoom",
+            "experiment_secret": secret,
+            "no_testing": str(training),
+            "just_one_trial": str(not training),
+        },
+    }
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def _environment(home: Path, distribution: int, names: int) -> dict[str, str]:
+    cookie = f"-setcookie openfield{names}"
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "RABBITMQ_NODENAME": f"openfield{names}@localhost",
+        "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(home / "log"),
+        "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
+        "RABBITMQ_PID_FILE": str(home / "pid"),
+        "RABBITMQ_DIST_PORT": str(distribution),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": cookie,
+        "RABBITMQ_CTL_ERL_ARGS": cookie,
+        "ERL_EPMD_PORT": str(names),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+    }
+
+
+def _write_config(home: Path, port: int) -> None:
+    for name in ("mnesia", "log"):
+        (home / name).mkdir()
+    (home / "enabled_plugins").write_text("[].\n")
+    lines = {
+        "listeners.tcp.1": f"127.0.0.1:{port}",
+        "loopback_users": "none",
+        "default_user": "field",
+        "default_pass": "field",
+        "default_vhost": "/",
+        "heartbeat": "600",
+    }
+    (home / "rabbitmq.conf").write_text("".join(f"{name} = {value}\n" for name, value in lines.items()))

@@ -1,0 +1,212 @@
+"""The rules beyond the engine's own: what novelties make of each tick, as orders to the engine's scripts.
+
+Used by `play`: a rule looks at the scene and gives commands for `content/scripts.asm`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+import msgspec
+
+from openfield.domains.doom import arena
+from openfield.domains.doom.scenario import ENEMY_TAG, ITEM_TAG, OBSTACLE, Layout
+from openfield.domains.doom.scene import Body, Reader, Scene
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings
+
+HURT, ORDER, HARM, PLACE, SPAWN, DRAIN, BLOW = (f"puke {number}" for number in range(10, 17))
+ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST = range(1, 9)
+"""What an enemy can be ordered; 0 leaves it to itself."""
+ENEMIES = 4
+CONE = 22.5
+NEAR_WALL, NEAR_PILLAR = 40.0, 40.0
+FIRST_DELAY = 5
+DETOUR = 20
+"""Ticks, of 16 units each: the walls of the arena are 384 long."""
+RETURN_AMMO = 3
+
+
+def tolls(settings: DoomSettings, tick: int) -> Iterator[str]:
+    """Every so often the player loses health."""
+    if settings.toll and tick and tick % settings.toll_period == 0:
+        yield f"{HURT} {settings.toll}"
+
+
+class DuelRules:
+    """The duel's rules."""
+
+    lost = False
+    awaited = False
+
+    def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
+        self._settings = settings
+
+    def commands(self, scene: Scene, tick: int) -> list[str]:
+        """What happens in this tick beyond the engine's own rules."""
+        return list(tolls(self._settings, tick))
+
+
+class ArenaRules:
+    """The arena's rules; each novelty is one of the small methods below."""
+
+    def __init__(self, settings: ArenaSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
+        self._settings = settings
+        self._rng = rng
+        self._reader = reader
+        self._count = len(layout.enemies)
+        self._healths: dict[int, float] = {}
+        self._orders: dict[int, int] = {}
+        self._places: dict[int, tuple[float, float]] = {}
+        self._detours: dict[int, int] = {}
+        self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
+        self._wind = rng.uniform(0, 2 * math.pi)
+        self._killed_at: int | None = None
+        self._delay = float(FIRST_DELAY)
+        self._due: dict[int, int] = {}
+        self.lost = False
+        """Whether the enemies have reached their goal."""
+
+    @property
+    def awaited(self) -> bool:
+        """Whether an enemy was told to come back and is on its way."""
+        return bool(self._reader.returning)
+
+    def commands(self, scene: Scene, tick: int) -> list[str]:
+        """What happens in this tick beyond the engine's own rules."""
+        settings = self._settings
+        if self._killed_at is None and len(scene.enemies) < self._count:
+            self._killed_at = tick
+        made = list(tolls(settings, tick))
+        if settings.wall_harm and _near_solid(scene):
+            made.append(f"{HURT} {settings.wall_harm}")
+        if settings.wind and tick % 2:
+            made.append(self._blow())
+        if settings.drain and self._killed_at is not None and (tick - self._killed_at) % settings.drain_period == 0:
+            made.append(f"{DRAIN} {settings.drain}")
+        if settings.closeness:
+            made.append(_joined(HARM, {e.tag: self._harm(e, scene.player) for e in scene.enemies}))
+        if settings.behaviour != "random" or 0 <= settings.sentry_after <= tick:
+            self._orders = {e.tag: self._order(self._turned(e), scene, tick) for e in scene.enemies}
+            made.append(_joined(ORDER, self._orders))
+        if settings.blink[1]:
+            made += self._blinks(scene)
+        if settings.respawn:
+            made += self._returns(scene, tick)
+        if settings.goal is not None:
+            self.lost = any(math.dist((e.x, e.y), settings.goal[:2]) <= settings.goal[2] for e in scene.enemies)
+        return made
+
+    def _blow(self) -> str:
+        """Wind moves the player, the enemies and what lies loose; pillars stand."""
+        x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
+        return f"{BLOW} {x} {y} {ENEMY_TAG} {self._last_loose}"
+
+    def _harm(self, enemy: Body, player: Body) -> int:
+        distance = math.dist((enemy.x, enemy.y), (player.x, player.y))
+        return max(1, int(self._settings.closeness / max(distance, 1.0)))
+
+    def _turned(self, enemy: Body) -> Body:
+        """The enemy as it will be when it hears its next order: the last one is still to be followed."""
+        turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(self._orders.get(enemy.tag, 0), 0.0)
+        return msgspec.structs.replace(enemy, angle=(enemy.angle + turn) % 360) if turn else enemy
+
+    def _order(self, enemy: Body, scene: Scene, tick: int) -> int:
+        settings, player = self._settings, scene.player
+        if 0 <= settings.sentry_after <= tick:
+            return _turn(enemy, player.x, player.y) or SHOOT
+        match settings.behaviour:
+            case "approach":
+                return self._go(enemy, player.x, player.y)
+            case "spread":
+                return self._go(enemy, *_away_from_centre(enemy, scene.enemies))
+            case "hide":
+                return self._go(enemy, *_behind_pillar(enemy, scene, settings.hide_distance))
+            case "march" if settings.goal is not None:
+                return _turn(enemy, *settings.goal[:2]) or self._march(enemy)
+        return 0
+
+    def _march(self, enemy: Body) -> int:
+        """Straight on; who stands still before a wall goes sideways for a while, the odd to the right."""
+        here, left = (enemy.x, enemy.y), self._detours.get(enemy.tag, 0)
+        blocked = self._orders.get(enemy.tag) == ONWARD and self._places.get(enemy.tag) == here
+        self._places[enemy.tag] = here
+        self._detours[enemy.tag] = DETOUR if blocked and not left else max(left - 1, 0)
+        return (RIGHT if enemy.tag % 2 else LEFT) if self._detours[enemy.tag] else ONWARD
+
+    def _go(self, enemy: Body, x: float, y: float) -> int:
+        return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))
+
+    def _blinks(self, scene: Scene) -> Iterator[str]:
+        """An enemy that was hit is somewhere else at once."""
+        for enemy in scene.enemies:
+            before = self._healths.get(enemy.tag, enemy.health)
+            self._healths[enemy.tag] = enemy.health
+            spot = self._spot(enemy) if enemy.health < before else None
+            if spot is not None:
+                yield f"{PLACE} {ENEMY_TAG + enemy.tag} {spot[0]} {spot[1]}"
+
+    def _spot(self, enemy: Body) -> tuple[int, int] | None:
+        low, high = self._settings.blink
+        for _ in range(1000):
+            angle, distance = self._rng.uniform(0, 2 * math.pi), self._rng.uniform(low, high)
+            x, y = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
+            if arena.fits(x, y, 28):
+                return x, y
+        return None
+
+    def _returns(self, scene: Scene, tick: int) -> Iterator[str]:
+        """The dead come back after a delay that grows each time, and bring bullets for the player."""
+        alive = {enemy.tag for enemy in scene.enemies}
+        for tag in range(self._count):
+            if tag in alive or tag in self._reader.returning:
+                continue
+            if tag not in self._due:
+                self._due[tag] = tick + int(self._delay)
+                self._delay *= self._settings.respawn
+            elif tick >= self._due[tag] and (spot := self._far_spot(scene.player)):
+                del self._due[tag]
+                self._reader.returning.append(tag)
+                yield f"{SPAWN} {ENEMY_TAG + tag} {spot[0]} {spot[1]}"
+                yield f"give Clip {RETURN_AMMO}"
+
+    def _far_spot(self, player: Body) -> tuple[int, int] | None:
+        for _ in range(100):
+            x, y = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
+            far = math.dist((x, y), (player.x, player.y)) > self._settings.respawn_distance
+            if far and arena.fits(x, y, 28):
+                return x, y
+        return None
+
+
+def _near_solid(scene: Scene) -> bool:
+    x, y = scene.player.x, scene.player.y
+    pillars = (math.dist((x, y), (body.x, body.y)) < NEAR_PILLAR for body in scene.items["obstacle"])
+    return not arena.fits(x, y, NEAR_WALL) or any(pillars)
+
+
+def _turn(enemy: Body, x: float, y: float) -> int:
+    """The turn that brings an enemy to face a point; 0 if it does."""
+    off = (math.degrees(math.atan2(y - enemy.y, x - enemy.x)) - enemy.angle + 180) % 360 - 180
+    return 0 if abs(off) <= CONE else TURN_LEFT if off > 0 else TURN_RIGHT
+
+
+def _away_from_centre(enemy: Body, enemies: list[Body]) -> tuple[float, float]:
+    x, y = sum(e.x for e in enemies) / len(enemies), sum(e.y for e in enemies) / len(enemies)
+    return 2 * enemy.x - x, 2 * enemy.y - y
+
+
+def _behind_pillar(enemy: Body, scene: Scene, distance: float) -> tuple[float, float]:
+    """A point behind the nearest pillar, seen from the player."""
+    pillars, player = scene.items["obstacle"], scene.player
+    if not pillars:
+        return enemy.x, enemy.y
+    pillar = min(pillars, key=lambda body: math.dist((body.x, body.y), (enemy.x, enemy.y)))
+    away = max(math.dist((pillar.x, pillar.y), (player.x, player.y)), 1.0)
+    step = distance / away
+    return pillar.x + (pillar.x - player.x) * step, pillar.y + (pillar.y - player.y) * step
+
+
+def _joined(command: str, values: dict[int, int]) -> str:
+    return " ".join([command, *(str(values.get(tag, 0)) for tag in range(ENEMIES))])

@@ -1,0 +1,93 @@
+"""What can be changed about the Doom tasks, and how long their trials are.
+
+Novelties change these records; layouts, actors and rules are made from them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from openfield.settings import Settings
+
+Span = tuple[int, int]
+"""From, to, both included; drawn anew for every episode."""
+Behaviour = Literal["random", "approach", "spread", "hide", "march"]
+
+
+class DoomSettings(Settings, frozen=True):
+    """What both tasks share: the shape of a trial, the clock, the player's hands and eyes."""
+
+    training: Annotated[int, Meta(ge=0, description="Episodes of labelled training, once per experiment.")] = 5
+    episodes: Annotated[int, Meta(ge=1, description="Test episodes in a trial.")] = 20
+    before: Annotated[int, Meta(ge=0, description="Test episodes before the onset; 0 means 3 of 10.")] = 0
+    share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
+    limit: Annotated[int, Meta(ge=1, le=100_000, description="Ticks until an episode is cut off.")] = 2000
+    epoch: Annotated[float, Meta(description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
+    tick: Annotated[float, Meta(gt=0, description="Seconds of time_stamp per tick.")] = 1 / 35
+    death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
+    observation: Annotated[
+        Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
+    ] = "features"
+    episode_seed: Annotated[int | None, Meta(description="Every episode's seed; drawn from the trial's if none.")] = (
+        None
+    )
+    player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 100
+    player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 50
+    stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 16
+    mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
+    lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
+    buckets: Annotated[int, Meta(ge=0, description="Positions are seen in so many steps; 0 sees them exactly.")] = 0
+    fog: Annotated[
+        float, Meta(ge=0, description="Beyond this distance an enemy is seen at the fog's edge; 0: none.")
+    ] = 0.0
+    toll: Annotated[int, Meta(ge=0, description="Health the player loses every toll_period ticks.")] = 0
+    toll_period: Annotated[int, Meta(ge=1, description="Ticks from one toll to the next.")] = 50
+
+
+class DuelSettings(DoomSettings, frozen=True):
+    """One player, one stationary enemy."""
+
+    tick: Annotated[float, Meta(gt=0, description="Seconds of time_stamp per tick.")] = 1 / 30
+    player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 10
+    stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 8
+    enemies: Annotated[int, Meta(ge=1, le=4, description="Enemies.")] = 1
+    enemy_radius: Annotated[int, Meta(ge=1, le=64, description="Half the width of an enemy.")] = 20
+    enemy_health: Annotated[int, Meta(ge=1, le=100, description="The enemy's health; a hit takes 5.")] = 1
+    enemy_stride: Annotated[int, Meta(ge=0, le=32, description="Units the enemy goes per tick.")] = 0
+    enemy_pause: Annotated[int, Meta(ge=1, description="Ticks from one attack of the enemy to the next.")] = 70
+    enemy_damage: Annotated[int, Meta(ge=0, description="Health a bullet of the enemy takes.")] = 1
+    bolt_speed: Annotated[int, Meta(ge=0, le=64, description="Units a projectile flies per tick; 0 fires bullets.")] = 0
+    bolt_damage: Annotated[int, Meta(ge=0, description="Health a projectile takes.")] = 4
+    ammo_packs: Annotated[int, Meta(ge=0, le=20, description="Packs of bullets on the floor.")] = 0
+
+
+class ArenaSettings(DoomSettings, frozen=True):
+    """Two to four moving enemies among walls and items."""
+
+    death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = True
+    player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20
+    hint_level: Annotated[int, Meta(ge=-1, le=3, description="How much is told of the novelty: -1 nothing.")] = -1
+    enemies: Annotated[Span, Meta(description="How many enemies.")] = (2, 4)
+    health_packs: Annotated[Span, Meta(description="How many health packs.")] = (1, 4)
+    ammo_packs: Annotated[Span, Meta(description="How many packs of bullets.")] = (1, 4)
+    traps: Annotated[Span, Meta(description="How many traps.")] = (1, 4)
+    obstacles: Annotated[Span, Meta(description="How many pillars.")] = (1, 4)
+    ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
+    enemy_stride: Annotated[int, Meta(ge=0, le=64, description="Units an enemy goes per tick.")] = 16
+    enemy_damage: Annotated[Span, Meta(description="Health an enemy's bullet takes.")] = (5, 5)
+    closeness: Annotated[int, Meta(ge=0, description="Bullets take closeness/distance health; 0: enemy_damage.")] = 0
+    behaviour: Annotated[Behaviour, Meta(description="Where enemies go.")] = "random"
+    hide_distance: Annotated[int, Meta(ge=1, description="How far behind a pillar enemies hide.")] = 256
+    sentry_after: Annotated[int, Meta(ge=-1, description="Ticks until enemies only aim and fire; -1: never.")] = -1
+    blink: Annotated[Span, Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")] = (0, 0)
+    wall_harm: Annotated[int, Meta(ge=0, description="Health lost per tick near walls and pillars.")] = 0
+    wind: Annotated[int, Meta(ge=0, le=64, description="Units everything is blown every second tick.")] = 0
+    drain: Annotated[int, Meta(ge=0, description="Bullets lost every drain_period ticks after the first kill.")] = 0
+    drain_period: Annotated[int, Meta(ge=1, description="Ticks from one drain to the next.")] = 30
+    goal: Annotated[tuple[int, int, int] | None, Meta(description="Enemies who reach x, y within r win.")] = None
+    respawn: Annotated[float, Meta(ge=0, description="Growth of the delay after which the dead return; 0: never.")] = (
+        0.0
+    )
+    respawn_distance: Annotated[int, Meta(ge=0, description="How far from the player they return at least.")] = 64

@@ -1,0 +1,80 @@
+"""Maps as text: rooms, blocks and things in the Universal Doom Map Format.
+
+Below the worlds: a task draws an episode's layout with a `MapText`, `wad.map_lumps` wraps what it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Point = tuple[float, float]
+Value = bool | int | float | str
+_PLACED = "skill1=true;skill2=true;skill3=true;skill4=true;skill5=true;single=true;coop=true;dm=true;class1=true;"
+
+
+class MapText:
+    """A map under construction: one sector, walls around and inside it, things on its floor."""
+
+    def __init__(self, ceiling: int = 150, light: int = 210, gravity: float = 1.0) -> None:
+        self._vertices: dict[Point, int] = {}
+        self._lines: list[str] = []
+        self._sides: list[str] = []
+        self._things: list[str] = []
+        self._sector = block(
+            "sector",
+            heightceiling=ceiling,
+            lightlevel=light,
+            gravity=gravity,
+            texturefloor="FLOOR0_1",
+            textureceiling="CEIL1_1",
+        )
+
+    def room(self, left: float, bottom: float, right: float, top: float) -> None:
+        """Walls around a rectangle whose inside can be walked."""
+        self._ring([(left, bottom), (left, top), (right, top), (right, bottom)], "STARTAN2")
+
+    def solid(self, left: float, bottom: float, right: float, top: float) -> None:
+        """A rectangle inside the room that cannot be entered."""
+        self._ring([(left, bottom), (right, bottom), (right, top), (left, top)], "STONE2")
+
+    def thing(self, number: int, at: Point, angle: int = 0, tag: int = 0) -> None:
+        """Something on the floor: the number of its actor, where, looking where, and how scripts call it."""
+        fields: dict[str, Value] = {"x": float(at[0]), "y": float(at[1]), "angle": angle, "type": number}
+        if tag:
+            fields["id"] = tag
+        self._things.append(block("thing", _PLACED, **fields))
+
+    def encode(self) -> bytes:
+        """The text of the map."""
+        vertices = [block("vertex", x=float(x), y=float(y)) for x, y in self._vertices]
+        blocks = ['namespace="zdoom";', *vertices, *self._lines, *self._sides, self._sector, *self._things]
+        return "\n".join(blocks).encode("ascii")
+
+    def _ring(self, corners: Sequence[Point], texture: str) -> None:
+        """Walls whose walkable side is on the right of the way around: clockwise it is inside."""
+        for start, end in zip(corners, (*corners[1:], corners[0]), strict=True):
+            self._lines.append(
+                block(
+                    "linedef", v1=self._vertex(start), v2=self._vertex(end), sidefront=len(self._sides), blocking=True
+                )
+            )
+            self._sides.append(block("sidedef", sector=0, texturemiddle=texture))
+
+    def _vertex(self, at: Point) -> int:
+        return self._vertices.setdefault(at, len(self._vertices))
+
+
+def block(kind: str, more: str = "", **fields: Value) -> str:
+    """One block of the format."""
+    return f"{kind}{{{''.join(f'{name}={_written(value)};' for name, value in fields.items())}{more}}}"
+
+
+def _written(value: Value) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return f"{value:.4f}"
+        case str():
+            return f'"{value}"'
+    return str(value)

@@ -1,0 +1,138 @@
+"""The world of a trial: its episodes one after the other, on one engine.
+
+The middle of the domain: rollouts step it, it plays episodes and tells nothing a trial does not grant.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openfield.core import Ask, PhaseName, Reply, Truth, Turn
+from openfield.domains.doom import engine as engines
+from openfield.domains.doom import features, workplace
+from openfield.domains.doom.hints import hints_of
+from openfield.domains.doom.play import ARENA, Play, Task
+from openfield.domains.doom.reference import Reference
+from openfield.domains.doom.scenario import Layout, bind, map_name
+from openfield.domains.doom.settings import DoomSettings
+from openfield.domains.doom.trials import episode_seeds
+from openfield.trial import Phase, Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.domains.doom.domain import DoomDomain
+
+NO_REWARD = Turn().reward
+PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
+"""Defaults are left out of the record by identity: what came from another process must become the same object."""
+
+
+class DoomWorld:
+    """Plays the episodes of a trial."""
+
+    def __init__(self, domain: DoomDomain, trial: Trial, large: bool = False) -> None:
+        """Prepares a trial.
+
+        Args:
+            domain: Which task.
+            trial: Which episodes.
+            large: Whether the engine draws pictures for people.
+        """
+        self._task: Task = domain.task
+        self._trial = trial
+        self._large = large
+        self._script = [phase for phase in trial.phases for _ in range(phase.episodes)]
+        by_phase = {phase: domain.settings_in(trial, phase) for phase in trial.phases}
+        self._settings: list[DoomSettings] = [by_phase[phase] for phase in self._script]
+        self._seeds = episode_seeds(trial, self._settings[0].episode_seed if self._settings else None)
+        self._engine: engines.Engine | None = None
+        self._number = -1
+        self._ticks = 0
+        self._onset_passed = False
+        self.truth = Truth()
+
+    @property
+    def over(self) -> bool:
+        """Whether the last episode is played."""
+        return self._number + 1 >= len(self._script)
+
+    def reset(self) -> Turn:
+        """Starts the first episode."""
+        if self._engine is None:
+            self._engine = engines.take_engine(self._wad, self._large)
+        self._number, self._ticks, self._onset_passed = -1, 0, False
+        return self._next()
+
+    def step(self, reply: Reply) -> Turn:
+        """Moves in the episode, or starts the next one."""
+        if self._play.ended is not None:
+            return self._next()
+        self._play.move(reply.action)
+        self._ticks += 1
+        return self._turn()
+
+    def look(self, query: str) -> Any:
+        """`picture`: what the player sees, as an array."""
+        return self._play.look(query)
+
+    def close(self) -> None:
+        """Lets the engine rest."""
+        if self._engine is not None:
+            engines.rest_engine(self._engine)
+            self._engine = None
+
+    @functools.cached_property
+    def _layouts(self) -> list[Layout]:
+        pairs = zip(self._settings, self._seeds, strict=True)
+        return [self._task.lay_out(settings, random.Random(derive(seed, "layout"))) for settings, seed in pairs]
+
+    @functools.cached_property
+    def _wad(self) -> Path:
+        return workplace.keep_wad(bind(self._task.name, self._layouts, self._settings))
+
+    def _next(self) -> Turn:
+        self._number += 1
+        number, seed = self._number, self._seeds[self._number]
+        settings, layout = self._settings[number], self._layouts[number]
+        if self._engine is None:
+            raise RuntimeError("the world is closed")
+        self._phase: Phase = self._script[number]
+        self._onset_passed |= bool(self._phase.novelty)
+        self._play = Play(self._task, self._engine, map_name(number), seed, settings, layout)
+        self._reference = Reference(self._task.name, layout.walls(), random.Random(derive(seed, "reference")))
+        return self._turn(first=True)
+
+    def _turn(self, first: bool = False) -> Turn:
+        play, phase, settings = self._play, self._phase, self._settings[self._number]
+        performance = play.performance
+        observation = play.observe(settings.epoch + self._ticks * settings.tick)
+        if first and self._task is ARENA and settings.observation == "features":
+            hints = hints_of(phase.novelty, getattr(settings, "hint_level", -1))
+            observation.update(features.first_features(self._layouts[self._number].walls(), hints))
+        feedback: dict[str, Any] = {} if first else {"performance": performance}
+        if phase.name == "training" and play.ended is None:
+            feedback["label"] = {"action": self._reference.choose(play.scene)}
+        self.truth = self._true(performance)
+        return Turn(
+            ask=Ask.ACT if play.ended is None else Ask.NONE,
+            observation=observation,
+            reward=play.reward or NO_REWARD,
+            feedback=feedback or None,
+            phase=PHASES[phase.name],
+            first=first,
+            last=play.ended,
+            red_light=self._indicator(),
+        )
+
+    def _true(self, performance: float) -> Truth:
+        over = self._play.ended is not None
+        detail = {"won": self._play.won, "ticks": self._play.ticks} if over else None
+        return Truth(novel=bool(self._phase.novelty), performance=performance, episode_over=over, detail=detail)
+
+    def _indicator(self) -> bool | None:
+        """The duel tells it of the episode, the arena from the onset on."""
+        if not self._trial.red_light:
+            return None
+        return self._onset_passed if self._task is ARENA else bool(self._phase.novelty)

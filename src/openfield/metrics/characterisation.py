@@ -1,0 +1,90 @@
+"""How well an agent says what has changed: the level it names, and entity, attribute and change in words.
+
+Stands in metrics: one cell -> numbers of its trial. A belief's detail may hold `characterization` as protocol 0.8 has
+it; where it does not, its `level` alone counts. What is right the domain knows (`Domain.characterise`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from openfield.core import Belief
+from openfield.errors import OpenfieldError
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stretches import mean, split
+from openfield.novelty import find_novelty
+from openfield.registry import find_domain
+from openfield.view import CellRecord
+
+WORDS = ("entity", "attribute", "change")
+LEAST = 1e-6
+"""Below this a level counts as impossible: a wrong certainty costs 13.8, not infinity."""
+
+LEVEL_LOSS = Number(
+    name="level_loss",
+    title="Log loss of the level",
+    note="minus the logarithm of the probability given to the right level, over novel episodes with an opinion",
+    better="lower",
+    bounds=None,
+)
+LEVEL_RIGHT = Number(
+    name="level_right", title="Right level", note="share of novel episodes whose most probable level is the right one"
+)
+WORDS_RIGHT = Number(
+    name="words_right",
+    title="Right words",
+    note="share of entity, attribute and change named rightly in novel episodes with words",
+)
+
+
+def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
+    """Loss and accuracy of the level, accuracy of the words."""
+    try:
+        domain = find_domain(cell.trial.domain)
+        level = find_novelty(domain.novelties, cell.trial.novelty[0]).level
+    except (OpenfieldError, IndexError):
+        return dict.fromkeys(number.name for number in (LEVEL_LOSS, LEVEL_RIGHT, WORDS_RIGHT))
+    known = domain.characterise(cell.trial.novelty)
+    beliefs = [episode.belief for episode in split(cell).after if episode.novel and episode.belief is not None]
+    levels = [found for belief in beliefs if (found := _levels(belief))]
+    words = [_words_right(belief, known) for belief in beliefs]
+    return {
+        "level_loss": mean([-math.log(max(found.get(level, 0.0), LEAST)) for found in levels]),
+        "level_right": mean([float(max(found, key=found.__getitem__) == level) for found in levels]),
+        "words_right": mean([right for right in words if right is not None]) if known else None,
+    }
+
+
+def _levels(belief: Belief) -> dict[int, float]:
+    """The probability of each level; levels that are not named have none."""
+    told = _characterization(belief).get("level")
+    if isinstance(told, list):
+        pairs = [entry for entry in told if isinstance(entry, dict)]
+        found = {int(entry["level_number"]): float(entry["probability"]) for entry in pairs if len(entry) >= 2}
+        if found:
+            return found
+    return {} if belief.level is None else {belief.level: 1.0}
+
+
+def _words_right(belief: Belief, known: list[dict[str, Any]]) -> float | None:
+    """The share of words that fit the best of the right descriptions; None if there are no words."""
+    told = _characterization(belief)
+    if not any(told.get(word) for word in WORDS):
+        return None
+    return max((sum(told.get(word) == right.get(word) for word in WORDS) / len(WORDS) for right in known), default=None)
+
+
+def _characterization(belief: Belief) -> Mapping[str, Any]:
+    detail = belief.detail if isinstance(belief.detail, dict) else {}
+    found = detail.get("characterization")
+    return found if isinstance(found, dict) else {}
+
+
+CHARACTERISATION = Metric(
+    name="characterisation",
+    note="How well the agent says what has changed.",
+    numbers=(LEVEL_LOSS, LEVEL_RIGHT, WORDS_RIGHT),
+    measure=measure_characterisation,
+)

@@ -1,0 +1,119 @@
+"""The INI files of the old family."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from openfield.domains.doom.experiments import domain_of, groups_of, make_experiment, unhurried
+from openfield.domains.doom.ini import ServerConfig, read_client, read_server, write_client
+from openfield.errors import InvalidInput, UnknownName
+
+CLIENT = """
+[aiq-sail-on]
+experiment_type = SAIL-ON
+organization = field
+model_name = walker
+username = ada
+secret = s3cret
+[sail-on]
+domain = vizdoom
+[amqp]
+user = fie:ld
+pass = p/w
+host = broker.example
+vhost = /demo
+port = 5673
+ssl = False
+"""
+SERVER = """
+[amqp]
+user = u
+pass = p
+host = localhost
+vhost = /
+port = 5672
+[sail-on]
+trials = 1
+novelty = 200,201,202,203,204,205,206,207,208
+difficulty = easy,medium,hard
+novelty_visibility = 0,1
+hint_level = -1,0,1,2,3
+testing_novelty_p2 = 1.0
+[vizdoom]
+training_episodes = 4
+testing_episodes = 20
+pre_novel_episodes = 5
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "file.config"
+    path.write_text(text)
+    return path
+
+
+def test_client(tmp_path: Path) -> None:
+    config = read_client(written(tmp_path, CLIENT))
+    assert config.amqp == "amqp://fie%3Ald:p%2Fw@broker.example:5673/demo"
+    assert (config.model_name, config.experiment_secret, config.no_testing) == ("walker", None, False)
+
+
+def test_client_gets_another_address(tmp_path: Path) -> None:
+    path = written(tmp_path, CLIENT)
+    changes: dict[str, dict[str, str | None]] = {
+        "amqp": {"host": "127.0.0.1", "vhost": "/"},
+        "sail-on": {"experiment_secret": "abc", "just_one_trial": "True"},
+    }
+    write_client(path, tmp_path / "copy", changes)
+    config = read_client(tmp_path / "copy")
+    assert config.amqp == "amqp://fie%3Ald:p%2Fw@127.0.0.1:5673/"
+    assert (config.experiment_secret, config.just_one_trial) == ("abc", True)
+
+
+def test_one_trial_needs_a_secret(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="experiment_secret"):
+        read_client(written(tmp_path, CLIENT.replace("domain = vizdoom", "just_one_trial = True")))
+
+
+@pytest.mark.parametrize("text", ["no section", "[sail-on]\ntrials = many"])
+def test_mistakes_name_the_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"file\.config"):
+        read_server(written(tmp_path, text))
+
+
+def test_server_makes_as_many_trials_as_published(tmp_path: Path) -> None:
+    config = read_server(written(tmp_path, SERVER))
+    trials = make_experiment(config, seed=1)
+    assert len(trials) - 1 == len(list(groups_of(config))) == 27 + 123
+    assert len({trial.id for trial in trials}) == len(trials)
+    training, *tests = trials
+    assert training.phases[0].name == "training"
+    assert all(trial.after == training.id for trial in tests)
+    assert {sum(phase.episodes for phase in trial.phases) for trial in tests} == {20}
+    assert {trial.phases[0].episodes for trial in tests if trial.novelty} == {5}
+
+
+def test_hints_come_only_with_announced_novelties(tmp_path: Path) -> None:
+    config = read_server(written(tmp_path, SERVER))
+    assert all(group.hint == -1 for group in groups_of(config) if group.visibility == 0 or group.novelty == 200)
+
+
+def test_the_first_phase_is_the_duel() -> None:
+    assert domain_of(ServerConfig(phase="1")).name == "doom"
+    assert domain_of(ServerConfig(novelty=(50, 51))).name == "doom"
+    assert domain_of(ServerConfig()).name == "doom-arena"
+
+
+def test_unknown_novelties_and_difficulties_are_named() -> None:
+    with pytest.raises(UnknownName, match="999"):
+        make_experiment(ServerConfig(novelty=(999,), trials=1), 0)
+    with pytest.raises(InvalidInput, match="brutal"):
+        make_experiment(ServerConfig(difficulty=("brutal",), trials=1), 0)
+
+
+def test_unhurried_trials_still_come_after_their_training() -> None:
+    slow = unhurried(make_experiment(ServerConfig(trials=1, hint_level=(-1,)), 3))
+    assert {trial.after for trial in slow[1:]} == {slow[0].id}
+    assert all(trial.limits.reply_seconds is None for trial in slow)

@@ -1,0 +1,108 @@
+"""Protocol 0.8: every message with every field, bytes in, values out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openfield.domains.doom.messages import (
+    FIELDS,
+    Prediction,
+    RequestExperiment,
+    TestingNovelty,
+    decode_message,
+    decode_request,
+    encode,
+    error_message,
+    message,
+)
+from openfield.errors import AgentProtocol
+
+EXPERIMENT = {
+    "obj_type": "request_experiment",
+    "model": '{"obj_type": "model", "model_name": "m"}',
+    "novelty": 0,
+    "novelty_visibility": 0,
+    "client_rpc_queue": "rpc.client.v0.8.00",
+    "git_version": "x",
+    "seed": None,
+    "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
+    "epoch": 1.5,
+    "no_testing": False,
+    "experiment_type": "SAIL-ON",
+    "description": "",
+    "generator_config": {"episode_seed": None, "start_zeroed_out": False, "start_world_state": None},
+}
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_every_message_has_exactly_its_fields(kind: str) -> None:
+    made = decode_message(encode(message(kind, **dict.fromkeys(FIELDS[kind]))))
+    assert set(made) == {"obj_type", *FIELDS[kind]}
+    if FIELDS[kind]:
+        with pytest.raises(TypeError, match=kind):
+            message(kind)
+
+
+def test_a_list_and_a_bare_object_mean_the_same() -> None:
+    bare, listed = json.dumps(EXPERIMENT).encode(), json.dumps([EXPERIMENT]).encode()
+    assert decode_request(bare) == decode_request(listed)
+    assert isinstance(decode_request(listed), RequestExperiment)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(0, 10))
+def test_opinions_come_through(probability: float, threshold: float, level: int) -> None:
+    sent = {
+        "obj_type": "testing_episode_novelty",
+        "novelty_probability": probability,
+        "novelty_threshold": threshold,
+        "novelty": level,
+        "novelty_characterization": {},
+    }
+    read = decode_request(encode(sent))
+    assert read == TestingNovelty(
+        novelty_probability=probability, novelty_threshold=threshold, novelty=level, novelty_characterization={}
+    )
+
+
+def test_unknown_fields_are_not_looked_at() -> None:
+    sent = {"obj_type": "training_data_prediction", "secret": "s", "label_prediction": {"action": "left"}, "more": 1}
+    assert isinstance(decode_request(encode(sent)), Prediction)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"[{}, {}]",
+        b"{",
+        b'"text"',
+        b'[{"obj_type": "nonsense"}]',
+        b'[{"obj_type": "benchmark_data"}]',
+        b"\xff",
+    ],
+)
+def test_anything_else_is_refused(body: bytes) -> None:
+    with pytest.raises(AgentProtocol, match="not a message"):
+        decode_request(body)
+
+
+def test_the_error_envelope() -> None:
+    made: dict[str, Any] = error_message("AgentProtocol", "no", {"a": 1})
+    assert made == {
+        "action": "casas_response",
+        "status": "error",
+        "type": "data",
+        "error_message": "no",
+        "error_list": [
+            {
+                "action": "casas_error",
+                "data": {"error_type": "AgentProtocol", "message": "no", "error_dict": {"a": 1}},
+            }
+        ],
+    }

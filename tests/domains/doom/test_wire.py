@@ -1,0 +1,332 @@
+"""Protocol 0.8 through a real RabbitMQ: all modes, several agents, and everything that can break."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
+pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
+
+import openfield as of
+from openfield.core import Reply, Turn
+from openfield.domains.doom import DUEL
+from openfield.domains.doom.agents.experts import ReferenceAgent
+from openfield.domains.doom.broker import AmqpWire
+from openfield.domains.doom.client import Client, Rpc
+from openfield.domains.doom.messages import REGISTRATION_QUEUE
+from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.errors import AgentFault, InvalidInput
+from openfield.journal import Journal
+from openfield.serve import TrialDesk, serve_domain
+from openfield.view import CellRecord, Run
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
+SMALL = {"training": 2, "episodes": 3, "before": 1, "limit": 100}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[PrivateBroker]:
+    started = PrivateBroker()
+    yield started
+    started.close()
+
+
+def agent() -> ReferenceAgent:
+    return ReferenceAgent(DUEL.spec(DUEL.trials(1)[0]), 0)
+
+
+@asynccontextmanager
+async def serving(url: str, path: Path, lease: float = 60.0, count: int = 2) -> AsyncIterator[None]:
+    """A server of some duels under way."""
+    ready = asyncio.Event()
+    with Journal(path) as journal:
+        desk = TrialDesk(journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL), "remote", None)
+        wire = AmqpWire(url, lease=lease)
+        server = asyncio.create_task(serve_domain(wire, desk, "127.0.0.1", None, lambda _: ready.set()))
+        opened = asyncio.create_task(ready.wait())
+        await asyncio.wait([server, opened], return_when=asyncio.FIRST_COMPLETED)
+        if server.done():
+            await server
+        try:
+            yield
+        finally:
+            server.cancel()
+            with suppress(asyncio.CancelledError):
+                await server
+
+
+def cells(path: Path) -> list[CellRecord]:
+    with Run(path) as run:
+        return run.cells()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), 100))
+
+
+def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+
+    async def work() -> None:
+        async with serving(broker.url, path, count=3), Rpc(broker.url) as rpc:
+            full = Client(rpc, agent(), "full")
+            await full.play()
+            assert len(full.performances) == 2 + 3 * 3
+        async with serving(broker.url, path, count=3), Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "parts")
+            await first.play(no_testing=True)
+            assert len(first.performances) == 2
+            one = Client(rpc, agent(), "parts")
+            await one.play(first.secret, just_one_trial=True)
+            assert len(one.performances) == 3
+        async with serving(broker.url, path, count=3), Rpc(broker.url) as rpc:  # a server that knows only the record
+            rest = Client(rpc, agent(), "parts")
+            await rest.play(first.secret)
+            assert len(rest.performances) == 2 * 3
+            again = Client(rpc, agent(), "parts")
+            await again.play(first.secret)
+            assert again.performances == []
+
+    run(work)
+    found = cells(path)
+    assert {cell.agent.rpartition("-")[0] for cell in found} == {"full", "parts"}
+    assert {cell.outcome for cell in found} == {"done"}
+    full, parts = ([c for c in found if c.agent.startswith(name)] for name in ("full", "parts"))
+    assert [c.episodes for c in full] == [c.episodes for c in parts]
+    assert all(e.belief is not None and e.belief.detail["threshold"] == 0.5 for c in found for e in c.episodes)
+
+
+def test_over_the_wire_as_in_process(broker: PrivateBroker, tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+
+    async def work() -> None:
+        async with serving(broker.url, path, count=1), Rpc(broker.url) as rpc:
+            await Client(rpc, agent(), "same").play()
+
+    run(work)
+    of.run({"same": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL), tmp_path / "local.sqlite")
+    scores = [[e.performance for c in cells(p) for e in c.episodes] for p in (path, tmp_path / "local.sqlite")]
+    assert scores[0] == scores[1]
+
+
+def test_several_agents_at_once(broker: PrivateBroker, tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+
+    async def one(name: str) -> None:
+        async with Rpc(broker.url) as rpc:
+            await Client(rpc, agent(), name).play()
+
+    async def work() -> None:
+        async with serving(broker.url, path, count=1):
+            await asyncio.gather(*(one(f"agent{number}") for number in range(3)))
+
+    run(work)
+    assert [cell.outcome for cell in cells(path)] == ["done"] * 6
+
+
+def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker, tmp_path: Path) -> None:
+    async def refused(rpc: Rpc, queue: str, content: dict[str, Any]) -> str:
+        reply = await rpc.call(queue, content)
+        assert reply["action"] == "casas_response"
+        assert reply["status"] == "error"
+        assert reply["error_list"][0]["data"]["message"] == reply["error_message"]
+        return str(reply["error_message"])
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            assert "not a message" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_experiment"})
+            assert "no registration" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_state"})
+            client = Client(rpc, agent(), "clumsy")
+            with pytest.raises(AgentFault, match="no experiment with this secret"):
+                await client.play("0" * 32)
+            await client._register(None, False, False, None, None)
+            queue, data = client._server, {"obj_type": "request_training_data", "secret": client.secret}
+            assert "state is experiment_start" in await refused(rpc, queue, data)
+            assert "right after" in await refused(rpc, queue, _opinion("training"))
+            for expected in ("experiment_start", "training_start", "training_episode_start", "training_episode_active"):
+                assert (await rpc.call(queue, {"obj_type": "request_state"}))["obj_type"] == expected
+            assert "secret is wrong" in await refused(rpc, queue, {**data, "secret": "wrong"})
+            fly = {"obj_type": "training_data_prediction", "secret": None, "label_prediction": {"action": "fly"}}
+            assert "unknown action 'fly'" in await refused(rpc, queue, fly)
+            assert "not a message" in await refused(rpc, queue, {"obj_type": "training_data_prediction"})
+            reply = await rpc.call(queue, data)
+            assert reply["feature_label"]["action"] in DUEL.task.actions
+            assert set(reply["feature_vector"]) == {"time_stamp", "player", "enemy", "projectiles", "enemies"}
+            await Client(rpc, agent(), "next").play()
+
+    run(work)
+    done = [cell for cell in cells(tmp_path / "run.sqlite") if cell.agent.startswith("next")]
+    assert [cell.outcome for cell in done] == ["done", "done"]
+
+
+def _opinion(kind: str) -> dict[str, Any]:
+    return {
+        "obj_type": f"{kind}_episode_novelty",
+        "novelty_probability": 0.5,
+        "novelty_threshold": 0.5,
+        "novelty": 0,
+        "novelty_characterization": {},
+    }
+
+
+def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
+    """In training no further episode follows, in a trial the trial ends."""
+
+    async def play_one(client: Client, kind: str) -> None:
+        sent = {"obj_type": f"{kind}_data_prediction", "secret": client.secret, "end_early": True}
+        reply: dict[str, Any] = {"obj_type": ""}
+        while not reply["obj_type"].endswith("_episode_end"):
+            reply = await client._ask({**sent, "label_prediction": {"action": "nothing"}})
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "hasty")
+            await client._register(None, False, False, None, None)
+            states = []
+            while states[-1:] != ["experiment_end"]:
+                states.append((await client._ask({"obj_type": "request_state"}))["obj_type"])
+                if states[-1].endswith("_episode_start"):
+                    await play_one(client, states[-1].partition("_")[0])
+            assert states == [
+                "experiment_start",
+                "training_start",
+                "training_episode_start",
+                "training_end",
+                "training_model_end",
+                "trial_start",
+                "testing_start",
+                "testing_episode_start",
+                "testing_end",
+                "trial_end",
+                "experiment_end",
+            ]
+
+    run(work)
+    assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["truncated", "truncated"]
+
+
+def test_a_trial_whose_agent_died_is_offered_again(broker: PrivateBroker, tmp_path: Path) -> None:
+    class Mortal:
+        """Dies in the middle of its third episode."""
+
+        def __init__(self) -> None:
+            self.episodes, self.inner = 0, agent()
+
+        def __call__(self, turn: Turn) -> Reply:
+            self.episodes += turn.first
+            if self.episodes > 2 and not turn.first:
+                raise KeyError("dead")
+            return self.inner(turn)
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", lease=1.0, count=1):
+            async with Rpc(broker.url) as rpc:
+                mortal = Client(rpc, Mortal(), "phoenix")
+                with pytest.raises(KeyError):
+                    await mortal.play()
+            async with Rpc(broker.url) as rpc:
+                heir = Client(rpc, agent(), "phoenix")
+                while not heir.performances:
+                    await heir.play(mortal.secret)
+                assert len(heir.performances) == 3
+
+    run(work)
+    training, trial = cells(tmp_path / "run.sqlite")
+    assert (training.outcome, trial.outcome, trial.attempt) == ("done", "done", 2)
+
+
+def test_stale_registrations_are_dropped(broker: PrivateBroker, tmp_path: Path) -> None:
+    """An agent that registered and went away before anybody served it costs nothing."""
+
+    async def work() -> None:
+        async with Rpc(broker.url) as rpc:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(Client(rpc, agent(), "ghost").play(), 0.5)
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            await Client(rpc, agent(), "living").play()
+
+    run(work)
+    assert {cell.agent.rpartition("-")[0] for cell in cells(tmp_path / "run.sqlite")} == {"living"}
+
+
+def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
+    own = PrivateBroker()
+    path = tmp_path / "run.sqlite"
+
+    class Unlucky:
+        """Has the broker restarted in the middle of an episode."""
+
+        def __init__(self) -> None:
+            self.turns, self.inner = 0, agent()
+
+        def __call__(self, turn: Turn) -> Reply:
+            self.turns += 1
+            if self.turns == 12:
+                own.stop()
+                own.start()
+            return self.inner(turn)
+
+    async def work() -> None:
+        async with serving(own.url, path, count=1), Rpc(own.url) as rpc:
+            await Client(rpc, Unlucky(), "patient").play()
+
+    try:
+        run(work)
+    finally:
+        own.close()
+    found = cells(path)
+    assert [cell.outcome for cell in found] == ["done", "done"]
+    of.run({"patient": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL), tmp_path / "local.sqlite")
+    assert [c.steps for c in found] == [c.steps for c in cells(tmp_path / "local.sqlite")]
+
+
+def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving("amqp://guest:guest@127.0.0.1:1/", tmp_path / "run.sqlite"):
+            pass
+
+    with pytest.raises(InvalidInput, match=r"no broker at amqp://\.\.\.@127\.0\.0\.1:1/"):
+        run(work)
+
+
+PROGRAM = """
+    import asyncio, sys
+    from pathlib import Path
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.agents.experts import ReferenceAgent
+    from openfield.domains.doom.client import Client, Rpc
+    from openfield.domains.doom.ini import read_client
+
+    async def main(path):
+        config = read_client(path)
+        agent = ReferenceAgent(DUEL.spec(DUEL.trials(1)[0]), 0)
+        async with Rpc(config.amqp) as rpc:
+            client = Client(rpc, agent, config.model_name)
+            await client.play(config.experiment_secret, config.no_testing, config.just_one_trial)
+
+    asyncio.run(main(Path(sys.argv[1].removeprefix("--config="))))
+"""
+
+
+def test_a_program_of_the_old_family_as_an_agent(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENFIELD_AMQP", broker.url)
+    (tmp_path / "TA2.py").write_text(textwrap.dedent(PROGRAM))
+    (tmp_path / "ta2.config").write_text("[aiq-sail-on]\nmodel_name = old\n[sail-on]\n[amqp]\nhost = elsewhere\n")
+    command = f"wire:{sys.executable} {tmp_path}/TA2.py --config={tmp_path}/ta2.config"
+    trials = DUEL.trials(1, novelty="moving:easy", **SMALL)
+    of.run({"old": command, "new": "reference"}, trials, tmp_path / "run.sqlite")
+    found = cells(tmp_path / "run.sqlite")
+    assert [(cell.agent, cell.outcome, cell.note) for cell in found] == [("old", "done", ""), ("new", "done", "")] * 2
+    assert "elsewhere" in (tmp_path / "ta2.config").read_text()
+    assert os.path.exists(tmp_path / "run.sqlite")

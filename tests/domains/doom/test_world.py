@@ -1,0 +1,240 @@
+"""Worlds on the real engine: formats, endings, determinism, and an engine that dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
+
+from domains.doom import specification
+from openfield.core import Reply, Turn
+from openfield.domains.doom import ARENA, DUEL, workplace
+from openfield.domains.doom import engine as engines
+from openfield.domains.doom.agents.experts import ReferenceAgent
+from openfield.domains.doom.agents.learner import LearningAgent
+from openfield.domains.doom.agents.watchful import WatchfulAgent
+from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.world import DoomWorld
+from openfield.errors import AgentProtocol, WorldFault
+from openfield.record import ENCODER
+
+SHORT = {"training": 0, "episodes": 2, "before": 1, "limit": 60}
+TASKS = pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: domain.task.name)
+
+
+def open_world(domain: DoomDomain, novelty: str = "none", red_light: bool = False, **settings: Any) -> DoomWorld:
+    trial = domain.trials(1, novelty=novelty, red_light=red_light, **{**SHORT, **settings})[-1]
+    return DoomWorld(domain, trial)
+
+
+def play(world: DoomWorld, agent: Any) -> Iterator[Turn]:
+    """Every turn of a trial, answered by an agent."""
+    turn = world.reset()
+    while True:
+        yield turn
+        if turn.last is not None and world.over:
+            world.close()
+            return
+        turn = world.step(agent(turn))
+
+
+def chance(domain: DoomDomain, seed: int = 0) -> Any:
+    rng, actions = random.Random(seed), [name for name in domain.task.actions if name != "give_up"]
+    return lambda turn: Reply(None if turn.last else rng.choice(actions))
+
+
+def trace(domain: DoomDomain, world: DoomWorld) -> list[bytes]:
+    return [ENCODER.encode(turn) for turn in play(world, chance(domain))]
+
+
+@TASKS
+@pytest.mark.parametrize("agent", [chance, None], ids=["random", "reference"])
+def test_every_vector_fits_the_specification(domain: DoomDomain, agent: Any) -> None:
+    spec, world = specification.read(domain.task.name), open_world(domain, limit=120)
+    player = agent(domain) if agent else ReferenceAgent(domain.spec(world._trial), 1)
+    for turn in play(world, player):
+        assert specification.faults(spec, turn.observation, turn.first) == []
+        if not turn.first:
+            assert 0 <= turn.feedback["performance"] <= 1
+
+
+def test_projectiles_are_seen() -> None:
+    spec, world = specification.read("duel"), open_world(DUEL, "bolts:hard", before=1, limit=80)
+    turns = list(play(world, lambda turn: Reply("nothing")))
+    thrown = [turn for turn in turns if turn.observation["projectiles"]]
+    assert thrown
+    assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
+
+
+def test_time_stamps_are_ticks_from_the_epoch() -> None:
+    turns = list(play(open_world(DUEL, limit=10), lambda turn: Reply("nothing")))
+    stamps = [turn.observation["time_stamp"] for turn in turns[:11]]
+    assert stamps == [pytest.approx(1_600_000_000 + number / 30) for number in range(11)]
+
+
+@TASKS
+def test_the_same_trial_shows_the_same_turns(domain: DoomDomain) -> None:
+    first = trace(domain, open_world(domain, limit=40))
+    engines.end_idle_engines()
+    assert trace(domain, open_world(domain, limit=40)) == first
+    assert trace(domain, open_world(domain, limit=40)) == first  # on the engine that rested
+
+
+def test_order_does_not_matter() -> None:
+    """An episode shows the same whatever was played before it."""
+    seed = {"episode_seed": 7, "limit": 30}
+    one = trace(DUEL, open_world(DUEL, **seed))
+    half = len(one) // 2
+    stamps = [ENCODER.encode(turn.observation["enemy"]) for turn in play(open_world(DUEL, **seed), _still)]
+    assert stamps[:half] == stamps[half:]
+
+
+def _still(turn: Turn) -> Reply:
+    return Reply("nothing")
+
+
+@TASKS
+def test_an_engine_that_dies_is_not_noticed(domain: DoomDomain) -> None:
+    expected = trace(domain, open_world(domain, limit=40))
+    world, turns = open_world(domain, limit=40), []
+    agent = chance(domain)
+    for number, turn in enumerate(play(world, agent)):
+        turns.append(ENCODER.encode(turn))
+        if number in (10, 25):
+            kill_engine()
+    assert turns == expected
+
+
+def kill_engine() -> None:
+    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-x", "vizdoom"], capture_output=True, text=True)
+    for number in found.stdout.split():
+        os.kill(int(number), signal.SIGKILL)
+
+
+def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
+    from openfield.domains.doom.wad import write_wad
+
+    path = tmp_path / "broken.wad"
+    path.write_bytes(write_wad([("DECORATE", b"ACTOR Nonsense : NoSuchThing { Health }")]))
+    with pytest.raises(WorldFault, match="refuses"):
+        engines.check_wad(path)
+
+
+def test_too_many_commands_are_refused() -> None:
+    world = open_world(DUEL)
+    world.reset()
+    assert world._engine is not None
+    with pytest.raises(WorldFault, match="commands in one tick"):
+        world._engine.act((0.0,) * 7, ["puke 10 1"] * 51)
+    world.close()
+
+
+def test_leftovers_in_shared_memory_are_swept() -> None:
+    stale = workplace.SHARED / "ViZDoomSMopenfieldtest"
+    stale.write_bytes(b"x")
+    assert stale.name not in workplace.sweep_shared_memory()  # too young
+    os.utime(stale, (0, 0))
+    assert stale.name in workplace.sweep_shared_memory()
+    assert not stale.exists()
+
+
+def test_unknown_actions_are_named() -> None:
+    world = open_world(DUEL)
+    world.reset()
+    for wrong in ("turn_left", "fly", None, 3, {"act": "left"}):
+        with pytest.raises(AgentProtocol, match="unknown action"):
+            world.step(Reply(wrong))
+    assert world.step(Reply({"action": "left"})).observation["player"]["y_position"]
+    world.close()
+
+
+def test_giving_up_scores_nothing() -> None:
+    world = open_world(ARENA)
+    world.reset()
+    turn = world.step(Reply("give_up"))
+    assert (turn.last, turn.feedback, world.truth.detail) == (
+        "terminated",
+        {"performance": 0.0},
+        {"won": False, "ticks": 0},
+    )
+    world.close()
+
+
+@pytest.mark.parametrize(("counts", "performance"), [(False, 0.9), (True, 0.0)])
+def test_death_keeps_the_formula_unless_told_otherwise(counts: bool, performance: float) -> None:
+    world = open_world(DUEL, "poison:hard", before=1, player_health=1, death_counts=counts, limit=100)
+    ends = []
+    for turn in play(world, _still):
+        if turn.last:
+            ends.append((world.truth.novel, turn.last, world.truth.detail["won"], world.truth.performance))
+    assert ends[1][:3] == (True, "terminated", False)
+    assert ends[1][3] == pytest.approx(performance, abs=0.06)
+
+
+def test_labels_only_in_training() -> None:
+    training, test = DUEL.trials(1, novelty="none", **{**SHORT, "training": 1})
+    labelled = [turn for turn in play(DoomWorld(DUEL, training), _still) if turn.last is None]
+    assert all(turn.feedback["label"]["action"] in DUEL.task.actions for turn in labelled)
+    assert all("label" not in (turn.feedback or {}) for turn in play(DoomWorld(DUEL, test), _still))
+
+
+def test_the_indicator() -> None:
+    """The duel tells it of the episode, the arena from the onset on; without leave neither tells anything."""
+    for domain, after in ((DUEL, False), (ARENA, True)):
+        world = open_world(domain, domain.novelties[0].id, True, episodes=20, share=0.5, limit=1)
+        lights = [(world.truth.novel, turn.red_light) for turn in play(world, _still)]
+        assert lights[0] == (False, False)
+        assert {light for novel, light in lights if novel} == {True}
+        assert lights[-1][0] or lights[-1][1] is after
+    assert {turn.red_light for turn in play(open_world(DUEL, "mirrored", limit=1), _still)} == {None}
+
+
+def test_hints() -> None:
+    world = open_world(ARENA, "106:easy", hint_level=3, limit=1)
+    firsts = [turn.observation["hint"] for turn in play(world, _still) if turn.first]
+    assert firsts[0] == [dict.fromkeys(("level", "entity", "attribute", "change"))]
+    assert [hint["entity"] for hint in firsts[1]] == ["enemy", "player", "ammo", "health", "trap"]
+
+
+@pytest.mark.parametrize(("domain", "least"), [(DUEL, 0.9), (ARENA, 0.8)], ids=["duel", "arena"])
+def test_the_reference_agent_is_good(domain: DoomDomain, least: float) -> None:
+    world = open_world(domain, episodes=12, limit=2000)
+    agent = ReferenceAgent(domain.spec(world._trial), 3)
+    scores = [world.truth.performance for turn in play(world, agent) if turn.last]
+    assert sum(filter(None, scores)) / len(scores) >= least
+
+
+def test_the_watchful_agent_notices() -> None:
+    training, test = DUEL.trials(1, novelty="moving:hard", training=5, episodes=8, before=4)
+    agent = WatchfulAgent(DUEL.spec(training), 0)
+    for _ in play(DoomWorld(DUEL, training), agent):
+        pass
+    world, beliefs = DoomWorld(DUEL, test), []
+
+    def noting(turn: Turn) -> Reply:
+        reply = agent(turn)
+        if turn.last:
+            beliefs.append((world.truth.novel, DUEL.detected(reply.belief)))
+        return reply
+
+    list(play(world, noting))
+    assert beliefs.count((False, True)) <= 1
+    assert (True, True) in beliefs
+
+
+def test_the_learner_recovers() -> None:
+    world = open_world(DUEL, "mirrored", episodes=10, before=3, limit=300)
+    agent = LearningAgent(DUEL.spec(world._trial), 0)
+    scores = [world.truth.performance or 0.0 for turn in play(world, agent) if turn.last]
+    fixed = open_world(DUEL, "mirrored", episodes=10, before=3, limit=300)
+    player = ReferenceAgent(DUEL.spec(fixed._trial), 0)
+    unchanged = [fixed.truth.performance or 0.0 for turn in play(fixed, player) if turn.last]
+    assert sum(scores[5:]) > sum(unchanged[5:]) + 1.0
