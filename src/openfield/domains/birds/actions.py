@@ -81,7 +81,7 @@ Action = Shot | Launch | Load | Restart | Zoom | Wait | Watch | Stay
 def read_action(action: Any) -> Action:
     """An action from whatever form it came in.
 
-    Three numbers from -1 to 1 are a launch: to the right, upwards, and the tap as a share of five seconds (none below 0).
+    Three numbers from -1 to 1 are a launch: to the right, upwards, and the tap as a share of 5 s (none below 0).
     """
     if isinstance(action, Action):
         return action
@@ -91,7 +91,8 @@ def read_action(action: Any) -> Action:
         return read_action(action.tolist())
     plain = {"do": "shoot", **action} if isinstance(action, dict) else action
     try:
-        return msgspec.convert(plain, Action)
+        read: Action = msgspec.convert(plain, Action)
+        return read
     except msgspec.ValidationError as error:
         raise AgentProtocol(f"{action!r} is no action: {error}") from None
 

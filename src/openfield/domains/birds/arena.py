@@ -32,6 +32,11 @@ class Arena:
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
 
+    @property
+    def rest(self) -> tuple[int, int]:
+        """The pixel where a bird rests on the sling."""
+        return self._view.pixel(*self.game.rest)
+
     def zoom(self, way: str) -> None:
         """Moves the camera."""
         camera = self.game.level.camera

@@ -39,9 +39,6 @@ CIRCLE_CORNERS = 11
 class Body:
     """A body and what the engine does not know of it."""
 
-    __slots__ = ("birds", "defence", "full", "gone", "hits", "hole", "id", "kind", "life", "material", "physical")
-    __slots__ += ("points", "ring", "touched", "type")
-
     def __init__(self, physical: Any, kind: str, type_: str, ring: Ring) -> None:
         self.physical = physical
         self.kind = kind

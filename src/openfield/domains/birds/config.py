@@ -194,13 +194,10 @@ def _meta_trial(trial: Node) -> MetaTrial:
         raise trial.error("training", None, "a <training> element")
     limits = {limit.text("type"): limit for limit in training.all("limits/limit")}
     checkpoint = {limit.text("type"): limit for limit in trial.all("checkpoint/limit")}
-    notify = trial.text("notify_novelty", "false").lower()
-    if notify not in ("true", "false", "both"):
-        raise trial.error("notify_novelty", notify, '"true", "false" or "both"')
     return MetaTrial(
         count=_setting(trial, "count", 1),
         repeats=_setting(trial, "repeats", 1),
-        notify=notify,
+        notify=_notify(trial),
         checkpoint_seconds=_limit(checkpoint, "time"),
         checkpoint_interactions=_limit(checkpoint, "interaction"),
         training=tuple(_meta_set(found) for found in training.all("game_level_sets/game_level_set")),
@@ -214,6 +211,14 @@ def _meta_trial(trial: Node) -> MetaTrial:
         tests=tuple(_meta_set(found) for found in test.all("game_level_sets/game_level_set")) if test else (),
         ordered=test.truth("ordered", "true") if test else True,
     )
+
+
+def _notify(trial: Node) -> Notify:
+    match trial.text("notify_novelty", "false").lower():
+        case "true" | "false" | "both" as notify:
+            return notify
+        case other:
+            raise trial.error("notify_novelty", other, '"true", "false" or "both"')
 
 
 def _setting(trial: Node, name: str, default: int) -> int:

@@ -105,7 +105,7 @@ class Damage:
         if not profile.damage_by_mass:
             return speed * multiplier
         attacker = other if struck else _attacker(hit)
-        mass = attacker.physical.mass if attacker is not None else body.physical.mass
+        mass = float((attacker or body).physical.mass)
         share = multiplier if struck else 0.5
         return max(0.0, speed * mass * share * profile.damage_by_mass - body.defence)
 

@@ -1,6 +1,6 @@
 """A level being played: bodies in motion, shots, damage, score, and how it ends.
 
-Stands under the birds world: level and shots -> what happens. No clock and no chance: the same shots give the same bits.
+Stands under the birds world: level and shots -> what happens, without clock or chance: same shots, same bits.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class Game:
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._slow_ticks = 0
         self._frames: tuple[int, Callable[[], None]] | None = None
+        self._fuse: tuple[Body, int] | None = None
+        self._fresh_dots = False
         self._build()
 
     @property
@@ -213,8 +215,6 @@ class Game:
             self.queue.append((bird, -1000 - 6 * self._ids))
         self.pigs_at_start = self.pigs
         self.fields: list[Field] = make_fields(self)
-        self._fuse: tuple[Body, int] | None = None
-        self._fresh_dots = False
         self._edge = 17.5 * self.level.width / 2
         self.settle()
         self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
@@ -301,9 +301,7 @@ class Game:
         for bird in due:
             if not bird.gone and bird.speed < 0.001:
                 self._retire(bird)
-        self._flock = [
-            (bird, check + SECOND if bird in due else check) for bird, check in self._flock if not bird.gone
-        ]
+        self._flock = [(bird, check + SECOND if bird in due else check) for bird, check in self._flock if not bird.gone]
 
     def _check_end(self) -> None:
         """A level ends a second after its last pig or bird, once everything rests."""

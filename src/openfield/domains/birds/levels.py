@@ -84,7 +84,7 @@ def parse_level(content: bytes, name: str = "") -> Level:
     tags = list(_scan(text, name))
     if not any(tag == "Level" for tag, _ in tags):
         raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
-    parts = {tag: attributes for tag, attributes in reversed(tags)}
+    parts = dict(reversed(tags))
     if "Slingshot" not in parts:
         raise InvalidInput(f"Level {name}: there is no <Slingshot> element.")
     camera, sling = parts.get("Camera", _Attributes({}, name, "Camera")), parts["Slingshot"]

@@ -100,7 +100,11 @@ def falling(template: Template, rng: random.Random) -> list[Thing]:
     half = rng.uniform(0.95, 1.15)
     top = y + deep
     weight = Thing(
-        kind="Block", type=template.shape, material=template.material, x=round(x - half - 0.55, 4), y=round(top + 0.537, 4)
+        kind="Block",
+        type=template.shape,
+        material=template.material,
+        x=round(x - half - 0.55, 4),
+        y=round(top + 0.537, 4),
     )
     if template.shape == "SquareHole":
         weight = msgspec.structs.replace(weight, y=round(top + 0.742, 4))

@@ -45,9 +45,9 @@ def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:
         rng = random.Random(derive(seed, "level", type_, number, attempt))
         normal = build(load_templates()[type_], rng)
         novel = change_level(normal, [change])
-        if all(moved(level) < FARTHEST_MOVE for level in (normal, novel)):
-            if solve(normal, "sailon") and solve(novel, "sailon"):
-                return normal, novel
+        stands = all(moved(level) < FARTHEST_MOVE for level in (normal, novel))
+        if stands and solve(normal, "sailon") and solve(novel, "sailon"):
+            return normal, novel
     raise OpenfieldError(f"Template {type_} gave no level that stands and can be solved in {MOST_TRIES} tries.")
 
 

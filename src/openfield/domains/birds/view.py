@@ -19,8 +19,10 @@ from openfield.domains.birds.scene import Item, Pixel, Scene, load_palette
 
 TRAJECTORY_ID = "2147483647"
 FEATURE_ROWS = 40
-CLASSES = ("sling", "bird_red", "bird_blue", "bird_yellow", "bird_black", "bird_white", "pig", "wood", "ice", "stone")
-CLASSES += ("platform", "tnt", "fan", "wind", "novel")
+CLASSES = (
+    *("sling", "bird_red", "bird_blue", "bird_yellow", "bird_black", "bird_white", "pig", "wood", "ice", "stone"),
+    *("platform", "tnt", "fan", "wind", "novel"),
+)
 FEATURES = 1 + 4
 """Per row of the compact form: the class as a fraction, and the bounding box as fractions of the screen."""
 

@@ -64,6 +64,7 @@ class BirdsWorld:
     timed = True
     harness: Harness
     arena: Arena | None
+    place: Place | None
     result: int
     """What the last command came to: 1 or 0, or the number of the level that was loaded."""
 
@@ -315,6 +316,7 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "levels": lambda world: len(world.harness.current.scores),
     "set": _set_facts,
     "novelty info": _novelty_info,
+    "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
     "moving": lambda world: world.arena is not None and world.arena.game.moving,
     "frames": lambda world: [] if world.arena is None else world.arena.frames,
     "ground truth": lambda world: _ground_truth(world, False),
