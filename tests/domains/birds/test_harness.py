@@ -242,7 +242,9 @@ def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
         check(harness)
         visited.append(harness.current)
         assert before is not State.TERMINATED or harness.stage is State.TERMINATED, "the end is the end"
-    assert all(progress.interactions <= progress.set.interactions or progress.set.interactions <= 0 for progress in visited)
+    assert all(
+        progress.interactions <= progress.set.interactions or progress.set.interactions <= 0 for progress in visited
+    )
 
 
 def request(harness, kind, index, seconds):

@@ -6,6 +6,7 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from openfield.flags import Flag, Launch
 from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
-from openfield.trial import Phase, Trial, derive
+from openfield.trial import Limits, Phase, Trial, derive
 
 AGENTS = "openfield.domains.birds.agents"
 TASK = (
@@ -46,6 +47,11 @@ class Birds(Domain[BirdsSettings]):
     default_novelty = demo_novelty = "gravity"
     demo_agents = ("detector", "random")
     demo_settings = {"before": 5, "after": 7}
+    limits = Limits(reply_seconds=600.0)
+    exports = {
+        "logs": "openfield.domains.birds.logs:write_logs",
+        "gif": "openfield.domains.birds.film:write_film",
+    }
     flags = (
         Flag(
             ("--config",),
@@ -120,6 +126,14 @@ class Birds(Domain[BirdsSettings]):
         settings = make_settings(BirdsSettings, trial.settings)
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+
+    def generate(self, source: Path, seed: int, **settings: Any) -> str:
+        """A `config.xml` drawn from a `configMeta.xml`."""
+        from openfield.domains.birds.config import read_meta
+        from openfield.domains.birds.generation import generate, write_config
+
+        chosen = make_settings(BirdsSettings, settings)
+        return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
 
     def wire(self) -> BirdsWire:
         """The protocol the agents of this game have always spoken."""
