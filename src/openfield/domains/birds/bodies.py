@@ -6,6 +6,7 @@ Stands between tables and game: level and profile -> bodies the game steps, hurt
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from openfield.domains.birds.levels import Level, Thing
@@ -79,7 +80,9 @@ class Body:
 def load_engine() -> Any:
     """The physics engine, imported only when a level is built."""
     try:
-        import Box2D
+        with warnings.catch_warnings():  # a warning made an error while it is imported crashes the interpreter
+            warnings.simplefilter("ignore")
+            import Box2D
     except ImportError as error:
         raise MissingExtra("birds", "The birds domain") from error
     return Box2D

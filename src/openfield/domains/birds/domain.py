@@ -43,13 +43,14 @@ class Birds(Domain[BirdsSettings]):
         "planner": f"{AGENTS}:Planner",
         "detector": f"{AGENTS}:make_detector",
     }
-    metrics = ("performance", "detection", "adaptation")
+    metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
     demo_agents = ("detector", "random")
     demo_settings = {"before": 5, "after": 7}
     limits = Limits(reply_seconds=600.0)
     exports = {
         "logs": "openfield.domains.birds.logs:write_logs",
+        "measures": "openfield.domains.birds.measures:write_measures",
         "gif": "openfield.domains.birds.film:write_film",
     }
     flags = (
