@@ -55,20 +55,20 @@ class Body:
         self.birds = 0
         """How many different birds must hit it; 0 where damage counts."""
         self.hits: list[int] = []
+        self.moves = kind not in ("platform", "fan")
         self.touched = False
         self.gone = False
 
     @property
     def place(self) -> tuple[float, float]:
         """Where it is."""
-        position = self.physical.position
-        return position.x, position.y
+        x, y = self.physical.position
+        return x, y
 
     @property
     def speed(self) -> float:
         """How fast it moves."""
-        velocity = self.physical.linearVelocity
-        return math.hypot(velocity.x, velocity.y)
+        return math.hypot(*self.physical.linearVelocity)
 
     def outline(self, ring: Ring | None = None) -> list[tuple[float, float]]:
         """Its outline, or another ring of its own, in the world."""

@@ -51,6 +51,7 @@ class Game:
         self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
         self.builder = Builder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []
+        self.pigs = 0
         self.score = 0
         self.state: GameState = "playing"
         self.steps = 0
@@ -89,11 +90,6 @@ class Game:
         return self.state == "playing" and (
             self.flying is not None or self._ends_at >= 0 or self._slow_ticks < QUIET_TICKS
         )
-
-    @property
-    def pigs(self) -> int:
-        """How many pigs are left."""
-        return sum(body.kind == "pig" for body in self.bodies)
 
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
         """Pulls the sling for a second and lets go; the bird starts with ten times this vector, at most of length 1.
@@ -162,6 +158,7 @@ class Game:
         """Takes a body out of the level."""
         body.gone = True
         self.bodies.remove(body)
+        self.pigs -= body.kind == "pig"
         self.engine_world.DestroyBody(body.physical)
         self._slow_ticks = 0
 
@@ -201,6 +198,7 @@ class Game:
         self._ids += 1
         body.id = -1000 - 6 * self._ids
         self.bodies.append(body)
+        self.pigs += body.kind == "pig"
         return body
 
     def _build(self) -> None:
@@ -215,7 +213,7 @@ class Game:
             self.queue.append((bird, -1000 - 6 * self._ids))
         self.pigs_at_start = self.pigs
         self.fields: list[Field] = make_fields(self)
-        self._edge = 17.5 * self.level.width / 2
+        self._edge = 17.5 * self.level.width / 2 + 0.5
         self.settle()
         self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
 
@@ -258,13 +256,10 @@ class Game:
 
     def _drop_and_measure(self) -> float:
         """Takes out what left the world, and says how fast the fastest thing is."""
-        fastest = 0.0
-        for body in self.bodies[:]:
-            physical = body.physical
-            if body.kind in ("platform", "fan") or not physical.awake:
-                continue
-            x, y = body.place
-            if abs(x) > self._edge + 0.5 or not DEPTH < y < SKY:
+        fastest, edge = 0.0, self._edge
+        for body in [body for body in self.bodies if body.moves and body.physical.awake]:
+            x, y = body.physical.position
+            if not -edge < x < edge or not DEPTH < y < SKY:
                 self._lose(body)
             else:
                 fastest = max(fastest, body.speed)
@@ -305,15 +300,14 @@ class Game:
 
     def _check_end(self) -> None:
         """A level ends a second after its last pig or bird, once everything rests."""
-        won, lost = self.pigs == 0, not self.queue
-        if self.state != "playing" or not (won or lost):
+        if (self.pigs and self.queue) or self.state != "playing":
             return
         if self._ends_at < 0:
             self._ends_at, self._waits_since = self.steps + SECOND, self.steps
         if self.steps < self._ends_at:
             return
         if self._slow_ticks >= 1 or self.steps - self._waits_since > LONGEST_WAIT:
-            self.state = "won" if won else "lost"
+            self.state = "lost" if self.pigs else "won"
             self.score += UNUSED_BIRD * len(self.queue)
             self._contacts.listen(False)
         else:
