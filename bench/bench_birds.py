@@ -1,6 +1,7 @@
 """How fast birds are: physics, pictures, ground truth, and a trial over TCP; one JSON line per figure.
 
-Ratios are taken within one run, so that they hold on a slow machine too. `python bench/bench_birds.py 20` plays fewer levels.
+Ratios are taken within one run, so that they hold on a slow machine too.
+`python bench/bench_birds.py 20` plays fewer levels.
 """
 
 from __future__ import annotations
@@ -125,7 +126,9 @@ def speed_awake(game: Game) -> float:
 
 def measure_views(game: Game) -> None:
     view = zoomed_out(game.level.camera)
-    show("ms for a ground truth", 1000 * per_call(lambda: msgspec.json.encode(ground_truth(see(game, view)))), 3, "lower")
+    show(
+        "ms for a ground truth", 1000 * per_call(lambda: msgspec.json.encode(ground_truth(see(game, view)))), 3, "lower"
+    )
     show("ms for a screenshot", 1000 * per_call(lambda: pixels(see(game, view))), 10, "lower")
 
 
@@ -145,7 +148,9 @@ def measure_wire() -> None:
             show("s for a trial of 40 + 40 levels over TCP", time.perf_counter() - start, 20, "lower")
         with serving(Path(folder) / "many.sqlite", DOMAIN.trials(1, before=1, after=1)) as port:
             ends = list[State]()
-            threads = [threading.Thread(target=lambda team=team: ends.append(play_as(port, team))) for team in range(16)]
+            threads = [
+                threading.Thread(target=lambda team=team: ends.append(play_as(port, team))) for team in range(16)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:

@@ -49,9 +49,11 @@ class Domain(ABC, Generic[S]):
     flags: Sequence[Flag] = ()
     """What the domain adds to `openfield run`, `play` and `serve`."""
 
+    gym_settings: Mapping[str, Any] = {}
+    """How the settings of the Gymnasium environment differ from the defaults."""
     exports: Mapping[str, str] = {}
-    """What `openfield export --format NAME` writes beside tables: `module:function` for each name. Such a function takes
-    a run file, where to write, a cell's id and an episode's number, and says in a line what it wrote."""
+    """What `openfield export --format NAME` writes beside tables: a `module:function` for each name, which takes a run
+    file, where to write, a cell's id and an episode's number, and says in a line what it wrote."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:

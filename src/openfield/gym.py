@@ -66,7 +66,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             render_mode: Only None.
         """
         self._domain = find_domain(domain)
-        self._trial = trial or self._domain.trials(count=1)[0]
+        self._trial = trial or self._domain.trials(count=1, **self._domain.gym_settings)[0]
         self._agent = agent_name
         self._belief: Belief | None = None
         self._rollout: Rollout | None = None
@@ -165,7 +165,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
 def register_domain(domain: Domain[Any]) -> str | None:
     """Registers a domain with Gymnasium and returns its id, or None if it does not declare its spaces."""
     use_domain(domain)
-    spec = domain.spec(domain.trials(count=1)[0])
+    spec = domain.spec(domain.trials(count=1, **domain.gym_settings)[0])
     if spec.actions is None or spec.observations is None:
         return None
     name = f"{NAMESPACE}/{gym_name(domain)}-v0"

@@ -6,7 +6,14 @@ import random
 import pytest
 
 from openfield.domains.birds.config import MetaSet, read_config, read_meta
-from openfield.domains.birds.generation import count_test_sets, find_config, generate, portion, sort_levels, write_config
+from openfield.domains.birds.generation import (
+    count_test_sets,
+    find_config,
+    generate,
+    portion,
+    sort_levels,
+    write_config,
+)
 from openfield.domains.birds.pool import LevelPool, is_novel, natural
 from openfield.errors import InvalidInput
 

@@ -48,13 +48,13 @@ def test_open_tags_wrong_declarations_and_odd_spaces_are_no_obstacle(encoding):
     ],
 )
 def test_what_is_wrong_is_named(text, reason):
-    with pytest.raises(InvalidInput, match="some.xml") as caught:
+    with pytest.raises(InvalidInput, match=r"some\.xml") as caught:
         parse_level(text.encode(), "some.xml")
     assert reason in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InvalidInput, match="gone.xml cannot be read"):
+    with pytest.raises(InvalidInput, match=r"gone\.xml cannot be read"):
         read_level(tmp_path / "gone.xml")
 
 

@@ -65,7 +65,9 @@ def test_a_fan_pushes_birds_back():
 
 
 def test_the_wind_lifts_more_and_then_presses_down():
-    mild, strong, down = (flight(level)[0] for level in (WINDY, change_level(WINDY, ["wind"]), change_level(WINDY, ["downdraft"])))
+    mild, strong, down = (
+        flight(level)[0] for level in (WINDY, change_level(WINDY, ["wind"]), change_level(WINDY, ["downdraft"]))
+    )
     assert height(strong) > height(mild) + 0.3
     assert height(down) < height(mild) - 0.3
     calm, _ = flight(LEVEL)
@@ -103,14 +105,16 @@ def test_a_magnet_pulls_stone_and_pushes_wood():
 def test_the_slingshot_on_the_right_mirrors_the_flight():
     dots, game = flight(LEVEL)
     mirrored, other = flight(change_level(LEVEL, ["sling"]), side=-1)
-    assert [-x for x, _ in mirrored[:10]] == pytest.approx([x + 0.3 for x, _ in dots[:10]], abs=1e-3), "a bird rests a bit left"
+    assert [-x for x, _ in mirrored[:10]] == pytest.approx([x + 0.3 for x, _ in dots[:10]], abs=1e-3), (
+        "a bird rests a bit left"
+    )
     assert [y for _, y in mirrored[:10]] == pytest.approx([y for _, y in dots[:10]], abs=1e-3)
     assert game.state == other.state
 
 
 def test_gravity_upwards_makes_birds_rise_and_things_stay_at_the_ceiling():
     changed = change_level(LEVEL, ["gravity"])
-    dots, game = flight(changed)
+    dots, _ = flight(changed)
     assert dots[10][1] > flight(LEVEL)[0][10][1]
     pig = next((body for body in Game(changed).bodies if body.kind == "pig"), None)
     assert pig.place[1] == pytest.approx(2 * 3.4 + 1.47, abs=0.05)

@@ -19,7 +19,9 @@ def pool():
 
 
 def all_names(pool):
-    return [(level, type_, name) for level in range(9) for type_ in pool.types(level) for name in pool.names(level, type_)]
+    return [
+        (level, type_, name) for level in range(9) for type_ in pool.types(level) for name in pool.names(level, type_)
+    ]
 
 
 def test_there_are_forty_templates_normal_and_novel_and_what_the_samples_ask_for(pool):

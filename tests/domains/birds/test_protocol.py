@@ -23,7 +23,9 @@ REPORT = st.builds(
 )
 DESCRIPTION = st.builds(lambda text: Request(67, (text,)), st.text(max_size=9))
 SHOT = st.tuples(st.sampled_from([31, 32]), *[INT] * 6)
-SEQUENCE = st.builds(lambda code, shots: Request(code, tuple(shots)), st.sampled_from([33, 43]), st.lists(SHOT, max_size=16))
+SEQUENCE = st.builds(
+    lambda code, shots: Request(code, tuple(shots)), st.sampled_from([33, 43]), st.lists(SHOT, max_size=16)
+)
 WATCHED = st.builds(lambda *fields: Request(38, fields), *[INT] * 6)
 REQUESTS = st.lists(PLAIN | REPORT | DESCRIPTION | SEQUENCE | WATCHED, max_size=5)
 

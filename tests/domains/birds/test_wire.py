@@ -5,8 +5,8 @@ import struct
 import threading
 
 import pytest
-from birds_serving import serving
 
+from birds_serving import serving
 from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.planner import aim, read_sight, release
@@ -15,7 +15,8 @@ from openfield.view import Run
 CONFIG = """<evaluation>
   <novelty_detection_measurement step="2" measure_in_training="True" measure_in_testing="False" />
   <trials>
-    <trial id="0" number_of_executions="1" checkpoint_time_limit="0" checkpoint_interaction_limit="2" notify_novelty="False">
+    <trial id="0" number_of_executions="1" checkpoint_time_limit="0" checkpoint_interaction_limit="2"
+        notify_novelty="False">
       <game_level_set mode="training" time_limit="0" total_interaction_limit="0" attempt_limit_per_level="1"
           allow_level_selection="False">
         <game_levels novelty_level="novelty_level_0" type="type010101" start="0" end="1" />

@@ -100,7 +100,8 @@ def test_time_is_the_agents_own_and_the_simulated(tmp_path):
     config = tmp_path / "config.xml"
     config.write_text(
         "<evaluation><trials><trial><game_level_set mode='training' time_limit='10'>"
-        "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set></trial></trials></evaluation>"
+        "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set>"
+        "</trial></trials></evaluation>"
     )
     (made,) = DOMAIN.trials(config=str(config))
     opened = DOMAIN.world(made)
@@ -122,7 +123,9 @@ def test_trials_refuse_files_that_changed(tmp_path):
         DOMAIN.world(made)
 
 
-@pytest.mark.parametrize("action", ["north", {"do": "fly"}, {"x": 1}, [1, 2], [1, 2, 3], [0, 0, "x"], {"x": 1, "y": 1e99}])
+@pytest.mark.parametrize(
+    "action", ["north", {"do": "fly"}, {"x": 1}, [1, 2], [1, 2, 3], [0, 0, "x"], {"x": 1, "y": 1e99}]
+)
 def test_what_is_no_action_is_refused(action):
     opened = world()
     begin(opened)

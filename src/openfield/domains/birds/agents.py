@@ -12,7 +12,7 @@ from collections import deque
 import msgspec
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
-from openfield.domains.birds.actions import Shot
+from openfield.domains.birds.actions import Load, Shot
 from openfield.domains.birds.model import imagine
 from openfield.domains.birds.planner import Sight, aim, read_sight, release
 from openfield.domains.birds.solver import progress, replay
@@ -20,7 +20,6 @@ from openfield.domains.birds.solver import progress, replay
 PIGS = ("pig", "novel")
 TAPS = {"bird_blue": 0.7, "bird_yellow": 0.7, "bird_white": 0.9, "bird_black": 0.95}
 """The share of the way to the target at which birds are best tapped."""
-READ = Ask.READY, Ask.NONE
 IMAGINED = 14
 """Shots the planner tries in its head for each bird."""
 
@@ -35,12 +34,14 @@ class Shooter:
         """Answers a turn."""
         if turn.ask is Ask.BELIEF:
             return Reply(None, Belief(0.0))
+        if turn.ask is Ask.READY and turn.observation["begins"] == "level":
+            return Reply(msgspec.to_builtins(Load()))
         if turn.ask is not Ask.ACT:
             return Reply()
         sight = read_sight(turn.observation)
         launch, tap = self.choose(sight)
         x, y = release(sight, launch)
-        return Reply(msgspec.to_builtins(Shot(x, y, tap)))
+        return Reply(msgspec.to_builtins(Shot(x, y, round(tap))))
 
     def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
         """A launch vector, and milliseconds until the tap."""

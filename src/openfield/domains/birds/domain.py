@@ -5,19 +5,21 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from openfield.core import Spec, World
+from openfield.core import Reply, Spec, World
 from openfield.domain import Domain
-from openfield.domains.birds.novelty import NOVELTIES
+from openfield.domains.birds.novelty import NOVELTIES, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import NUMBER, digest, draw_script, list_scripts, open_pool, script_of
+from openfield.domains.birds.trials import NUMBER, digest, level_files, list_scripts, open_pool, script_of
 from openfield.domains.birds.wire import BirdsWire
 from openfield.flags import Flag, Launch
+from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
@@ -47,6 +49,8 @@ class Birds(Domain[BirdsSettings]):
     default_novelty = demo_novelty = "gravity"
     demo_agents = ("detector", "random")
     demo_settings = {"before": 5, "after": 7}
+    scripted_agent = "naive"
+    gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)
     exports = {
         "logs": "openfield.domains.birds.logs:write_logs",
@@ -101,9 +105,10 @@ class Birds(Domain[BirdsSettings]):
         chosen = make_settings(self.settings, settings)
         pool = open_pool(chosen)
         if not chosen.config:
-            made = super().trials(count, seed, novelty, red_light, **settings)
-            drawn = [(trial, digest(draw_script(trial, chosen, pool), pool)) for trial in made]
-            return [msgspec.structs.replace(trial, files={f"{NUMBER}0": found}) for trial, found in drawn]
+            family = chosen.family or self._family(novelty)
+            chosen = msgspec.structs.replace(chosen, family=family)
+            made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
+            return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
         scripts, listed = list_scripts(chosen, pool, seed)
         return [
             Trial(
@@ -120,6 +125,11 @@ class Birds(Domain[BirdsSettings]):
             for execution in range(max(0, script.executions))
         ]
 
+    def _family(self, novelty: str | None) -> int:
+        """The family of levels that suits a novelty; that of the first where there is none."""
+        names = self.novelty_names(novelty or self.default_novelty or "none")
+        return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
+
     def world(self, trial: Trial) -> World:
         """The world of a trial."""
         from openfield.domains.birds.world import BirdsWorld
@@ -135,6 +145,12 @@ class Birds(Domain[BirdsSettings]):
 
         chosen = make_settings(BirdsSettings, settings)
         return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
+
+    async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
+        """Speaks the wire for the conformance kit."""
+        from openfield.domains.birds.remote import play_replies
+
+        await play_replies(host, port, replies)
 
     def wire(self) -> BirdsWire:
         """The protocol the agents of this game have always spoken."""

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 from collections.abc import Sequence
 
-from openfield.core import Spec
+from openfield.core import Reply, Spec
 from openfield.domains.birds.agents import NaiveShooter, Planner, RandomShooter, Shooter
 from openfield.domains.birds.client import BirdsClient
 from openfield.domains.birds.harness import SET_STATES, State
@@ -29,6 +30,18 @@ def play(client: BirdsClient, shooter: Shooter) -> None:
             _shoot(client, shooter)
         else:
             client.load_next()
+
+
+async def play_replies(host: str, port: int, replies: Sequence[Reply]) -> None:
+    """Gives replies that are known beforehand, one for each turn that asks for something, then leaves."""
+
+    def talk() -> None:
+        with BirdsClient(host, port) as client:
+            client.configure(1)
+            for reply in replies:
+                _give(client, reply)
+
+    await asyncio.to_thread(talk)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -51,6 +64,18 @@ def _shoot(client: BirdsClient, shooter: Shooter) -> None:
     x, y = release(sight, launch)
     if not client.shoot(x, y, math.ceil(tap)):
         client.watch(50, 1)  # no bird is ready yet: let a second pass
+
+
+def _give(client: BirdsClient, reply: Reply) -> None:
+    state = client.state()
+    if state is State.NEW_TRIAL or state in SET_STATES:
+        client.ready()
+    elif state is State.REQUEST_BELIEF and reply.belief is not None:
+        client.report(float(reply.belief.novel), reply.belief.level or 0)  # type: ignore[arg-type]
+    elif state is State.PLAYING:
+        client.shoot(reply.action["x"], reply.action["y"], reply.action["tap"])
+    else:
+        client.load_next()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 
 import msgspec
 
@@ -16,7 +15,7 @@ from openfield.domains.birds.bodies import GROUND, Body, circle
 from openfield.domains.birds.camera import HEIGHT, SLING_BOX, WIDTH, Viewport
 from openfield.domains.birds.fields import WINDS
 from openfield.domains.birds.game import Game
-from openfield.domains.birds.tables import box
+from openfield.domains.birds.tables import box, read_table
 
 Pixel = tuple[int, int]
 STAGES = 4
@@ -76,8 +75,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def load_palette() -> dict[str, Look]:
     """How every class of things looks."""
-    content = files(__package__).joinpath("palette.toml").read_bytes()
-    return msgspec.toml.decode(content, type=dict[str, Look], strict=False)
+    return read_table("palette.toml", dict[str, Look])
 
 
 def see(game: Game, view: Viewport) -> Scene:

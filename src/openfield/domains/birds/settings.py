@@ -26,6 +26,9 @@ class BirdsSettings(Settings, frozen=True):
     before: Annotated[Count, Meta(description="Test levels before the onset.")] = 10
     after: Annotated[Count, Meta(description="Test levels from the onset on.")] = 20
     scenario: Annotated[Scenario, Meta(description="What levels are about.")] = "all"
+    family: Annotated[
+        int, Meta(ge=0, le=8, description="Whose novelty's templates levels are of; 0 is that of the trial's own.")
+    ] = 0
     attempts: Annotated[int, Meta(description="Loads of each level; 0 or less is no limit.")] = 1
     report_step: Annotated[int, Meta(description="Interactions between two questions for a belief; 0 never asks.")] = 0
     profile: Annotated[

@@ -5,13 +5,16 @@ Stands between `physics.toml`, which holds the numbers, and the bodies that are 
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import TypeVar
 
 import msgspec
 
 from openfield.domains.birds.levels import ProfileName
 
+T = TypeVar("T")
 Point = tuple[float, float]
 Ring = tuple[Point, ...]
 MATERIALS = ("wood", "stone", "ice")
@@ -113,8 +116,13 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def load_profile(name: ProfileName) -> Profile:
     """One of the two profiles."""
-    content = files(__package__).joinpath("physics.toml").read_bytes()
-    return msgspec.toml.decode(content, type=dict[str, Profile])[name]
+    return read_table("physics.toml", dict[str, Profile])[name]
+
+
+def read_table(name: str, kind: type[T]) -> T:
+    """One of the tables that lie beside the code."""
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), kind, strict=False)
 
 
 def box(width: float, height: float) -> Ring:

@@ -10,10 +10,7 @@ import math
 import random
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-
-import msgspec
 
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level, write_level
@@ -21,6 +18,7 @@ from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.domains.birds.pool import FOLDER
 from openfield.domains.birds.scenarios import SCENARIOS, Template, build
 from openfield.domains.birds.solver import solve
+from openfield.domains.birds.tables import read_table
 from openfield.errors import OpenfieldError
 from openfield.trial import derive
 
@@ -34,8 +32,7 @@ MIXED_TYPE = "1"
 @cache
 def load_templates() -> dict[str, Template]:
     """All templates by their type."""
-    content = files(__package__).joinpath("templates.toml").read_bytes()
-    return msgspec.toml.decode(content, type=dict[str, Template])
+    return read_table("templates.toml", dict[str, Template])
 
 
 def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:

@@ -274,7 +274,12 @@ class BirdsWorld:
     def _announce_level(self) -> dict[str, Any]:
         current = self.harness.current
         available = [number + 1 for number in range(len(current.left)) if current.may_load(number)]
-        return {"begins": "level", "available": available, "scores": current.scores, "selection": current.set.selection}
+        return {
+            "begins": "level",
+            "available": available,
+            "scores": list(current.scores),
+            "selection": current.set.selection,
+        }
 
 
 def _ground_truth(world: BirdsWorld, noisy: bool) -> Any:
