@@ -1,6 +1,7 @@
 """A legacy program as an agent: started for one cell against the domain's own wire.
 
-`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command.
+`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. A program that is not told a port is met
+where the domain's agents expect it; one cell after the other, as only one can have that port.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import os
 import shlex
 import signal
+import socket
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +24,8 @@ from openfield.trial import Trial
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
+PORT_SECONDS, PORT_TRIES = 0.2, 3000
+"""How long a cell waits for a port that another one has: ten minutes."""
 
 
 def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
@@ -38,8 +42,11 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         port = number
         listening.set()
 
-    desk = SingleDesk(seat)
-    server = asyncio.create_task(domain.wire().serve(desk, HOST, 0, ready))
+    desk, wire = SingleDesk(seat), domain.wire()
+    wanted = 0 if "{port}" in command else wire.port
+    if wanted:
+        await _wait_for_port(wanted)
+    server = asyncio.create_task(wire.serve(desk, HOST, wanted, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
@@ -56,6 +63,19 @@ async def _play(seat: Seat, domain: Domain[Any], command: str) -> str:
         server.cancel()
         await _end(program)
         desk.current.settle()
+
+
+async def _wait_for_port(port: int) -> None:
+    """Waits while another cell has the port; a program that is not ours may keep it for good."""
+    for _ in range(PORT_TRIES):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+                return
+            except OSError:
+                pass
+        await asyncio.sleep(PORT_SECONDS)
 
 
 async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:

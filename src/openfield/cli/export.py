@@ -32,6 +32,7 @@ def export(
     episode
         The number of an episode, for forms that show one.
     """
+    from openfield.errors import UnknownName
     from openfield.registry import load
     from openfield.report.export import FORMATS, write_episodes
     from openfield.result import Result
@@ -39,7 +40,9 @@ def export(
     result = Result(runs)
     target = output or runs[0].with_suffix(f".{format_}")
     own = {name: place for domain in result.domains.values() for name, place in domain.exports.items()}
-    if format_ in own and format_ not in FORMATS:
+    if format_ not in (*FORMATS, *own):
+        raise UnknownName("format", format_, [*FORMATS, *own], label="Known")
+    if format_ in own:
         print(load(own[format_])(runs[0], target, cell, episode))
         return
     rows = write_episodes(target, result.cells, format_)

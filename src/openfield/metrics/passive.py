@@ -58,7 +58,7 @@ def measure_passive(cell: CellRecord) -> dict[str, float | None]:
     known = performances(parts.training) or (before + after)[:WINDOW]
     expected = mean(known)
     if not after or expected is None:
-        return {}
+        return dict.fromkeys(number.name for number in PASSIVE.numbers)
     found = find_departures(before + after, WINDOW, DEVIATIONS, expected)
     early, late = [index for index in found if index < len(before)], [index for index in found if index >= len(before)]
     correct = bool(late) and not early

@@ -1,15 +1,21 @@
 """Agents on a real socket: a whole trial, reconnecting, several at once, and nonsense."""
 
+import asyncio
+import contextlib
 import socket
 import struct
+import sys
 import threading
 
 import pytest
 
+import openfield as of
 from birds_serving import serving
 from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.planner import aim, read_sight, release
+from openfield.domains.birds.wire import BirdsWire
+from openfield.errors import InvalidInput
 from openfield.view import Run
 
 CONFIG = """<evaluation>
@@ -195,3 +201,46 @@ def read(connection, size):
     while len(data) < size:
         data += connection.recv(size - len(data))
     return data
+
+
+def test_observers_see_the_game_and_touch_nothing(tmp_path, trials):
+    with free_port() as observers:
+        pass
+    with (
+        serving(tmp_path / "run.sqlite", trials, observer_port=observers) as port,
+        BirdsClient(port=port) as agent,
+        BirdsClient(port=observers) as observer,
+    ):
+        agent.configure(5)
+        agent.ready()
+        agent.ready()
+        agent.load_next()
+        assert observer.configure(5, 1) == (0, 0, 0)
+        assert observer.ground_truth() == agent.ground_truth()
+        assert (observer.screenshot() == agent.screenshot()).all()
+        observer._send(53)  # not for observers: no answer, and nothing happens
+        assert observer.ground_truth() == agent.ground_truth()
+        assert agent.level() == 1
+
+
+@contextlib.contextmanager
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield probe.getsockname()[1]
+
+
+def test_a_program_plays_cells_over_the_wire(tmp_path):
+    command = f"wire:{sys.executable} -m openfield.domains.birds.remote naive --port {{port}}"
+    trials = DOMAIN.trials(1, before=1, after=1)
+    result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
+    assert {cell.agent: (cell.outcome, len(cell.episodes)) for cell in result.cells} == {
+        "program": ("done", 2),
+        "here": ("done", 2),
+    }
+
+
+def test_a_wrong_number_of_numbers_is_refused(tmp_path, trials):
+    wire = BirdsWire(gtshoot_ints=4)
+    with pytest.raises(InvalidInput, match="5 or 6"):
+        asyncio.run(wire.serve(None, "127.0.0.1", 0, print))

@@ -117,7 +117,7 @@ class Detector:
     def __call__(self, turn: Turn) -> Reply:
         """Answers as the agent does, and adds what it believes."""
         if turn.last is not None:
-            self._note(float((turn.feedback or {}).get("score", 0) >= 5000 and turn.last == "terminated"))
+            self._note(float((turn.feedback or {}).get("state") == "won"))
         answer = self._agent(turn)
         return Reply(answer.action, Belief(float(self._novel)))
 

@@ -56,6 +56,7 @@ class Arena:
             return
         if action.every:
             self._keep(action.every, MOST_FRAMES)
+            self.frames.append(self.ground_truth(self._settings.noisy_batch))
             game.settle(action.until_contact)
             game.watch(0, None)
         game.settle()

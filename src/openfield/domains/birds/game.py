@@ -65,6 +65,7 @@ class Game:
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._slow_ticks = 0
         self._frames: tuple[int, Callable[[], None]] | None = None
+        self._watched = 0
         self._fuse: tuple[Body, int] | None = None
         self._fresh_dots = False
         self._build()
@@ -137,6 +138,7 @@ class Game:
     def watch(self, every: int, frame: Callable[[], None] | None) -> None:
         """Has a function called every so many steps from now on; None ends that."""
         self._frames = None if frame is None else (max(1, every), frame)
+        self._watched = self.steps
 
     def hurt(self, body: Body, damage: float) -> None:
         """Takes life from a body; it goes when it has none left."""
@@ -239,7 +241,7 @@ class Game:
                 self._damage.resolve(self._contacts.take())
             if self.steps == self._tap_at and self.flying is not None:
                 self._tap(self.flying)
-            if self._frames is not None and self.steps % self._frames[0] == 0:
+            if self._frames is not None and (self.steps - self._watched) % self._frames[0] == 0:
                 self._frames[1]()
         self._look()
 

@@ -232,7 +232,7 @@ class BirdsWorld:
             ask=ask,
             observation=observation,
             reward=reward,
-            feedback={"accepted": self.result, "score": self.arena.game.score} if in_level and self.arena else None,
+            feedback=self._feedback() if in_level else None,
             phase="test" if testing else "training",
             first=first,
             last=(self._ended or "truncated") if ended else None,
@@ -241,6 +241,11 @@ class BirdsWorld:
 
     def _observation(self) -> Any:
         return None if self.arena is None else self.arena.observation()
+
+    def _feedback(self) -> dict[str, Any] | None:
+        if self.arena is None:
+            return None
+        return {"accepted": self.result, "score": self.arena.game.score, "state": self.arena.game.state}
 
     def _performance(self) -> float:
         return float(self.arena is not None and self.arena.game.state == "won")
@@ -284,7 +289,9 @@ class BirdsWorld:
 
 def _ground_truth(world: BirdsWorld, noisy: bool) -> Any:
     """Without developer mode it is always noisy."""
-    return [] if world.arena is None else world.arena.ground_truth(noisy or not world.settings.dev)
+    if world.arena is None:
+        return [{"type": "FeatureCollection", "features": []}]
+    return world.arena.ground_truth(noisy or not world.settings.dev)
 
 
 def _picture(world: BirdsWorld, initial: bool) -> Any:
