@@ -68,13 +68,29 @@ class Table:
     """Where a team plays: its seat, and what is said there. It outlives a broken connection."""
 
     def __init__(self, seat: Seat, name: str) -> None:
-        self.seat, self.name = seat, name
-        self.dialogue = Dialogue(seat.rollout.turn)
+        self.name = name
         self.lock = asyncio.Lock()
         self.writer: asyncio.StreamWriter | None = None
         self.done = False
         """Whether all trials are played."""
         self.heard = time.monotonic()
+        self.dialogue = Dialogue(seat.rollout.turn)
+        self.sit(seat)
+
+    def sit(self, seat: Seat) -> None:
+        """Takes a seat: the first, or that of the next trial."""
+        self.seat = seat.__enter__()
+
+    def return_to(self, writer: asyncio.StreamWriter) -> None:
+        """Goes on over another connection; the old one is closed."""
+        if self.writer is not None and self.writer is not writer:
+            self.writer.close()
+        self.writer = writer
+        self.seat.__enter__()
+
+    def leave(self, error: OpenfieldError | None = None) -> None:
+        """Leaves the seat, because its trial is over, the connection broke, or the agent failed."""
+        self.seat.__exit__(None, error, None)
 
 
 class Hall:
@@ -99,8 +115,8 @@ class Hall:
         except (BadFrame, ConnectionError, OpenfieldError):
             pass  # the record stands; the same team may come back, and the others are not concerned
         finally:
-            if table is not None and table.writer is writer:
-                table.seat.left.set()
+            if table is not None and table.writer is writer and not table.done:
+                table.leave()
             writer.close()
 
     async def meet_observer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -122,13 +138,11 @@ class Hall:
         """The table of a team; one that never said who it is, is team 0."""
         team = request.fields[0] if request.code == 1 else 0
         table = self._tables.get(team)
-        if table is None or table.seat.fault is not None:
+        if table is None:
             name = f"team-{team}"
             table = self._tables[team] = Table(await self._desk.seat(name), name)
-        if table.writer is not None and table.writer is not writer:
-            table.writer.close()
-        table.writer = writer
-        table.seat.left.clear()
+        if not table.done:
+            table.return_to(writer)
         self._latest = table
         return table
 
@@ -166,17 +180,17 @@ class Hall:
             await table.seat.reply(Reply(step.action, step.belief))
             while table.seat.rollout.turn.ask is Ask.NONE and not table.seat.rollout.over:
                 await table.seat.reply(Reply())
-        except OpenfieldError as error:
-            table.seat.fault = error
-            table.seat.left.set()
+        except (OpenfieldError, ConnectionError) as error:
+            table.leave(error if isinstance(error, OpenfieldError) else None)
+            self._tables = {team: other for team, other in self._tables.items() if other is not table}
             raise
         if table.seat.rollout.over:
             await self._next_trial(table)
         table.dialogue.turn = table.seat.rollout.turn
 
     async def _next_trial(self, table: Table) -> None:
-        table.seat.left.set()
-        with suppress(AgentFault):
-            table.seat = await self._desk.seat(table.name)
-            return
-        table.done = True
+        table.leave()
+        try:
+            table.sit(await self._desk.seat(table.name))
+        except AgentFault:
+            table.done = True
