@@ -48,7 +48,8 @@ class Birds(Domain[BirdsSettings]):
     metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
     demo_agents = ("detector", "random")
-    demo_settings = {"before": 5, "after": 7}
+    demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8}
+    check_settings = {"before": 5, "after": 7}
     scripted_agent = "naive"
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)

@@ -14,6 +14,7 @@ from openfield.domains.birds.view import classify
 
 SPEED, GRAVITY = 10.0, 0.48 * 9.81
 """Launch speed and gravity, in units, as agents know them."""
+ROUNDS = 5
 SLING_HEIGHT = 2.015
 """Units; the height of the slingshot is how an agent measures its screen."""
 REST = (0.335 / 0.705, 0.23 / 2.015)
@@ -69,20 +70,33 @@ def read_sight(ground_truth: list[dict[str, Any]]) -> Sight:
 
 
 def aim(sight: Sight, target: tuple[float, float], high: bool = False) -> tuple[float, float] | None:
-    """The launch vector, in units and upwards, that meets a pixel on the low or the high way; None if out of reach."""
+    """The launch vector, in units and upwards, that meets a pixel on the low or the high way; None if out of reach.
+
+    The bird starts where it was pulled to, one unit behind its rest, so the way is found by going round a few times.
+    """
     x, y = (target[0] - sight.rest[0]) / sight.scale, (sight.rest[1] - target[1]) / sight.scale
-    side, x = (1 if x >= 0 else -1), max(abs(x), 1e-6)
-    root = SPEED**4 - GRAVITY * (GRAVITY * x * x + 2 * y * SPEED**2)
-    if root < 0:
-        return None
-    angle = math.atan2(SPEED**2 + (1 if high else -1) * math.sqrt(root), GRAVITY * x)
-    return side * math.cos(angle), math.sin(angle)
+    launch = _launch(x, y, high)
+    for _ in range(ROUNDS):
+        if launch is None:
+            return None
+        launch = _launch(x + launch[0], y + launch[1], high)
+    return launch
 
 
 def release(sight: Sight, launch: tuple[float, float], pull: float = 5.0) -> tuple[int, int]:
     """The pixel to pull the bird to for a launch of full power."""
     reach = pull * sight.scale
     return round(sight.rest[0] - reach * launch[0]), round(sight.rest[1] + reach * launch[1])
+
+
+def _launch(x: float, y: float, high: bool) -> tuple[float, float] | None:
+    """The launch vector from the origin that meets a point."""
+    side, x = (1 if x >= 0 else -1), max(abs(x), 1e-6)
+    root = SPEED**4 - GRAVITY * (GRAVITY * x * x + 2 * y * SPEED**2)
+    if root < 0:
+        return None
+    angle = math.atan2(SPEED**2 + (1 if high else -1) * math.sqrt(root), GRAVITY * x)
+    return side * math.cos(angle), math.sin(angle)
 
 
 def _box(ring: Any) -> tuple[int, int, int, int]:
