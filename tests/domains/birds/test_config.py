@@ -180,12 +180,15 @@ def test_a_bad_list_is_refused_with_its_reason(tmp_path, pool, text, words):
 
 def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):
     path = meta(tmp_path)
-    first = find_config(tmp_path, pool, seed=1)
-    listed = tmp_path / "config.xml"
-    assert find_config(path, pool, seed=2) == first, "the list is there already"
+    listed = find_config(tmp_path, pool, seed=1)
+    assert listed == tmp_path / "config.xml"
+    first = read_config(listed, pool)
+    assert read_config(find_config(path, pool, seed=2), pool) == first, "the list is there already"
     os.utime(listed, ns=(0, 0))
-    assert find_config(tmp_path, pool, seed=2) != first
-    assert find_config(listed, pool) == read_config(listed, pool)
+    assert read_config(find_config(tmp_path, pool, seed=2), pool) != first
+    assert find_config(listed, pool) == listed
+    other = path.rename(tmp_path / "mine.xml")
+    assert find_config(other, pool).name == "mine.config.xml", "another list is left alone"
 
 
 def test_portions_go_to_the_buckets_there_are():

@@ -176,6 +176,12 @@ def test_a_level_is_repeated_while_it_has_attempts_left():
     assert harness.restart() is None
 
 
+def test_without_a_limit_of_attempts_a_sequence_goes_round():
+    harness = start(Script(training=levels(2)))
+    assert [harness.load() for _ in range(3)] == [0, 1, 0]
+    assert harness.restart() == 0
+
+
 def test_restarting_is_an_attempt():
     harness = start(Script(training=levels(2, attempts=2)))
     assert harness.restart() is None, "nothing is loaded yet"

@@ -11,10 +11,11 @@ from typing import Any
 from openfield.domains.birds import drawing, view
 from openfield.domains.birds.actions import MOST_FRAMES, Launch, Shot
 from openfield.domains.birds.camera import Viewport, zoomed_in, zoomed_out
-from openfield.domains.birds.game import SECOND, Game
+from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level
 from openfield.domains.birds.scene import see
 from openfield.domains.birds.settings import BirdsSettings
+from openfield.domains.birds.tables import SECOND
 from openfield.trial import derive
 
 GroundTruth = list[dict[str, Any]]
@@ -22,6 +23,8 @@ GroundTruth = list[dict[str, Any]]
 
 class Arena:
     """A level in play."""
+
+    game: Game
 
     def __init__(self, level: Level, settings: BirdsSettings, seed: int) -> None:
         self.game = Game(level, None if settings.profile == "auto" else settings.profile)

@@ -14,9 +14,11 @@ import msgspec
 
 from openfield.core import Reply, Spec, World
 from openfield.domain import Domain
+from openfield.domains.birds.config import read_config, read_meta
+from openfield.domains.birds.generation import find_config, generate, write_config
 from openfield.domains.birds.novelty import NOVELTIES, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import NUMBER, digest, level_files, list_scripts, open_pool, script_of
+from openfield.domains.birds.trials import NUMBER, digest, level_files, open_pool, script_of
 from openfield.domains.birds.wire import BirdsWire
 from openfield.flags import Flag, Launch
 from openfield.novelty import apply_novelties
@@ -110,19 +112,19 @@ class Birds(Domain[BirdsSettings]):
             chosen = msgspec.structs.replace(chosen, family=family)
             made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
             return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
-        scripts, listed = list_scripts(chosen, pool, seed)
+        listed = find_config(Path(chosen.config), pool, seed, chosen.time_scope)
         return [
             Trial(
                 domain=self.name,
                 version=self.version,
                 seed=derive(seed, self.name, number, execution),
                 phases=self.phases(chosen, ()),
-                settings=changed_settings(msgspec.structs.replace(chosen, config=listed)),
+                settings=changed_settings(msgspec.structs.replace(chosen, config=str(listed))),
                 red_light=red_light or script.informed,
                 limits=self.limits,
                 files={f"{NUMBER}{number}": digest(script, pool)},
             )
-            for number, script in enumerate(scripts)
+            for number, script in enumerate(read_config(listed, pool))
             for execution in range(max(0, script.executions))
         ]
 
@@ -141,9 +143,6 @@ class Birds(Domain[BirdsSettings]):
 
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """A `config.xml` drawn from a `configMeta.xml`."""
-        from openfield.domains.birds.config import read_meta
-        from openfield.domains.birds.generation import generate, write_config
-
         chosen = make_settings(BirdsSettings, settings)
         return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
 

@@ -12,12 +12,11 @@ from typing import Any, Literal
 from openfield.domains.birds.bodies import Body, Builder, load_engine
 from openfield.domains.birds.contacts import ContactLog, Damage
 from openfield.domains.birds.fields import Field, make_fields
+from openfield.domains.birds.flock import Flock
 from openfield.domains.birds.levels import Level, ProfileName
 from openfield.domains.birds.powers import use_power
-from openfield.domains.birds.tables import Blast, Profile, load_profile
+from openfield.domains.birds.tables import SECOND, Blast, Profile, load_profile
 
-SECOND = 50
-"""Steps of the engine in a second."""
 STEP = 1 / SECOND
 ITERATIONS = 100
 TICK = 5
@@ -60,13 +59,12 @@ class Game:
         self.flying: Body | None = None
         self._contacts = ContactLog(engine, self.engine_world)
         self._damage = Damage(self)
-        self._flock: list[tuple[Body, int]] = []  # birds that are out, each with the step of its next check
+        self._flock = Flock()
         self._ids = 0
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._slow_ticks = 0
         self._frames: tuple[int, Callable[[], None]] | None = None
         self._watched = 0
-        self._fuse: tuple[Body, int] | None = None
         self._fresh_dots = False
         self._build()
 
@@ -178,20 +176,17 @@ class Game:
 
     def burst(self, bird: Body) -> None:
         """Blows up a bird."""
-        self._fuse = None
-        if not bird.gone:
-            self.explode(bird.place, self.profile.blasts["bird"])
-            self._flock = [(other, check) for other, check in self._flock if other is not bird]
-            self._retire(bird)
+        self.explode(bird.place, self.profile.blasts["bird"])
+        self._retire(bird)
 
     def touch(self, bird: Body) -> None:
         """Notes the first contact of a bird: the next one is up, and a black one has lit its fuse."""
         if bird.touched:
             return
         bird.touched = True
-        self._flock.append((bird, self.steps + 3 * SECOND))
+        self._flock.add(bird, self.steps)
         if bird.type == "BirdBlack":
-            self._fuse = (bird, self.steps + SECOND)
+            self._flock.light(bird, self.steps)
         if self.flying is not None:
             self._next_bird()
 
@@ -250,8 +245,6 @@ class Game:
         self._slow_ticks = self._slow_ticks + 1 if speed < SLOW else 0
         if self.flying is not None:
             self._follow(self.flying)
-        if self._fuse is not None and self.steps >= self._fuse[1]:
-            self.burst(self._fuse[0])
         if self._flock:
             self._check_flock()
         self._check_end()
@@ -270,7 +263,6 @@ class Game:
     def _lose(self, body: Body) -> None:
         if body.kind in ("bird", "egg"):
             self.touch(body)
-            self._flock = [(bird, check) for bird, check in self._flock if bird is not body]
             self._retire(body)
         else:
             self.destroy(body)
@@ -281,7 +273,7 @@ class Game:
             self.trajectory, self._fresh_dots = [], False
         self.trajectory.append(bird.place)
         if self.steps - self._launched > self.profile.flight_seconds * SECOND:
-            self._flock.append((bird, self.steps + 3 * SECOND))
+            self._flock.add(bird, self.steps)
             self._next_bird()
 
     def _next_bird(self) -> None:
@@ -293,12 +285,10 @@ class Game:
         self.birds_removed += bird.kind == "bird"
 
     def _check_flock(self) -> None:
-        """Removes birds that came to rest: three seconds after their first contact, or each second after that."""
-        due = [bird for bird, check in self._flock if self.steps >= check]
-        for bird in due:
-            if not bird.gone and bird.speed < 0.001:
-                self._retire(bird)
-        self._flock = [(bird, check + SECOND if bird in due else check) for bird, check in self._flock if not bird.gone]
+        if (burning := self._flock.take_burning(self.steps)) is not None:
+            self.burst(burning)
+        for bird in self._flock.take_resting(self.steps):
+            self._retire(bird)
 
     def _check_end(self) -> None:
         """A level ends a second after its last pig or bird, once everything rests."""

@@ -15,29 +15,30 @@ from xml.sax.saxutils import quoteattr
 
 import msgspec
 
-from openfield.domains.birds.config import Meta, MetaSet, MetaTrial, is_meta, read_config, read_meta
+from openfield.domains.birds.config import Meta, MetaSet, MetaTrial, is_meta, read_meta
 from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.script import LevelSet, Script
 from openfield.errors import InvalidInput
+from openfield.report.files import replacing
 from openfield.trial import derive
 
 TimeScope = Literal["set", "level"]
 META_NAME, CONFIG_NAME = "configMeta.xml", "config.xml"
 
 
-def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[Script]:
-    """The trials of a `config.xml`, a `configMeta.xml` or a folder with either.
+def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> Path:
+    """The list of trials behind a `config.xml`, a `configMeta.xml` or a folder with either.
 
     A description newer than the list beside it, or without one, is drawn again and written there.
     """
-    folder = path if path.is_dir() else path.parent
-    meta = folder / META_NAME if path.is_dir() else path
-    listed = folder / CONFIG_NAME
-    if meta.is_file() and is_meta(meta):
-        if not listed.is_file() or meta.stat().st_mtime_ns > listed.stat().st_mtime_ns:
-            listed.write_text(write_config(generate(read_meta(meta), pool, seed, time_scope)), encoding="utf-8")
-        return read_config(listed, pool)
-    return read_config(listed if path.is_dir() else path, pool)
+    meta = path / META_NAME if path.is_dir() else path
+    if not meta.is_file() or not is_meta(meta):
+        return path / CONFIG_NAME if path.is_dir() else path
+    listed = meta.with_name(CONFIG_NAME if meta.name == META_NAME else f"{meta.stem}.config.xml")
+    if not listed.is_file() or meta.stat().st_mtime_ns > listed.stat().st_mtime_ns:
+        with replacing(listed) as draft:
+            draft.write_text(write_config(generate(read_meta(meta), pool, seed, time_scope)), encoding="utf-8")
+    return listed
 
 
 def generate(meta: Meta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[Script]:

@@ -69,9 +69,13 @@ class Progress:
         return 0 <= index < len(self.left) and self.left[index] != 0
 
     def next_index(self) -> int | None:
-        """The level played last while it has attempts left, else the next that has, all around."""
+        """The level played last while it has attempts left, else the next that has, all around.
+
+        Where attempts have no limit it is always the next one, or a sequence would never leave its first level.
+        """
         count = len(self.left)
-        start = max(self.position, 0)
+        unlimited = self.position >= 0 and self.left[self.position] is None
+        start = self.position + 1 if unlimited else max(self.position, 0)
         order = [(start + step) % count for step in range(count)] if count else []
         return next((index for index in order if self.may_load(index)), None)
 

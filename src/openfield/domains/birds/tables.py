@@ -15,6 +15,8 @@ import msgspec
 from openfield.domains.birds.levels import ProfileName
 
 T = TypeVar("T")
+SECOND = 50
+"""Steps of the engine in a second."""
 Point = tuple[float, float]
 Ring = tuple[Point, ...]
 MATERIALS = ("wood", "stone", "ice")

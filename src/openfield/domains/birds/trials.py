@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from openfield.domains.birds.config import read_config
-from openfield.domains.birds.generation import CONFIG_NAME, find_config
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.scenarios import SCENARIOS
@@ -36,15 +35,6 @@ def open_pool(settings: BirdsSettings) -> LevelPool:
         if beside.is_dir():
             return LevelPool(beside)
     return LevelPool()
-
-
-def list_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[list[Script], str]:
-    """The trials of a configuration, drawn first where that is due, and the file that lists them."""
-    path = Path(settings.config)
-    scripts = find_config(path, pool, seed, settings.time_scope)
-    folder = path if path.is_dir() else path.parent
-    listed = path if path.is_file() and path.name != "configMeta.xml" else folder / CONFIG_NAME
-    return scripts, str(listed)
 
 
 def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:

@@ -6,11 +6,9 @@ ended: NONE. A reply to "a level begins" may choose one (`Load`); any other load
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
 from openfield.core import Ask, Ending, Reply, Truth, Turn
 from openfield.domains.birds.actions import (
@@ -26,13 +24,13 @@ from openfield.domains.birds.actions import (
     read_action,
 )
 from openfield.domains.birds.arena import Arena
-from openfield.domains.birds.camera import HEIGHT, WIDTH
 from openfield.domains.birds.harness import RESTING, Harness, Options, State
+from openfield.domains.birds.looks import LOOKS
 from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.pool import LevelPool, is_novel
 from openfield.domains.birds.script import Script
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.errors import OpenfieldError
+from openfield.errors import UnknownName
 from openfield.trial import Trial, derive
 
 BEGINS = {
@@ -105,7 +103,7 @@ class BirdsWorld:
     def look(self, query: str) -> Any:
         """Reads something: a state, a score, ground truth, a picture; `LOOKS` lists the queries."""
         if query not in LOOKS:
-            raise OpenfieldError(f"Birds has nothing called '{query}' to look at. Known: {', '.join(LOOKS)}.")
+            raise UnknownName("thing to look at", query, LOOKS, label="Known")
         return LOOKS[query](self)
 
     def close(self) -> None:
@@ -285,54 +283,3 @@ class BirdsWorld:
             "scores": list(current.scores),
             "selection": current.set.selection,
         }
-
-
-def _ground_truth(world: BirdsWorld, noisy: bool) -> Any:
-    """Without developer mode it is always noisy."""
-    if world.arena is None:
-        return [{"type": "FeatureCollection", "features": []}]
-    return world.arena.ground_truth(noisy or not world.settings.dev)
-
-
-def _picture(world: BirdsWorld, initial: bool) -> Any:
-    if world.arena is None:
-        return np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
-    return world.arena.picture(initial)
-
-
-def _set_facts(world: BirdsWorld) -> dict[str, Any]:
-    current, levels = world.harness.current, world.harness.current.set
-    return {
-        "seconds": levels.seconds,
-        "interactions": levels.interactions,
-        "levels": len(levels.levels),
-        "attempts": levels.attempts,
-        "testing": current.testing,
-        "selection": levels.selection,
-        "informed": world.harness.script.informed,
-    }
-
-
-def _novelty_info(world: BirdsWorld) -> int:
-    if not world.harness.script.informed:
-        return -1
-    return int(world.place is not None and world.place.novel)
-
-
-LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
-    "state": lambda world: world.harness.state,
-    "result": lambda world: world.result,
-    "score": lambda world: 0 if world.arena is None else world.arena.game.score,
-    "scores": lambda world: list(world.harness.current.scores),
-    "level": lambda world: world.harness.current.position + 1,
-    "levels": lambda world: len(world.harness.current.scores),
-    "set": _set_facts,
-    "novelty info": _novelty_info,
-    "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
-    "moving": lambda world: world.arena is not None and world.arena.game.moving,
-    "frames": lambda world: [] if world.arena is None else world.arena.frames,
-    "ground truth": lambda world: _ground_truth(world, False),
-    "noisy ground truth": lambda world: _ground_truth(world, True),
-    "screenshot": lambda world: _picture(world, False),
-    "initial screenshot": lambda world: _picture(world, True),
-}
