@@ -9,6 +9,8 @@ import math
 import warnings
 from typing import Any
 
+import msgspec
+
 from openfield.domains.birds.levels import Level, Thing
 from openfield.domains.birds.tables import MATERIALS, BirdKind, PigKind, Profile, Ring, box
 from openfield.errors import MissingExtra
@@ -33,6 +35,13 @@ PLAIN_FRICTION = 0.4
 LAUNCH_GRAVITY = 0.48
 SHOTS_NEEDED = {"BasicBig": 3, "PinkBigPig": 3, "BasicBigTwoShots": 2, "BasicBigFourShots": 4}
 """Different birds that must hit these pigs in the levels of the NovPhy test bed, whatever the damage."""
+INTANGIBLE = (
+    *("NonNovelAirTurbulence", "NovelAirTurbulence", "InverseAirTurbulence"),
+    *("Storm", "InverseGravity"),
+)
+"""Things that have no body."""
+STAND_IN = "SquareSmall"
+"""The block that is built for one nobody knows, as the novel objects of the earliest releases."""
 CIRCLE_CORNERS = 11
 """A bird's outline, as the game reports it."""
 
@@ -116,9 +125,14 @@ class Builder:
             return self._fixed(thing, "fan", box(0.77, 0.77))
         if thing.type == "Magnet":
             return self._block(thing, "Circle", "magnet")
-        if shape in self._profile.blocks:
-            return self._block(thing, shape, "block")
-        return None
+        if thing.kind not in ("Block", "Novelty") or thing.type in INTANGIBLE:
+            return None
+        if shape not in self._profile.blocks:
+            warnings.warn(
+                f"Level {self._level.name}: '{thing.type}' is unknown; {STAND_IN} stands for it.", stacklevel=2
+            )
+            thing, shape = msgspec.structs.replace(thing, type=STAND_IN), STAND_IN
+        return self._block(thing, shape, "block")
 
     def bird(self, type_: str, place: tuple[float, float]) -> Body:
         """A bird at its start."""

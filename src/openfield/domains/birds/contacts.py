@@ -124,4 +124,9 @@ def _make_listener(engine: Any, events: list[Hit]) -> Any:
             u, w = first.linearVelocity, second.linearVelocity
             events.append(Hit(first.userData, second.userData, (u.x, u.y), (w.x, w.y)))
 
+        def _ignore(self, *_: Any) -> None:
+            """The engine's own do-nothing methods cost a second way through the bindings at every call."""
+
+        EndContact = PreSolve = PostSolve = _ignore
+
     return Listener()

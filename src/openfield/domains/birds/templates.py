@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from openfield.domains.birds.bodies import INTANGIBLE
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level, write_level
 from openfield.domains.birds.novelty import CHANGES, change_level
@@ -51,7 +52,7 @@ def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:
 def moved(level: Level) -> float:
     """How far the farthest thing moves while the level comes to rest; infinite if something is lost."""
     game = Game(level, "sailon")
-    placed = [thing for thing in level.things if _has_body(thing.type, thing.kind)]
+    placed = [thing for thing in level.things if thing.type not in INTANGIBLE]
     if len(game.bodies) != len(placed):
         return math.inf
     pairs = zip(game.bodies, placed, strict=True)
@@ -83,8 +84,3 @@ def _write(folder: Path, level: int, type_: str, name: str, kept: Level) -> Path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(write_level(kept), encoding="utf-8")
     return path
-
-
-def _has_body(type_: str, kind: str) -> bool:
-    """Winds, storms and gravity have none."""
-    return kind in ("Block", "Pig", "TNT", "Platform") or type_ in ("Fan", "Magnet") or type_.startswith("Pink")

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openfield.core import Ask, Reply
-from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do
+from openfield.core import Ask, Reply, Turn
+from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Look
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 
@@ -130,7 +130,7 @@ class Hall:
                     seen = table or self._latest
                     if seen is not None and request.code in OBSERVER_CODES:
                         async with seen.lock:
-                            writer.write(await self._look(seen, request))
+                            writer.write(await self._answer(seen, request, 0.0, observing=True))
                         await writer.drain()
         writer.close()
 
@@ -149,33 +149,29 @@ class Hall:
     async def _serve(self, table: Table, request: Request) -> bytes:
         async with table.lock:
             elapsed, table.heard = time.monotonic() - table.heard, time.monotonic()
-            talk = table.dialogue.answer(request, elapsed)
-            answer: Any = None
-            while True:
-                try:
-                    step = talk.send(answer)
-                except StopIteration as end:
-                    return bytes(end.value)
-                answer = await (self._do(table, step) if isinstance(step, Do) else self._see(table, step.query))
+            return await self._answer(table, request, elapsed)
 
-    async def _look(self, table: Table, request: Request) -> bytes:
-        """Answers an observer, for whom no time passes."""
-        talk = table.dialogue.answer(request)
+    async def _answer(self, table: Table, request: Request, elapsed: float, observing: bool = False) -> bytes:
+        """Does what the dialogue asks for until it has its answer; for observers nothing is done and no time passes."""
+        talk = table.dialogue.answer(request, elapsed)
         answer: Any = None
         while True:
             try:
                 step = talk.send(answer)
             except StopIteration as end:
                 return bytes(end.value)
-            answer = None if isinstance(step, Do) or step.query == "moving" else await self._see(table, step.query)
+            if isinstance(step, Look):
+                answer = await self._see(table, step.query)
+            elif not observing:
+                answer = await self._do(table, step)
 
     async def _see(self, table: Table, query: str) -> Any:
         return await asyncio.to_thread(table.seat.rollout.world.look, query)
 
-    async def _do(self, table: Table, step: Do) -> None:
+    async def _do(self, table: Table, step: Do) -> Turn:
         """Replies for the agent, passes over what asks for nothing, and goes on to its next trial."""
         if table.done:
-            return
+            return table.dialogue.turn
         try:
             await table.seat.reply(Reply(step.action, step.belief))
             while table.seat.rollout.turn.ask is Ask.NONE and not table.seat.rollout.over:
@@ -187,6 +183,7 @@ class Hall:
         if table.seat.rollout.over:
             await self._next_trial(table)
         table.dialogue.turn = table.seat.rollout.turn
+        return table.dialogue.turn
 
     async def _next_trial(self, table: Table) -> None:
         table.leave()
