@@ -112,6 +112,30 @@ def test_time_is_the_agents_own_and_the_simulated(tmp_path):
     assert (turn.last, opened.over) == ("truncated", True), "no test follows, so the level is cut short"
 
 
+def test_time_that_runs_out_between_levels_ends_the_trial_and_books_no_level(tmp_path):
+    config = tmp_path / "config.xml"
+    config.write_text(
+        "<evaluation><trials><trial><game_level_set mode='training' time_limit='60' attempt_limit_per_level='1'>"
+        "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set>"
+        "</trial></trials></evaluation>"
+    )
+    opened = DOMAIN.world(DOMAIN.trials(config=str(config))[0])
+    begin(opened)
+    opened.step(Reply(MISS))
+    assert opened.step(Reply("ignored")).ask is Ask.READY
+    turn = opened.step(Reply({"do": "stay"}, None, took=100.0))
+    assert (turn.ask, turn.last, opened.over) == (Ask.NONE, "truncated", True)
+    assert (opened.truth.performance, opened.truth.detail) == (None, None)
+
+
+def test_where_something_begins_any_reply_will_do():
+    opened = world()
+    opened.reset()
+    for reply in ("go", ["x"], {"do": "dance"}):
+        turn = opened.step(Reply(reply))
+    assert turn.ask is Ask.ACT
+
+
 def test_trials_refuse_files_that_changed(tmp_path):
     source = files("openfield.domains.birds").joinpath("shipped", "novelty_level_0")
     shutil.copytree(str(source), tmp_path / "novelty_level_0")

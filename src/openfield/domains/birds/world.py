@@ -6,6 +6,7 @@ ended: NONE. A reply to "a level begins" may choose one (`Load`); any other load
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -30,7 +31,7 @@ from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.pool import LevelPool, is_novel
 from openfield.domains.birds.script import Script
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.errors import UnknownName
+from openfield.errors import AgentProtocol, UnknownName
 from openfield.trial import Trial, derive
 
 BEGINS = {
@@ -91,7 +92,7 @@ class BirdsWorld:
 
     def step(self, reply: Reply) -> Turn:
         """Takes a reply."""
-        action = None if reply.action is None else read_action(reply.action)
+        action = self._read(reply.action)
         self.harness.spend(reply.took)
         self.result = 0
         score = self.arena.game.score if self.arena is not None else 0
@@ -109,6 +110,16 @@ class BirdsWorld:
     def close(self) -> None:
         """Lets the level go."""
         self.arena = None
+
+    def _read(self, action: Any) -> Action | None:
+        """An action where one counts; where something begins any reply will do, and where a level ended none counts."""
+        if action is None or self._shown in ("belief", "end"):
+            return None
+        if self._shown == "level":
+            return read_action(action)
+        with suppress(AgentProtocol):
+            return read_action(action)
+        return None
 
     def _take(self, action: Action | None) -> None:
         match self._shown:
@@ -216,14 +227,15 @@ class BirdsWorld:
     def _show(self, shown: Shown, ask: Ask, observation: Any, reward: float) -> Turn:
         self._shown = shown
         first, self._first = self._first, False
-        in_level = shown in ("level", "belief", "end") and self.place is not None
+        cut_short_between = shown == "end" and self._ended is None  # the time ran out while no level was on
+        in_level = shown in ("level", "belief", "end") and self.place is not None and not cut_short_between
         testing = self.place.testing if in_level and self.place is not None else self.harness.current.testing
         novel = self.place.novel if in_level and self.place is not None else False
         ended = shown == "end"
         self.truth = Truth(
             novel=novel,
             episode_over=ended,
-            performance=self._performance() if in_level and not (ended and self._ended is None) else None,
+            performance=self._performance() if in_level else None,
             detail=self._detail() if in_level else None,
         )
         return Turn(
