@@ -104,6 +104,8 @@ class Game:
         if not self.bird_ready:
             return False
         self._drag()
+        if not self.bird_ready:  # what still moved has ended the level meanwhile
+            return False
         length = math.hypot(dx, dy)
         scale = min(1.0, 1.0 / length) if length else 0.0
         dx, dy = dx * scale, dy * scale
