@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
+from openfield.errors import OpenfieldError
 from openfield.flags import Flag, Launch
 from openfield.novelty import Novelty, apply_novelties, find_novelty
 from openfield.record import EpisodeEnd
@@ -48,6 +50,12 @@ class Domain(ABC, Generic[S]):
     limits: Limits = Limits()
     flags: Sequence[Flag] = ()
     """What the domain adds to `openfield run`, `play` and `serve`."""
+
+    gym_settings: Mapping[str, Any] = {}
+    """How the settings of the Gymnasium environment differ from the defaults."""
+    exports: Mapping[str, str] = {}
+    """What `openfield export --format NAME` writes beside tables: a `module:function` for each name, which takes a run
+    file, where to write, a cell's id and an episode's number, and says in a line what it wrote."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
@@ -112,6 +120,10 @@ class Domain(ABC, Generic[S]):
     def encode(self, observation: Any) -> Any:
         """The observation as something hashable and coarse, for measures that count what was seen."""
         return msgspec.json.encode(observation, order="sorted")
+
+    def generate(self, source: Path, seed: int, **settings: Any) -> str:
+        """Trials drawn from a description of the domain's own, as the text of a file that lists them."""
+        raise OpenfieldError(f"{self.name} has no descriptions to generate trials from.")
 
     def wire(self) -> Wire:
         """The protocol foreign agents speak; JSON lines over TCP unless the domain brings its own."""

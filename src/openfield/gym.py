@@ -222,8 +222,8 @@ def from_gym(space: Space, value: Any) -> Any:
 
 
 def _first_trial(domain: Domain[Any]) -> Trial:
-    """What is played unless told otherwise; a domain may have `gym_settings` under which it declares its spaces."""
-    return domain.trials(count=1, **getattr(domain, "gym_settings", {}))[0]
+    """What is played unless told otherwise, under the settings in which the domain declares its spaces."""
+    return domain.trials(count=1, **domain.gym_settings)[0]
 
 
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:

@@ -130,4 +130,4 @@ def test_unknown_cells_turns_and_metrics(openfield: Any, run: Path) -> None:
     assert "has turns 0 to " in complain(openfield("show", run, "--cell", cell, "--turn", "-1"))
     assert "--turn needs --cell." in complain(openfield("show", run, "--turn", "3"))
     assert "Did you mean 'detection'?" in complain(openfield("report", run, "--metric", "detecton"))
-    assert 'Choose from: "csv", "jsonl", "parquet".' in complain(openfield("export", run, "--format", "xml"))
+    assert "Unknown format 'xml'. Known: csv, jsonl, parquet." in complain(openfield("export", run, "--format", "xml"))

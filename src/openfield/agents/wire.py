@@ -1,7 +1,8 @@
 """A legacy program as an agent: started for one cell against the domain's own wire.
 
-`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. `wire:@HOST:PORT COMMAND` says where to
-listen; without a command, it waits there for a program that somebody else starts.
+`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. A program that is not told a port is met
+where the domain's agents expect it; one cell after the other, as only one can have that port. `wire:@HOST:PORT COMMAND`
+says where to listen; without a command, it waits there for a program that somebody else starts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import os
 import shlex
 import signal
+import socket
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +25,8 @@ from openfield.trial import Trial
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
+PORT_SECONDS, PORT_TRIES = 0.2, 3000
+"""How long a cell waits for a port that another one has: ten minutes."""
 
 
 def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
@@ -41,6 +45,10 @@ async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> 
         listening.set()
 
     desk, wire = SingleDesk(seat), domain.wire()
+    if wanted is None:
+        wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
+    if wanted:
+        await _wait_for_port(wanted)
     server = asyncio.create_task(wire.serve(desk, host, wanted, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
@@ -68,10 +76,10 @@ async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> 
         desk.current.settle()
 
 
-def _place(command: str) -> tuple[str, int, str]:
-    """Where to listen, and the command behind that: anywhere on this machine if it does not say."""
+def _place(command: str) -> tuple[str, int | None, str]:
+    """Where to listen, if it says so, and the command behind that."""
     if not command.startswith("@"):
-        return HOST, 0, command
+        return HOST, None, command
     place, _, command = command[1:].partition(" ")
     host, _, port = place.rpartition(":")
     if not port.isdigit():
@@ -87,6 +95,19 @@ async def _wait(desk: SingleDesk) -> str:
     if seat.fault is not None:
         raise seat.fault
     return seat.rollout.outcome
+
+
+async def _wait_for_port(port: int) -> None:
+    """Waits while another cell has the port; a program that is not ours may keep it for good."""
+    for _ in range(PORT_TRIES):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+                return
+            except OSError:
+                pass
+        await asyncio.sleep(PORT_SECONDS)
 
 
 async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:

@@ -30,9 +30,10 @@ COMMANDS = {
     "resume": ("resume:resume", "Go on with a run that was stopped."),
     "serve": ("serve:serve", "Serve trials to agents in other programs."),
     "play": ("play:play", "Play a domain yourself."),
+    "generate": ("generate:generate", "Draw trials from a domain's own description of them."),
     "show": ("show:show", "Look into a run, turn by turn."),
     "report": ("report:report", "Show what runs say, and write the page."),
-    "export": ("export:export", "Write all episodes as a table."),
+    "export": ("export:export", "Write all episodes as a table, or what a domain offers beside."),
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -12,23 +12,38 @@ def export(
     runs: list[Path],
     /,
     *,
-    format_: Annotated[Literal["csv", "jsonl", "parquet"], Parameter(name=["--format", "-f"])] = "csv",
+    format_: Annotated[str, Parameter(name=["--format", "-f"])] = "csv",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    cell: str | None = None,
+    episode: int | None = None,
 ) -> None:
-    """Write all episodes as a table, one row each.
+    """Write all episodes as a table, one row each, or what a domain offers beside.
 
     Parameters
     ----------
     runs
         Run files.
     format_
-        The kind of file.
+        `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs and films of birds.
     output
         The file [beside the first run file].
+    cell
+        A cell's id, or how it begins, for forms that show one cell.
+    episode
+        The number of an episode, for forms that show one.
     """
-    from openfield.report.export import write_episodes
+    from openfield.errors import UnknownName
+    from openfield.registry import load
+    from openfield.report.export import FORMATS, write_episodes
     from openfield.result import Result
 
+    result = Result(runs)
     target = output or runs[0].with_suffix(f".{format_}")
-    rows = write_episodes(target, Result(runs).cells, format_)
+    own = {name: place for domain in result.domains.values() for name, place in domain.exports.items()}
+    if format_ not in (*FORMATS, *own):
+        raise UnknownName("format", format_, [*FORMATS, *own], label="Known")
+    if format_ in own:
+        print(load(own[format_])(runs[0], target, cell, episode))
+        return
+    rows = write_episodes(target, result.cells, format_)
     print(f"{rows:,} episodes in {target}")

@@ -143,7 +143,11 @@ def rehearse_agent(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape, 
 
 def _steps(entries: list[Entry]) -> list[RawStep]:
     """All steps that led to a turn, and the last one of a trial that is over."""
-    steps = [step for entry in entries if isinstance(entry, Chunk) for step in read_raw_chunk(entry)]
+    steps: list[RawStep] = []
+    for entry in entries:
+        if isinstance(entry, Chunk):
+            del steps[entry.first :]  # a chunk replaces what was committed early
+            steps += read_raw_chunk(entry)
     failed = any(getattr(entry, "outcome", "done") not in SCORED for entry in entries)
     return [step for step in steps if bytes(step.turn) != _NIL] if failed else steps
 

@@ -49,7 +49,8 @@ def check_wire(
     Args:
         domain: The domain.
         peer: Speaks the wire; by default the domain's `scripted_peer`, or one for JSON lines.
-        agent: Whose replies are played; by default the first that can play the domain.
+        agent: Whose replies are played; by default the domain's `scripted_agent`, whose replies its wire can carry, or
+            the first that can play the domain.
         trial: What is played.
         patience: Seconds for all of it.
     """
@@ -61,7 +62,8 @@ def check_wire(
         note = "the domain has a wire of its own and no scripted_peer"
         return Report(tuple(unjudged("wire", name, note) for name in CHECKS))
     chosen = trial or check_trials(domain)[0]
-    factory = find_agent(agent or check_agents(domain)[0], domain)
+    known = getattr(domain, "scripted_agent", None) or check_agents(domain)[0]
+    factory = find_agent(agent or known, domain)
     here = record(domain, chosen, _silent_between(factory(spec_of(domain, chosen), 1))).steps
     return judge("wire", CHECKS, _play(domain, chosen, here, speaker, patience), essential=("plays",))
 

@@ -1,0 +1,9 @@
+"""Birds: physical reasoning with a slingshot, training and test sets, checkpoints, and the agents that already play it.
+
+Importing this needs neither the physics engine nor Pillow.
+"""
+
+from openfield.domains.birds.client import BirdsClient
+from openfield.domains.birds.domain import DOMAIN, Birds
+
+__all__ = ["DOMAIN", "Birds", "BirdsClient"]

@@ -1,0 +1,100 @@
+"""A level in play as an agent meets it: pixels instead of units, pictures and ground truths instead of bodies.
+
+Stands between world and game.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from openfield.domains.birds import drawing, view
+from openfield.domains.birds.actions import MOST_FRAMES, Launch, Shot
+from openfield.domains.birds.camera import Viewport, zoomed_in, zoomed_out
+from openfield.domains.birds.game import Game
+from openfield.domains.birds.levels import Level
+from openfield.domains.birds.scene import see
+from openfield.domains.birds.settings import BirdsSettings
+from openfield.domains.birds.tables import SECOND
+from openfield.trial import derive
+
+GroundTruth = list[dict[str, Any]]
+
+
+class Arena:
+    """A level in play."""
+
+    game: Game
+
+    def __init__(self, level: Level, settings: BirdsSettings, seed: int) -> None:
+        self.game = Game(level, None if settings.profile == "auto" else settings.profile)
+        self.birds_at_start = len(level.birds)
+        self.frames: list[GroundTruth] = []
+        """Ground truths kept during the last shot or watch."""
+        self._settings, self._seed = settings, seed
+        self._view: Viewport = zoomed_out(level.camera)
+        self._initial = see(self.game, self._view)
+
+    @property
+    def rest(self) -> tuple[int, int]:
+        """The pixel where a bird rests on the sling."""
+        return self._view.pixel(*self.game.rest)
+
+    def zoom(self, way: str) -> None:
+        """Moves the camera."""
+        camera = self.game.level.camera
+        self._view = zoomed_in(camera) if way == "in" else zoomed_out(camera)
+
+    def shoot(self, action: Shot | Launch) -> None:
+        """Shoots, and waits until everything rests if the shot is not a fast one."""
+        game = self.game
+        if isinstance(action, Launch):
+            game.shoot(action.dx, action.dy, action.tap / 1000)
+            game.settle()
+            return
+        x, y = self._view.point(action.x, action.y)
+        game.shoot(game.rest[0] - x, game.rest[1] - y, action.tap / 1000)
+        if action.fast:
+            game.run_past_tap()
+            return
+        if action.every:
+            self._keep(action.every, MOST_FRAMES)
+            self.frames.append(self.ground_truth(self._settings.noisy_batch))
+            game.settle(action.until_contact)
+            game.watch(0, None)
+        game.settle()
+
+    def watch(self, every: int, frames: int) -> None:
+        """Lets time pass and keeps ground truths; where all rests from the start, one."""
+        self._keep(every, frames)
+        self.game.run(every * frames / SECOND)
+        self.game.watch(0, None)
+        if not self.frames and frames:
+            self.frames.append(self.ground_truth(self._settings.noisy_batch))
+
+    def ground_truth(self, noisy: bool) -> GroundTruth:
+        """What is where; asked twice at the same moment it has the same noise."""
+        seed = derive(self._seed, "noise", self.game.steps)
+        noise = view.Noise(random.Random(seed), self._settings.noise == "phyq") if noisy else None
+        return view.ground_truth(see(self.game, self._view), self._settings.dev, noise)
+
+    def picture(self, initial: bool = False) -> Any:
+        """A screenshot of now, or of the level as it was loaded."""
+        return drawing.pixels(self._initial if initial else see(self.game, self._view))
+
+    def observation(self) -> Any:
+        """What a turn shows."""
+        if self._settings.observe == "image":
+            return self.picture()
+        if self._settings.observe == "features":
+            return view.compact(see(self.game, self._view))
+        return self.ground_truth(self._settings.noisy)
+
+    def _keep(self, every: int, most: int) -> None:
+        self.frames = []
+
+        def frame() -> None:
+            if len(self.frames) < most:
+                self.frames.append(self.ground_truth(self._settings.noisy_batch))
+
+        self.game.watch(every, frame)

@@ -1,0 +1,179 @@
+"""The birds domain: everything of it under one name.
+
+The registry finds it; plans ask it for trials, rollouts for worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Reply, Spec, World
+from openfield.domain import Domain
+from openfield.domains.birds.config import read_config, read_meta
+from openfield.domains.birds.generation import find_config, generate, write_config
+from openfield.domains.birds.novelty import NOVELTIES, family_of
+from openfield.domains.birds.settings import BirdsSettings
+from openfield.domains.birds.trials import NUMBER, digest, level_files, open_pool, script_of
+from openfield.domains.birds.wire import BirdsWire
+from openfield.flags import Flag, Launch
+from openfield.novelty import apply_novelties
+from openfield.record import EpisodeEnd
+from openfield.settings import changed_settings, make_settings
+from openfield.spaces import Box, Space
+from openfield.trial import Limits, Phase, Trial, derive
+
+AGENTS = "openfield.domains.birds.agents"
+TASK = (
+    "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
+    "from -1 to 1: to the right, upwards, and when to use the bird's power."
+)
+
+
+class Birds(Domain[BirdsSettings]):
+    """Physical reasoning with a slingshot."""
+
+    name, version = "birds", 1
+    title = "Birds shot at pigs, with laws of nature that may change"
+    settings = BirdsSettings
+    novelties = NOVELTIES
+    agents = {
+        "random": f"{AGENTS}:RandomShooter",
+        "naive": f"{AGENTS}:NaiveShooter",
+        "planner": f"{AGENTS}:Planner",
+        "detector": f"{AGENTS}:make_detector",
+    }
+    metrics = ("performance", "detection", "adaptation", "passive")
+    default_novelty = demo_novelty = "gravity"
+    demo_agents = ("detector", "random")
+    demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8}
+    check_settings = {"before": 5, "after": 7}
+    scripted_agent = "naive"
+    gym_settings = {"observe": "features"}
+    limits = Limits(reply_seconds=600.0)
+    exports = {
+        "logs": "openfield.domains.birds.logs:write_logs",
+        "measures": "openfield.domains.birds.measures:write_measures",
+        "gif": "openfield.domains.birds.film:write_film",
+    }
+    flags = (
+        Flag(
+            ("--config",),
+            "Plays a config.xml, a configMeta.xml or a folder.",
+            lambda launch, v: launch.set(config=v),
+            str,
+        ),
+        Flag(("--levels",), "The folder of levels.", lambda launch, v: launch.set(levels=v), str),
+        Flag(("--dev",), "Ground truth names everything.", lambda launch, _: launch.set(dev=True)),
+        Flag(
+            ("--noisy-batch-gt",), "Batches of ground truth are noisy.", lambda launch, _: launch.set(noisy_batch=True)
+        ),
+        Flag(
+            ("--observer-port",),
+            "Where observers connect [2006]; 0 takes any free one.",
+            lambda launch, v: _rewire(launch, observer_port=v),
+            int,
+            ("serve",),
+        ),
+        Flag(
+            ("--gtshoot-ints",),
+            "Numbers in request 38: 5 or 6 [6].",
+            lambda launch, v: _rewire(launch, gtshoot_ints=v),
+            int,
+            ("serve",),
+        ),
+    )
+
+    def spec(self, trial: Trial) -> Spec:
+        """What an agent may know before this trial starts."""
+        seen = make_settings(BirdsSettings, trial.settings).observe
+        return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=_space(seen))
+
+    def phases(self, settings: BirdsSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+        """Training, then a test with an onset; configured trials say themselves how long they are."""
+        if settings.config:
+            return Phase("training"), Phase("test")
+        script = [Phase("training", settings.training), Phase("test", settings.before)]
+        script.append(Phase("test", settings.after, novelty))
+        return tuple(phase for phase in script if phase.episodes)
+
+    def trials(
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+    ) -> list[Trial]:
+        """Trials drawn by their seeds, or all those of a configuration; each has a digest of what it is played on."""
+        chosen = make_settings(self.settings, settings)
+        pool = open_pool(chosen)
+        if not chosen.config:
+            family = chosen.family or self._family(novelty)
+            chosen = msgspec.structs.replace(chosen, family=family)
+            made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
+            return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
+        listed = find_config(Path(chosen.config), pool, seed, chosen.time_scope)
+        return [
+            Trial(
+                domain=self.name,
+                version=self.version,
+                seed=derive(seed, self.name, number, execution),
+                phases=self.phases(chosen, ()),
+                settings=changed_settings(msgspec.structs.replace(chosen, config=str(listed))),
+                red_light=red_light or script.informed,
+                limits=self.limits,
+                files={f"{NUMBER}{number}": digest(script, pool)},
+            )
+            for number, script in enumerate(read_config(listed, pool))
+            for execution in range(max(0, script.executions))
+        ]
+
+    def _family(self, novelty: str | None) -> int:
+        """The family of levels that suits a novelty; that of the first where there is none."""
+        names = self.novelty_names(novelty or self.default_novelty or "none")
+        return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
+
+    def world(self, trial: Trial) -> World:
+        """The world of a trial."""
+        from openfield.domains.birds.world import BirdsWorld
+
+        settings = make_settings(BirdsSettings, trial.settings)
+        pool = open_pool(settings)
+        return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+
+    def generate(self, source: Path, seed: int, **settings: Any) -> str:
+        """A `config.xml` drawn from a `configMeta.xml`."""
+        chosen = make_settings(BirdsSettings, settings)
+        return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
+
+    async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
+        """Speaks the wire for the conformance kit."""
+        from openfield.domains.birds.remote import play_replies
+
+        await play_replies(host, port, replies)
+
+    def wire(self) -> BirdsWire:
+        """The protocol the agents of this game have always spoken."""
+        return BirdsWire()
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """The last level and its score."""
+        detail = episode.detail or {}
+        return f"{detail.get('status', '')} {detail.get('score', 0):,}"
+
+
+DOMAIN = Birds()
+
+
+def _rewire(launch: Launch, **options: Any) -> Launch:
+    wire = launch.wire if isinstance(launch.wire, BirdsWire) else BirdsWire()
+    return replace(launch, wire=replace(wire, **options))
+
+
+def _space(seen: str) -> Space | None:
+    from openfield.domains.birds.camera import HEIGHT, WIDTH
+    from openfield.domains.birds.view import FEATURE_ROWS, FEATURES
+
+    if seen == "image":
+        return Box(0, 255, (HEIGHT, WIDTH, 3), "uint8")
+    return Box(0, 1, (FEATURE_ROWS, FEATURES)) if seen == "features" else None

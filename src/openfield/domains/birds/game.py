@@ -1,0 +1,314 @@
+"""A level being played: bodies in motion, shots, damage, score, and how it ends.
+
+Stands under the birds world: level and shots -> what happens, without clock or chance: same shots, same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from openfield.domains.birds.bodies import Body, Builder, load_engine
+from openfield.domains.birds.contacts import ContactLog, Damage
+from openfield.domains.birds.fields import Field, make_fields
+from openfield.domains.birds.flock import Flock
+from openfield.domains.birds.levels import Level, ProfileName
+from openfield.domains.birds.powers import use_power
+from openfield.domains.birds.tables import SECOND, Blast, Profile, load_profile
+
+STEP = 1 / SECOND
+ITERATIONS = 100
+TICK = 5
+"""Steps between two looks at what only changes slowly; also the distance of trajectory dots (0.1 s)."""
+LAUNCH_SPEED = 10.0
+SLING_REST = (-0.15, 0.80)
+"""Where the bird rests, seen from the slingshot's point."""
+TAP_DISTANCE = 2.0
+LONGEST_TAP = 5.0
+LONGEST_WAIT = 30 * SECOND
+"""A level that never comes to rest is taken as it is after this."""
+SLOW = 0.02
+"""Units a second; below it, for half a second, a body rests."""
+QUIET_TICKS = 5
+DEPTH, SKY = -12.0, 60.0
+"""Beyond these heights nothing comes back."""
+UNUSED_BIRD = 10_000
+
+GameState = Literal["playing", "won", "lost"]
+
+
+class Game:
+    """A level being played."""
+
+    def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
+        """Builds the level and lets it come to rest."""
+        engine = load_engine()
+        self.level = level
+        self.profile_name: ProfileName = profile or level.profile
+        self.profile: Profile = load_profile(self.profile_name)
+        self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
+        self.builder = Builder(engine, self.engine_world, self.profile, level)
+        self.bodies: list[Body] = []
+        self.pigs = 0
+        self.score = 0
+        self.state: GameState = "playing"
+        self.steps = 0
+        self.birds_removed = 0
+        self.trajectory: list[tuple[float, float]] = []
+        self.flying: Body | None = None
+        self._contacts = ContactLog(engine, self.engine_world)
+        self._damage = Damage(self)
+        self._flock = Flock()
+        self._ids = 0
+        self._tap_at = self._launched = self._ends_at = self._waits_since = -1
+        self._slow_ticks = 0
+        self._frames: tuple[int, Callable[[], None]] | None = None
+        self._watched = 0
+        self._fresh_dots = False
+        self._build()
+
+    @property
+    def rest(self) -> tuple[float, float]:
+        """Where a bird rests on the sling."""
+        return self.level.sling[0] + SLING_REST[0], self.level.sling[1] + SLING_REST[1]
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time since the level was loaded."""
+        return self.steps * STEP
+
+    @property
+    def bird_ready(self) -> bool:
+        """Whether a bird sits on the sling and may be shot."""
+        return self.state == "playing" and self.flying is None and bool(self.queue)
+
+    @property
+    def moving(self) -> bool:
+        """Whether anything still happens by itself."""
+        return self.state == "playing" and (
+            self.flying is not None or self._ends_at >= 0 or self._slow_ticks < QUIET_TICKS
+        )
+
+    def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
+        """Pulls the sling for a second and lets go; the bird starts with ten times this vector, at most of length 1.
+
+        Args:
+            dx: From the release point to the bird's rest, to the right.
+            dy: The same, upwards.
+            tap: Seconds after the release at which the bird uses its power; 0 is never.
+
+        Returns:
+            Whether there was a bird to shoot.
+        """
+        if not self.bird_ready:
+            return False
+        self._drag()
+        if not self.bird_ready:  # what still moved has ended the level meanwhile
+            return False
+        length = math.hypot(dx, dy)
+        scale = min(1.0, 1.0 / length) if length else 0.0
+        dx, dy = dx * scale, dy * scale
+        bird = self.builder.bird(self.queue[0][0], (self.rest[0] - dx, self.rest[1] - dy))
+        bird.id = self.queue[0][1]
+        bird.physical.linearVelocity = (LAUNCH_SPEED * dx, LAUNCH_SPEED * dy)
+        self.bodies.append(bird)
+        self.flying, self._launched, self._slow_ticks = bird, self.steps, 0
+        self._tap_at = self.steps + round(min(tap, LONGEST_TAP) * SECOND) if tap > 0 else -1
+        self._fresh_dots = True
+        return True
+
+    def settle(self, until_contact: bool = False) -> None:
+        """Runs until nothing happens any more, or the flying bird has touched something."""
+        stop = self.steps + LONGEST_WAIT + 2 * SECOND
+        while self.moving and self.steps < stop and not (until_contact and self.flying is None):
+            self._tick()
+
+    def run(self, seconds: float) -> None:
+        """Runs for a while, or until the level is over."""
+        stop = self.steps + round(seconds * SECOND)
+        while self.moving and self.steps < stop:
+            self._tick()
+
+    def run_past_tap(self) -> None:
+        """Runs until the tap of the last shot is done, as a fast shot does."""
+        while self._tap_at >= self.steps and self.flying is not None:
+            self._tick()
+
+    def watch(self, every: int, frame: Callable[[], None] | None) -> None:
+        """Has a function called every so many steps from now on; None ends that."""
+        self._frames = None if frame is None else (max(1, every), frame)
+        self._watched = self.steps
+
+    def hurt(self, body: Body, damage: float) -> None:
+        """Takes life from a body; it goes when it has none left."""
+        body.life -= damage
+        if body.life <= 0:
+            self.destroy(body)
+
+    def destroy(self, body: Body) -> None:
+        """Takes a body out of the level; its points are earned, and explosives explode."""
+        if body.gone:
+            return
+        place = body.place
+        self.score += body.points
+        self.remove(body)
+        if body.kind == "tnt":
+            self.explode(place, self.profile.tnt.blast)
+
+    def remove(self, body: Body) -> None:
+        """Takes a body out of the level."""
+        body.gone = True
+        self.bodies.remove(body)
+        self.pigs -= body.kind == "pig"
+        self.engine_world.DestroyBody(body.physical)
+        self._slow_ticks = 0
+
+    def explode(self, place: tuple[float, float], blast: Blast) -> None:
+        """Pushes and hurts everything around that is no bird."""
+        for body in [body for body in self.bodies if body.kind in ("block", "pig", "tnt", "magnet")]:
+            dx, dy = body.place[0] - place[0], body.place[1] - place[1]
+            distance = max(math.hypot(dx, dy), 0.05)
+            if body.gone or distance > blast.area:
+                continue
+            fade = max(0.0, 1 - distance / blast.area) if self.profile.fading_blast else 1 / distance
+            push = blast.power * fade * (1.0 if self.profile.fading_blast else 0.5) / distance
+            body.physical.ApplyLinearImpulse((dx * push, dy * push), body.physical.worldCenter, True)
+            self.hurt(body, blast.damage * fade)
+
+    def burst(self, bird: Body) -> None:
+        """Blows up a bird."""
+        self.explode(bird.place, self.profile.blasts["bird"])
+        self._retire(bird)
+
+    def touch(self, bird: Body) -> None:
+        """Notes the first contact of a bird: the next one is up, and a black one has lit its fuse."""
+        if bird.touched:
+            return
+        bird.touched = True
+        self._flock.add(bird, self.steps)
+        if bird.type == "BirdBlack":
+            self._flock.light(bird, self.steps)
+        if self.flying is not None:
+            self._next_bird()
+
+    def add(self, body: Body) -> Body:
+        """Puts a further body into the level."""
+        self._ids += 1
+        body.id = -1000 - 6 * self._ids
+        self.bodies.append(body)
+        self.pigs += body.kind == "pig"
+        return body
+
+    def _build(self) -> None:
+        self.builder.frame()
+        for thing in self.level.things:
+            body = self.builder.place(thing)
+            if body is not None:
+                self.add(body)
+        self.queue: list[tuple[str, int]] = []
+        for bird in self.level.birds:
+            self._ids += 1
+            self.queue.append((bird, -1000 - 6 * self._ids))
+        self.pigs_at_start = self.pigs
+        self.fields: list[Field] = make_fields(self)
+        self._edge = 17.5 * self.level.width / 2 + 0.5
+        self.settle()
+        self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
+
+    def _drag(self) -> None:
+        """A second passes; where everything rests, nothing has to be computed."""
+        self._slow_ticks = min(self._slow_ticks, QUIET_TICKS)
+        if self.fields or self.moving:
+            for _ in range(SECOND // TICK):
+                self._tick()
+        else:
+            self.steps += SECOND
+
+    def _tick(self) -> None:
+        """Some steps of the engine, then a look at what only changes slowly."""
+        step, events, fields = self.engine_world.Step, self._contacts.events, self.fields
+        self._contacts.listen(self._slow_ticks < QUIET_TICKS)
+        for _ in range(TICK):
+            for field in fields:
+                field.push(self)
+            step(STEP, ITERATIONS, ITERATIONS)
+            self.steps += 1
+            if events:
+                self._damage.resolve(self._contacts.take())
+            if self.steps == self._tap_at and self.flying is not None:
+                self._tap(self.flying)
+            if self._frames is not None and (self.steps - self._watched) % self._frames[0] == 0:
+                self._frames[1]()
+        self._look()
+
+    def _look(self) -> None:
+        speed = self._drop_and_measure()
+        self._slow_ticks = self._slow_ticks + 1 if speed < SLOW else 0
+        if self.flying is not None:
+            self._follow(self.flying)
+        if self._flock:
+            self._check_flock()
+        self._check_end()
+
+    def _drop_and_measure(self) -> float:
+        """Takes out what left the world, and says how fast the fastest thing is."""
+        fastest, edge = 0.0, self._edge
+        for body in [body for body in self.bodies if body.moves and body.physical.awake]:
+            x, y = body.physical.position
+            if not -edge < x < edge or not DEPTH < y < SKY:
+                self._lose(body)
+            else:
+                fastest = max(fastest, body.speed)
+        return fastest
+
+    def _lose(self, body: Body) -> None:
+        if body.kind in ("bird", "egg"):
+            self.touch(body)
+            self._retire(body)
+        else:
+            self.destroy(body)
+
+    def _follow(self, bird: Body) -> None:
+        """Dots its path, and gives the turn on if it flies too long."""
+        if self._fresh_dots:
+            self.trajectory, self._fresh_dots = [], False
+        self.trajectory.append(bird.place)
+        if self.steps - self._launched > self.profile.flight_seconds * SECOND:
+            self._flock.add(bird, self.steps)
+            self._next_bird()
+
+    def _next_bird(self) -> None:
+        self.flying = None
+        self.queue.pop(0)
+
+    def _retire(self, bird: Body) -> None:
+        self.remove(bird)
+        self.birds_removed += bird.kind == "bird"
+
+    def _check_flock(self) -> None:
+        if (burning := self._flock.take_burning(self.steps)) is not None:
+            self.burst(burning)
+        for bird in self._flock.take_resting(self.steps):
+            self._retire(bird)
+
+    def _check_end(self) -> None:
+        """A level ends a second after its last pig or bird, once everything rests."""
+        if (self.pigs and self.queue) or self.state != "playing":
+            return
+        if self._ends_at < 0:
+            self._ends_at, self._waits_since = self.steps + SECOND, self.steps
+        if self.steps < self._ends_at:
+            return
+        if self._slow_ticks >= 1 or self.steps - self._waits_since > LONGEST_WAIT:
+            self.state = "lost" if self.pigs else "won"
+            self.score += UNUSED_BIRD * len(self.queue)
+            self._contacts.listen(False)
+        else:
+            self._ends_at += SECOND
+
+    def _tap(self, bird: Body) -> None:
+        """Lets the bird use its power, if it is well on its way."""
+        way = (bird.place[0] - self.rest[0]) * (1 if bird.physical.linearVelocity.x >= 0 else -1)
+        if not bird.touched and way + self.builder.bird_kind(bird.type).radius * 2 > TAP_DISTANCE:
+            use_power(self, bird)

@@ -1,0 +1,263 @@
+"""The rules of a birds trial: sets, checkpoints, limits, attempts, and when the agent is asked what it thinks.
+
+Stands between script and world, without any input or output: the world tells it what was asked and what happened, it
+says what is allowed and which state the agent is in.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from openfield.domains.birds.script import CheckpointPolicy, LevelSet, Script
+
+
+class State(enum.IntEnum):
+    """What an agent is told when it asks for the state."""
+
+    UNKNOWN = 0
+    MAIN_MENU = 1
+    EPISODE_MENU = 2
+    LEVEL_SELECTION = 3
+    LOADING = 4
+    PLAYING = 5
+    WON = 6
+    LOST = 7
+    NEW_TEST_SET = 8
+    NEW_TRAINING_SET = 9
+    RESUME_TRAINING = 10
+    NEW_TRIAL = 11
+    REQUEST_BELIEF = 12
+    TERMINATED = 13
+
+
+SET_STATES = (State.NEW_TEST_SET, State.NEW_TRAINING_SET, State.RESUME_TRAINING)
+RESTING = (State.MAIN_MENU, State.WON, State.LOST)
+"""States in which a set is on and no level is in play."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules on which releases of the game differ."""
+
+    count_loads: bool = True
+    """A level loaded is an interaction, not only a shot."""
+    checkpoint_policy: CheckpointPolicy = "next_set"
+
+
+class Progress:
+    """How far the agent is in a set."""
+
+    def __init__(self, levels: LevelSet, testing: bool) -> None:
+        self.set = levels
+        self.testing = testing
+        self.left: list[int | None] = [levels.attempts if levels.attempts > 0 else None] * len(levels.levels)
+        self.scores = [0] * len(levels.levels)
+        self.position = -1
+        self.interactions = 0
+        self.seconds = 0.0
+        self.recent_interactions = 0
+        """Since the set was entered last; with the next one it is what checkpoints go by."""
+        self.recent_seconds = 0.0
+
+    def enter(self) -> None:
+        """Starts counting for the next checkpoint."""
+        self.recent_interactions, self.recent_seconds = 0, 0.0
+
+    def may_load(self, index: int) -> bool:
+        """Whether a level has attempts left."""
+        return 0 <= index < len(self.left) and self.left[index] != 0
+
+    def next_index(self) -> int | None:
+        """The level played last while it has attempts left, else the next that has, all around.
+
+        Where attempts have no limit it is always the next one, or a sequence would never leave its first level.
+        """
+        count = len(self.left)
+        unlimited = self.position >= 0 and self.left[self.position] is None
+        start = self.position + 1 if unlimited else max(self.position, 0)
+        order = [(start + step) % count for step in range(count)] if count else []
+        return next((index for index in order if self.may_load(index)), None)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a limit is reached, or no level is left."""
+        return self.out_of_time or self.out_of_interactions or self.next_index() is None
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time is over."""
+        return 0 < self.set.seconds <= self.seconds
+
+    @property
+    def out_of_interactions(self) -> bool:
+        """Whether all interactions are used."""
+        return 0 < self.set.interactions <= self.interactions
+
+
+class Harness:
+    """A trial under way."""
+
+    def __init__(self, script: Script, options: Options | None = None) -> None:
+        self.script = script
+        self.options = options or Options()
+        self.training = Progress(script.training, testing=False)
+        self.current = self.training
+        self.stage = State.NEW_TRIAL
+        self.report_pending = False
+        self.training_over = False
+        self._unused = [levels for levels in script.tests if levels.levels]
+
+    @property
+    def state(self) -> State:
+        """What the agent is told."""
+        return State.REQUEST_BELIEF if self.report_pending else self.stage
+
+    @property
+    def over(self) -> bool:
+        """Whether the trial has ended."""
+        return self.stage is State.TERMINATED
+
+    @property
+    def level_name(self) -> str:
+        """The level loaded last in this set; empty if none is."""
+        return self.current.set.levels[self.current.position] if self.current.position >= 0 else ""
+
+    def ready(self) -> None:
+        """The agent is ready for what was announced; at any other time this changes nothing."""
+        if self.stage is State.NEW_TRIAL:
+            self._announce_first()
+        elif self.stage in SET_STATES:
+            self.stage = State.MAIN_MENU
+            self.current.enter()
+
+    def find(self, index: int | None = None) -> int | None:
+        """The index of the level that a request to load one, or the next one, would give; None if it is refused."""
+        if self.report_pending or self.stage not in (*RESTING, State.PLAYING):
+            return None
+        following = self.current.next_index()
+        if index is None or index == following:
+            return following
+        return index if self.current.set.selection and self.current.may_load(index) else None
+
+    def load(self, index: int | None = None) -> int | None:
+        """Loads a level, or the next available one; returns its index, or None if that is refused.
+
+        Asking for the next one when none is left ends the set.
+        """
+        wanted = self.find(index)
+        if wanted is None:
+            if index is None and not self.report_pending and self.stage in (*RESTING, State.PLAYING):
+                self._end_set()
+            return None
+        self._play(wanted)
+        if self.options.count_loads:
+            self.interact()
+        return wanted
+
+    @property
+    def may_restart(self) -> bool:
+        """Whether the level loaded last has an attempt left."""
+        loaded = self.stage in (State.PLAYING, State.WON, State.LOST)
+        return loaded and not self.report_pending and self.current.may_load(self.current.position)
+
+    def restart(self) -> int | None:
+        """Plays the level again, as one more attempt; returns its index, or None if it has none left."""
+        if not self.may_restart:
+            return None
+        self._play(self.current.position)
+        return self.current.position
+
+    @property
+    def may_shoot(self) -> bool:
+        """Whether a shot would count."""
+        return self.stage is State.PLAYING and not self.report_pending
+
+    def interact(self) -> None:
+        """Counts an interaction, and asks for a belief when it is time."""
+        current = self.current
+        current.interactions += 1
+        current.recent_interactions += 1
+        script = self.script
+        wanted = script.report_in_testing if current.testing else script.report_in_training
+        if wanted and not script.informed and script.report_step > 0:
+            self.report_pending = current.recent_interactions % script.report_step == 0
+
+    def report(self) -> None:
+        """The agent has said what it thinks."""
+        self.report_pending = False
+
+    def end_level(self, won: bool, score: int) -> None:
+        """The level in play was won or lost."""
+        scores, position = self.current.scores, self.current.position
+        scores[position] = max(scores[position], score)
+        self.stage = State.WON if won else State.LOST
+
+    def spend(self, seconds: float) -> None:
+        """Lets time pass; it counts while a set is on."""
+        if self.stage in (*RESTING, State.PLAYING):
+            self.current.seconds += seconds
+            self.current.recent_seconds += seconds
+
+    def update(self) -> None:
+        """Moves on if a limit, a checkpoint or the end of a set was reached; to be called after everything."""
+        if self.stage is State.PLAYING:
+            self._interrupt()
+        if self.stage in RESTING:
+            if self.current.exhausted:
+                self._end_set()
+            elif not self.current.testing and self._checkpoint_due():
+                self._announce_test()
+
+    def _announce_first(self) -> None:
+        if self.training.next_index() is None:
+            self._end_training()
+        else:
+            self.stage = State.NEW_TRAINING_SET
+
+    def _play(self, index: int) -> None:
+        left = self.current.left[index]
+        self.current.left[index] = None if left is None else left - 1
+        self.current.position = index
+        self.stage = State.PLAYING
+
+    def _interrupt(self) -> None:
+        """Ends the level in play where it cannot go on.
+
+        No interaction is left, or the time is over and no test set follows: a test set waits for the end of the level.
+        """
+        if self.current.out_of_interactions or (self.current.out_of_time and self._last_set):
+            self.stage = State.MAIN_MENU
+
+    @property
+    def _last_set(self) -> bool:
+        return not self._unused and (self.training_over or not self.current.testing)
+
+    def _checkpoint_due(self) -> bool:
+        script, recent = self.script, self.training
+        by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
+        by_count = 0 < script.checkpoint_interactions <= recent.recent_interactions
+        if (by_time or by_count) and not self._unused:
+            recent.enter()
+            return False
+        return by_time or by_count
+
+    def _end_set(self) -> None:
+        if not self.current.testing:
+            self._end_training()
+        elif self._unused and (self.training_over or self.options.checkpoint_policy == "all_sets"):
+            self._announce_test()
+        elif not self.training_over and not self.training.exhausted:
+            self.current, self.stage = self.training, State.RESUME_TRAINING
+        else:
+            self._end_training()
+
+    def _end_training(self) -> None:
+        self.training_over = True
+        if self._unused:
+            self._announce_test()
+        else:
+            self.stage = State.TERMINATED
+
+    def _announce_test(self) -> None:
+        self.current, self.stage = Progress(self._unused.pop(0), testing=True), State.NEW_TEST_SET

@@ -1,0 +1,95 @@
+"""The two CSV logs of the original evaluation, made from a run file.
+
+Stands beside report, after the journal: one row per finished level, and one per report of an agent.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from openfield.core import Ask, Belief
+from openfield.errors import InvalidInput
+from openfield.report.files import replacing
+from openfield.view import CellRecord, Run
+
+LEVEL_COLUMNS = (
+    *("EvaluationIndex", "LevelIndex", "Score", "LevelStatus", "birdsRemaining", "pigsRemaining", "birdsAtStart"),
+    *("pigsAtStart", "trial", "levelName", "playStatus", "informed", "novelty"),
+)
+REPORT_COLUMNS = (
+    *("EvaluationIndex", "LevelIndex", "InteractionIndex", "HasNoveltyLikelihood", "NoNoveltyLikelihood"),
+    *("NovelObjectIDs", "NoveltyLevel", "NoveltyDescription", "TrueNovelIDs", "CompleteTrueNovelIDs"),
+    *("trial", "levelName", "playStatus", "informed", "novelty"),
+)
+
+
+def write_logs(run: Path, output: Path, cell: str | None = None, episode: int | None = None) -> str:
+    """Writes both logs into a folder, of all cells or of one; says what was written."""
+    if output.is_file():
+        raise InvalidInput(f"{output} is a file; the logs go into a folder.")
+    with Run(run) as opened:
+        cells = [opened.cell(cell)] if cell else opened.cells()
+        cells = [found for found in cells if found.trial.domain == "birds"]
+        levels = [row for number, found in enumerate(cells) for row in _levels(number, found)]
+        reports = [row for number, found in enumerate(cells) for row in _reports(number, found, opened)]
+    _write(output / "EvaluationData.csv", LEVEL_COLUMNS, levels)
+    _write(output / "NoveltyLikelihoodData.csv", REPORT_COLUMNS, reports)
+    return f"{len(levels):,} levels and {len(reports):,} reports in {output}"
+
+
+def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
+    played = (episode for episode in cell.episodes if episode.detail)
+    for number, episode in enumerate(played):
+        detail = episode.detail
+        (birds, birds_at_start), (pigs, pigs_at_start) = detail["birds"], detail["pigs"]
+        counts = [birds, pigs, birds_at_start, pigs_at_start]
+        head = [number, detail["index"], detail["score"], detail["status"], *counts]
+        yield [*head, *_place(trial, detail["level"], episode.phase, cell, episode.novel)]
+
+
+def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
+    """One row per belief; what the world was like is what the turn before it says."""
+    shown, truth, number = None, None, 0
+    for step in run.steps(cell.id, cell.attempt):
+        belief = step.reply.belief if step.reply is not None else None
+        if (
+            belief is not None
+            and shown is not None
+            and truth is not None
+            and truth.detail
+            and _is_report(shown, belief)
+        ):
+            detail = truth.detail
+            head = [number, detail["index"], detail["interactions"], *_belief(belief)]
+            yield [*head, "", "", *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
+            number += 1
+        if step.turn is not None:
+            shown, truth = step.turn, step.truth
+
+
+def _is_report(shown: Any, belief: Belief) -> bool:
+    """Asked for, or sent over the wire; a belief that rides on every shot is none."""
+    return shown.ask is Ask.BELIEF or (isinstance(belief.detail, dict) and "objects" in belief.detail)
+
+
+def _belief(belief: Belief) -> list[Any]:
+    detail = belief.detail if isinstance(belief.detail, dict) else {}
+    novel = max(belief.novel, default=0.0) if isinstance(belief.novel, tuple) else belief.novel
+    objects = " ".join(str(name) for name in detail.get("objects", ()))
+    text = str(detail.get("text", "")).replace(",", "")
+    return [novel, detail.get("not_novel", 1 - novel), objects, belief.level or 0, text]
+
+
+def _place(trial: int, level: str, phase: str, cell: CellRecord, novel: bool) -> list[Any]:
+    informed = "informed" if cell.trial.red_light else "uninformed"
+    return [trial, level, phase, informed, "novel" if novel else "basic"]
+
+
+def _write(path: Path, columns: Iterable[str], rows: list[list[Any]]) -> None:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(columns)
+        table.writerows(rows)

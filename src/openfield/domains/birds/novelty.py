@@ -1,0 +1,141 @@
+"""The eight novelties of the published test bed, one per level of its hierarchy, each a change of a level.
+
+Trials name them, worlds apply them to the levels from the onset on, and the shipped novel levels are made by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from openfield.domains.birds.bodies import GROUND
+from openfield.domains.birds.fields import WINDS
+from openfield.domains.birds.levels import Level, Thing
+from openfield.domains.birds.settings import BirdsSettings
+from openfield.errors import UnknownName
+from openfield.novelty import Novelty
+
+PINK_BLOCKS = ("Circle", "RectFat", "SquareHole")
+PINK_PIGS = {"BasicSmall": "PinkPig", "BasicMedium": "PinkMediumPig", "BasicBig": "PinkBigPig"}
+MIRROR_HEIGHT = 3.4
+"""Mirroring here puts what was the ground at 10.3."""
+WIND_SCALE = (7.0, 10.0)
+MAGNET_GAP = 5.5
+"""Units left of everything: nothing but birds comes within its reach of 4."""
+
+
+def change_level(level: Level, names: Iterable[str]) -> Level:
+    """The level after some changes, in order."""
+    for name in names:
+        if name not in CHANGES:
+            raise UnknownName("change of levels", name, CHANGES, label="Known")
+        level = CHANGES[name](level)
+    return level
+
+
+def recolour(level: Level) -> Level:
+    """Pigs and some blocks get a colour never seen; nothing else changes."""
+    return replace(level, things=tuple(_pink(thing) for thing in level.things))
+
+
+def add_fan(level: Level) -> Level:
+    """A fan behind the first pig pushes birds back."""
+    pig = _pigs(level)[0]
+    return _with(level, Thing(kind="Novelty", type="Fan", x=round(pig.x + 1.1, 4), y=round(pig.y + 1.0, 4)))
+
+
+def strengthen_wind(level: Level) -> Level:
+    """The wind lifts more than twice as much as it did, or there is one where there was none."""
+    return _wind(level, "NovelAirTurbulence")
+
+
+def add_magnet(level: Level) -> Level:
+    """Something like a wooden ball, high on the way, pulls birds to it."""
+    x, y = min(thing.x for thing in level.things) - MAGNET_GAP, 3.0
+    x = max(x, level.sling[0] + 4.0)
+    stand = Thing(kind="Platform", type="Platform", x=round(x, 4), y=y)
+    ball = Thing(kind="Novelty", type="Magnet", material="wood", x=round(x, 4), y=y + 0.32 + 0.376)
+    return _with(level, stand, ball)
+
+
+def turn_around(level: Level) -> Level:
+    """The slingshot stands on the right, and everything is mirrored."""
+    things = (replace(thing, x=-thing.x, rotation=-thing.rotation % 360) for thing in level.things)
+    return replace(level, sling=(-level.sling[0], level.sling[1]), things=tuple(things))
+
+
+def turn_over(level: Level) -> Level:
+    """Gravity points upwards, and everything hangs below a ceiling."""
+    things = (
+        replace(thing, y=round(2 * MIRROR_HEIGHT - thing.y, 5), rotation=(180 - thing.rotation) % 360)
+        for thing in level.things
+    )
+    wide, ceiling = 17.5 * level.width / 0.64, 2 * MIRROR_HEIGHT - GROUND + 0.32
+    roof = Thing(kind="Platform", type="Platform", x=0.0, y=round(ceiling, 4), scale_x=wide)
+    return _with(replace(level, things=tuple(things)), roof, Thing(kind="Novelty", type="InverseGravity", x=0.0, y=0.0))
+
+
+def invert_wind(level: Level) -> Level:
+    """The wind presses down hard where it used to lift."""
+    return _wind(level, "InverseAirTurbulence")
+
+
+def add_storm(level: Level) -> Level:
+    """Once the first bird is gone a storm blows to the right."""
+    return _with(level, Thing(kind="Novelty", type="Storm", x=0.0, y=3.5))
+
+
+CHANGES: dict[str, Callable[[Level], Level]] = {
+    "colour": recolour,
+    "fan": add_fan,
+    "wind": strengthen_wind,
+    "magnet": add_magnet,
+    "sling": turn_around,
+    "gravity": turn_over,
+    "downdraft": invert_wind,
+    "storm": add_storm,
+}
+"""In the order of the hierarchy: the first is of level 1."""
+KINDS = ("objects", "agents", "actions", "interactions", "relations", "environments", "goals", "events")
+
+
+def family_of(changes: Sequence[str]) -> int:
+    """The novelty level whose templates suit the first of some changes; 0 if there is none."""
+    return list(CHANGES).index(changes[0]) + 1 if changes else 0
+
+
+def _novelty(number: int, name: str) -> Novelty[BirdsSettings]:
+    def change(settings: BirdsSettings) -> BirdsSettings:
+        return replace(settings, changes=(*settings.changes, name))
+
+    note = (CHANGES[name].__doc__ or "").rstrip(".")
+    return Novelty(name, number, KINDS[number - 1], note[0].lower() + note[1:], change)
+
+
+NOVELTIES = tuple(_novelty(number, name) for number, name in enumerate(CHANGES, start=1))
+
+
+def _pigs(level: Level) -> list[Thing]:
+    return sorted((thing for thing in level.things if thing.kind == "Pig"), key=lambda pig: pig.x)
+
+
+def _with(level: Level, *things: Thing) -> Level:
+    return replace(level, things=(*level.things, *things))
+
+
+def _pink(thing: Thing) -> Thing:
+    if thing.kind == "Pig" and thing.type in PINK_PIGS:
+        return replace(thing, type=PINK_PIGS[thing.type])
+    if thing.kind == "Block" and thing.type in PINK_BLOCKS:
+        return replace(thing, kind="Novelty", type=f"Pink{thing.type}")
+    return thing
+
+
+def _wind(level: Level, type_: str) -> Level:
+    if any(thing.type in WINDS for thing in level.things):
+        return replace(
+            level, things=tuple(replace(thing, type=type_) if thing.type in WINDS else thing for thing in level.things)
+        )
+    x = round((level.sling[0] + _pigs(level)[0].x) / 2, 4)
+    return _with(level, Thing(kind="Novelty", type=type_, x=x, y=1.0, scale_x=WIND_SCALE[0], scale_y=WIND_SCALE[1]))

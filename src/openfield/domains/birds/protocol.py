@@ -1,0 +1,169 @@
+"""The bytes agents of this game speak: requests and replies, big-endian, first byte the code.
+
+Bytes in, values out, for both sides: the wire reads requests and writes replies, the client the other way round.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+PAD = b"     "
+"""Every client cuts five bytes off a ground truth before it reads it; spaces are harmless to those that do not."""
+LONGEST_TEXT = 1 << 20
+MOST_OBJECTS = 100_000
+MOST_SHOTS = 16
+FIXED = {
+    1: ">IB",
+    2: ">I",
+    **dict.fromkeys((11, 12, 13, 14, 15, 23, 34, 35, 36, 52, 53, 61, 62, 63, 64, 65, 68, 69, 71), ">"),
+    **dict.fromkeys((31, 32, 41, 42), ">iiii"),
+    51: ">I",
+    70: ">ii",
+    72: ">I",
+}
+"""The layouts of requests whose length their code tells."""
+SEQUENCES, GT_SHOT, LIKELIHOOD, DESCRIPTION = (33, 43), 38, 66, 67
+
+
+class Request(NamedTuple):
+    """A request: its code and what follows it."""
+
+    code: int
+    fields: tuple[Any, ...] = ()
+
+
+class BadFrame(Exception):
+    """The bytes are no request; the connection cannot go on."""
+
+
+class RequestReader:
+    """Cuts a stream of bytes into requests."""
+
+    def __init__(self, gtshoot_ints: int = 6) -> None:
+        self._layouts = {**FIXED, GT_SHOT: ">" + "i" * gtshoot_ints}
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Request]:
+        """The requests that are complete now; zeros and unknown codes between requests are passed over."""
+        self._rest += data
+        while self._rest:
+            request, size = self._read(self._rest)
+            if not size:
+                return
+            self._rest = self._rest[size:]
+            if request is not None:
+                yield request
+
+    def _read(self, data: bytes) -> tuple[Request | None, int]:
+        """The first request and its length; no length if more bytes are needed."""
+        code = data[0]
+        if code in self._layouts:
+            layout = struct.Struct(self._layouts[code])
+            if len(data) < 1 + layout.size:
+                return None, 0
+            return Request(code, layout.unpack_from(data, 1)), 1 + layout.size
+        reader = {LIKELIHOOD: _read_likelihood, DESCRIPTION: _read_description}
+        reader |= dict.fromkeys(SEQUENCES, _read_sequence)
+        if code not in reader:
+            return None, 1
+        try:
+            fields, size = reader[code](data)
+        except struct.error:
+            return None, 0
+        return Request(code, fields), size
+
+
+def write_request(request: Request, gtshoot_ints: int = 6) -> bytes:
+    """A request as bytes."""
+    code, fields = request
+    head = bytes((code,))
+    if code == LIKELIHOOD:
+        novel, normal, objects, level, text = fields
+        data = text.encode()
+        body = struct.pack(f">ffi{len(objects)}iii", novel, normal, len(objects), *objects, level, len(data))
+        return head + body + bytes(data)
+    if code == DESCRIPTION:
+        data = fields[0].encode()
+        return head + struct.pack(">I", len(data)) + bytes(data)
+    if code in SEQUENCES:
+        shots = b"".join(struct.pack(">B6i", kind, *numbers) for kind, *numbers in fields)
+        return head + bytes((len(fields),)) + shots
+    layout = ">" + "i" * gtshoot_ints if code == GT_SHOT else FIXED[code]
+    return head + struct.pack(layout, *fields)
+
+
+def flag(value: object) -> bytes:
+    """One byte, 1 or 0."""
+    return b"\x01" if value else b"\x00"
+
+
+def number(value: int) -> bytes:
+    """An unsigned number of four bytes."""
+    return struct.pack(">I", max(0, min(value, 0xFFFFFFFF)))
+
+
+def numbers(values: Sequence[int]) -> bytes:
+    """How many, then each."""
+    return number(len(values)) + b"".join(map(number, values))
+
+
+def image(pixels: Any) -> bytes:
+    """Width, height, and the pixels row by row from the top."""
+    height, width, _ = pixels.shape
+    return struct.pack(">II", width, height) + np.ascontiguousarray(pixels, dtype=np.uint8).tobytes()
+
+
+def ground_truth(truth: Any) -> bytes:
+    """A ground truth with its length, which includes the five bytes everybody cuts off."""
+    data = msgspec.json.encode(truth) + PAD
+    return number(len(data)) + data
+
+
+def ground_truths(frames: Iterable[Any]) -> bytes:
+    """How many, then each."""
+    blocks = [ground_truth(frame) for frame in frames]
+    return number(len(blocks)) + b"".join(blocks)
+
+
+def set_facts(facts: dict[str, Any]) -> bytes:
+    """The 19 bytes that tell an agent what set begins."""
+    limits = [max(0, facts[key]) for key in ("seconds", "interactions", "levels", "attempts")]
+    return struct.pack(">IIIIBBB", *limits, facts["testing"], facts["selection"], facts["informed"])
+
+
+def _read_likelihood(data: bytes) -> tuple[tuple[Any, ...], int]:
+    novel, normal, count = struct.unpack_from(">ffi", data, 1)
+    if not 0 <= count <= MOST_OBJECTS:
+        raise BadFrame(f"a report with {count} objects")
+    *objects, level, length = struct.unpack_from(f">{count}iii", data, 13)
+    start = 13 + 4 * count + 8
+    text = _text(data, start, length)
+    return (novel, normal, tuple(objects), level, text), start + length
+
+
+def _read_description(data: bytes) -> tuple[tuple[Any, ...], int]:
+    (length,) = struct.unpack_from(">I", data, 1)
+    return (_text(data, 5, length),), 5 + length
+
+
+def _read_sequence(data: bytes) -> tuple[tuple[Any, ...], int]:
+    (count,) = struct.unpack_from(">B", data, 1)
+    if count > MOST_SHOTS:
+        raise BadFrame(f"a sequence of {count} shots")
+    shots = tuple(struct.unpack_from(">B6i", data, 2 + 25 * index) for index in range(count))
+    if any(kind not in (31, 32, 41, 42) for kind, *_ in shots):
+        raise BadFrame("a sequence of something else than shots")
+    return shots, 2 + 25 * count
+
+
+def _text(data: bytes, start: int, length: int) -> str:
+    if not 0 <= length <= LONGEST_TEXT:
+        raise BadFrame(f"a text of {length} bytes")
+    if len(data) < start + length:
+        raise struct.error
+    return data[start : start + length].decode("utf-8", "replace")

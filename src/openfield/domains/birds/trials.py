@@ -1,0 +1,103 @@
+"""Trials of birds: from configuration files, or drawn from the pool with an onset.
+
+Stands between settings and worlds: settings and seed -> script. A trial carries a digest of its script and levels, so
+that a world is never played on other files than the trial was made of.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+
+from openfield.domains.birds.config import read_config
+from openfield.domains.birds.novelty import NOVELTIES
+from openfield.domains.birds.pool import LevelPool
+from openfield.domains.birds.scenarios import SCENARIOS
+from openfield.domains.birds.script import LevelSet, Script
+from openfield.domains.birds.settings import BirdsSettings
+from openfield.errors import InvalidInput
+from openfield.novelty import apply_novelties
+from openfield.trial import Trial, derive, file_digest
+
+NUMBER = "trial "
+"""Begins the key under which `Trial.files` has which trial of a configuration it is, and the digest of all it needs."""
+
+
+def open_pool(settings: BirdsSettings) -> LevelPool:
+    """The folder of levels; beside a configuration its own comes first."""
+    if settings.levels:
+        return LevelPool(Path(settings.levels))
+    if settings.config:
+        path = Path(settings.config)
+        beside = (path if path.is_dir() else path.parent) / "Levels"
+        if beside.is_dir():
+            return LevelPool(beside)
+    return LevelPool()
+
+
+def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
+    """The script of a trial; refused if its files are no longer what they were."""
+    if not settings.config:
+        _compare(trial.files, level_files(settings, pool))
+        return draw_script(trial, settings, pool)
+    key = next(name for name in trial.files if name.startswith(NUMBER))
+    scripts, number = read_config(Path(settings.config), pool), int(key.removeprefix(NUMBER))
+    if number >= len(scripts):
+        raise InvalidInput(f"{settings.config} no longer has trial {number}.")
+    _compare(trial.files, {key: digest(scripts[number], pool)})
+    return scripts[number]
+
+
+def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
+    """Levels for every phase of a trial, drawn by its seed."""
+    names = _candidates(settings, pool)
+    rng = random.Random(derive(trial.seed, "levels"))
+    training: list[str] = []
+    test: list[str] = []
+    for phase in trial.phases:
+        changes = apply_novelties(NOVELTIES, phase.novelty, settings).changes
+        drawn = _draw(names, phase.episodes, rng)
+        marked = [f"{name}#{'+'.join(changes)}" if changes else name for name in drawn]
+        (training if phase.name == "training" else test).extend(marked)
+    return Script(
+        training=LevelSet(levels=tuple(training), attempts=settings.attempts),
+        tests=(LevelSet(levels=tuple(test), attempts=settings.attempts),) if test else (),
+        report_step=settings.report_step,
+        report_in_training=True,
+        report_in_testing=True,
+    )
+
+
+def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
+    """A digest of all levels a trial may draw from, whatever its seed is."""
+    contents = b"".join(pool.content(name) for name in _candidates(settings, pool))
+    return {"levels": file_digest(contents)}
+
+
+def digest(script: Script, pool: LevelPool) -> str:
+    """What stands for a script and the content of all its levels."""
+    names = [name for levels in (script.training, *script.tests) for name in levels.levels]
+    contents = [file_digest(pool.content(name)) for name in names]
+    return file_digest(msgspec.json.encode((script, contents)))
+
+
+def _candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:
+    """The normal levels of the family and the scenario."""
+    order = list(SCENARIOS)
+    numbers = range(1, len(order) + 1) if settings.scenario == "all" else [order.index(settings.scenario) + 1]
+    return [name for number in numbers for name in pool.names(0, f"01{settings.family or 1:02d}{number:02d}")]
+
+
+def _draw(names: list[str], count: int, rng: random.Random) -> list[str]:
+    """Some levels, none twice before all were there."""
+    drawn: list[str] = []
+    while len(drawn) < count:
+        drawn += rng.sample(names, min(len(names), count - len(drawn)))
+    return drawn
+
+
+def _compare(known: dict[str, str], found: dict[str, str]) -> None:
+    if known != found:
+        raise InvalidInput("The levels of this trial, or their order, have changed since it was made.")

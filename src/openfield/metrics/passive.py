@@ -1,0 +1,82 @@
+"""What could be detected from an agent's results alone, for agents that report no belief.
+
+Stands in metrics: one cell -> numbers of its trial. The detectors are the baselines published with the birds test bed:
+a moving average of passed episodes that falls below a threshold, or that leaves the band around what was assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stretches import mean, performances, split
+from openfield.view import CellRecord
+
+WINDOW = 10
+DEVIATIONS = 1.5
+"""With these two the published detector did best."""
+PASSIVE_CORRECT = Number(
+    name="passive_correct",
+    title="Correct passive detection",
+    note="share of trials that a moving average of the results alone detects from the onset on, and not before",
+    kind="rate",
+)
+PASSIVE_ALARMED = Number(
+    name="passive_alarmed",
+    title="Any passive false alarm",
+    note="share of trials in which that moving average raises an alarm in the test before the onset",
+    kind="rate",
+    better="lower",
+)
+PASSIVE_DELAY = Number(
+    name="passive_delay",
+    title="Delay of passive detection",
+    note="episodes from the onset to the first passive detection, 0 = at once; over the correct trials",
+    kind="count",
+    better="lower",
+    bounds=None,
+)
+
+
+def find_falls(results: Sequence[float], window: int, threshold: float) -> list[int]:
+    """The episodes after which the average of the last ones is below a threshold."""
+    return [index for index, average in _averages(results, window) if average < threshold]
+
+
+def find_departures(results: Sequence[float], window: int, deviations: float, expected: float) -> list[int]:
+    """The episodes after which that average is further from the assumed one than chance explains."""
+    spread = math.sqrt(expected * (1 - expected) / window)
+    band = max(deviations * spread, 0.5 / window)
+    return [index for index, average in _averages(results, window) if abs(average - expected) > band]
+
+
+def measure_passive(cell: CellRecord) -> dict[str, float | None]:
+    """What the band detector says of a trial; what it assumes is training, or else the first test episodes."""
+    parts = split(cell)
+    before, after = performances(parts.before), performances(parts.after)
+    known = performances(parts.training) or (before + after)[:WINDOW]
+    expected = mean(known)
+    if not after or expected is None:
+        return dict.fromkeys(number.name for number in PASSIVE.numbers)
+    found = find_departures(before + after, WINDOW, DEVIATIONS, expected)
+    early, late = [index for index in found if index < len(before)], [index for index in found if index >= len(before)]
+    correct = bool(late) and not early
+    return {
+        "passive_correct": float(correct),
+        "passive_alarmed": float(bool(early)) if before else None,
+        "passive_delay": late[0] - len(before) if correct else None,
+    }
+
+
+PASSIVE = Metric(
+    name="passive",
+    note="What could be detected from the agent's results alone.",
+    numbers=(PASSIVE_CORRECT, PASSIVE_ALARMED, PASSIVE_DELAY),
+    measure=measure_passive,
+)
+
+
+def _averages(results: Sequence[float], window: int) -> list[tuple[int, float]]:
+    ends = range(window, len(results) + 1)
+    return [(end - 1, math.fsum(results[end - window : end]) / window) for end in ends]

@@ -1,0 +1,42 @@
+"""A server of birds in a thread, for tests that talk to a real socket."""
+
+import asyncio
+import contextlib
+import threading
+
+from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.wire import BirdsWire
+from openfield.journal import Journal
+from openfield.serve import TrialDesk, serve_domain
+
+
+@contextlib.contextmanager
+def serving(path, trials, **options):
+    """Serves trials; gives the port."""
+    opened, ports = threading.Event(), []
+    stop = []
+
+    def ready(port):
+        ports.append(port)
+        opened.set()
+
+    def run():
+        with Journal(path) as journal:
+            desk = TrialDesk(journal, DOMAIN, trials, "remote", None)
+            loop = asyncio.new_event_loop()
+            task = loop.create_task(serve_domain(BirdsWire(**options), desk, "127.0.0.1", 0, ready))
+            stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
+            with contextlib.suppress(asyncio.CancelledError):
+                loop.run_until_complete(task)
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert opened.wait(20)
+    try:
+        yield ports[0]
+    finally:
+        stop[0]()
+        thread.join(20)
+        assert not thread.is_alive()

@@ -1,0 +1,123 @@
+"""Every request of the table, in any order and any state, gets a reply of its layout."""
+
+import random
+import struct
+
+import pytest
+
+from openfield.core import Ask, Belief, Reply
+from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.dialogue import Dialogue, Do
+from openfield.domains.birds.harness import State
+from openfield.domains.birds.protocol import FIXED, Request
+from openfield.rollout import Rollout
+
+IMAGE = 8 + 640 * 480 * 3
+SIZES = {
+    **{
+        1: 3,
+        2: 1,
+        11: IMAGE,
+        12: 1,
+        14: 4,
+        15: 4,
+        31: 1,
+        32: 1,
+        34: 1,
+        35: 1,
+        36: 1,
+        41: 1,
+        42: 1,
+        51: 1,
+        52: 1,
+        53: 4,
+    },
+    **{65: 4, 66: 1, 67: 1, 68: 19, 69: 4, 71: IMAGE, 72: 6},
+}
+
+
+def say(rollout, dialogue, request):
+    """Has a request answered, as the wire does."""
+    talk, answer = dialogue.answer(request, 0.1), None
+    while True:
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return end.value
+        if not isinstance(step, Do):
+            answer = rollout.world.look(step.query)
+            continue
+        if not rollout.over:
+            rollout.reply(Reply(step.action, step.belief))
+        while rollout.turn.ask is Ask.NONE and not rollout.over:
+            rollout.reply(Reply())
+        dialogue.turn = rollout.turn
+
+
+def any_request(rng):
+    code = rng.choice([*FIXED, *(31, 41, 53, 53, 68, 68, 66, 66), 33, 38, 43, 66, 67])
+    if code in (33, 43):
+        return Request(code, tuple((rng.choice((31, 32)), 100, 250, -60, 30, 0, 0) for _ in range(rng.randrange(3))))
+    if code == 38:
+        return Request(code, (rng.randrange(640), rng.randrange(480), 0, 0, 40, rng.randrange(2)))
+    if code == 66:
+        return Request(code, (rng.choice((0.3, float("nan"), 7.0)), 0.5, (1, 2), 3, "text"))
+    if code == 67:
+        return Request(code, ("text",))
+    if code == 70:
+        return Request(code, (rng.randrange(-5, 50), rng.randrange(-2, 4)))
+    kinds = {"B": lambda: rng.randrange(2), "I": lambda: rng.randrange(8), "i": lambda: rng.randrange(-700, 700)}
+    return Request(code, tuple(kinds[kind]() for kind in FIXED[code][1:]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_sequence_of_requests_gets_replies_of_their_layout(seed):
+    rng = random.Random(seed)
+    (trial,) = DOMAIN.trials(1, training=4, before=3, after=3, attempts=2, report_step=3, novelty="storm")
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue, seen = Dialogue(rollout.turn), set()
+    for _ in range(250):
+        request = any_request(rng)
+        reply = say(rollout, dialogue, request)
+        assert len(reply) == SIZES.get(request.code, len(reply)), request
+        if request.code in (13, 23):
+            assert len(reply) == 4 + 4 * struct.unpack(">I", reply[:4])[0]
+        if request.code in (33, 43):
+            assert len(reply) == len(request.fields)
+        if request.code in (38, 70):
+            assert blocks(reply) <= 300
+        seen.add(State(say(rollout, dialogue, Request(12))[0]))
+    assert {State.NEW_TRIAL, State.NEW_TRAINING_SET, State.PLAYING, State.REQUEST_BELIEF} <= seen
+
+
+def blocks(reply):
+    """How many ground truths a reply has; it must have nothing else."""
+    (count,), place = struct.unpack(">I", reply[:4]), 4
+    for _ in range(count):
+        place += 4 + struct.unpack(">I", reply[place : place + 4])[0]
+    assert place == len(reply)
+    return count
+
+
+def test_a_polar_shot_pulls_against_the_direction_it_names():
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for _ in range(2):
+        say(rollout, dialogue, Request(68))
+    say(rollout, dialogue, Request(53))
+    x, y = rollout.world.look("rest")
+    rollout.world.arena.shoot = lambda shot: kept.append(shot)
+    kept = []
+    say(rollout, dialogue, Request(32, (30, 100, 0, 0)))
+    assert (kept[0].x, kept[0].y) == pytest.approx((x - 86.6, y + 50), abs=0.1)
+
+
+def test_a_report_out_of_bounds_is_brought_into_them():
+    (trial,) = DOMAIN.trials(1, before=1, after=0, novelty="none")
+    rollout = Rollout(DOMAIN.world(trial))
+    said = []
+    dialogue = Dialogue(rollout.turn)
+    talk = dialogue.report(7.0, float("inf"), (), 1, "")
+    said.append(next(talk).belief)
+    assert said == [Belief(1.0, 1, {"not_novel": 0.0, "objects": [], "text": ""})]

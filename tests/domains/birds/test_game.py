@@ -1,0 +1,173 @@
+"""The physics: launches, gravity, damage, powers, ends, and the same bits in another process."""
+
+import hashlib
+import math
+import subprocess
+import sys
+
+import pytest
+
+from openfield.domains.birds.camera import zoomed_in, zoomed_out
+from openfield.domains.birds.game import SECOND, Game
+from openfield.domains.birds.levels import Camera, Level, Thing
+from openfield.domains.birds.pool import LevelPool
+
+
+def level(*things, birds=("BirdRed",), **fields):
+    return Level(birds=birds, things=things, **fields)
+
+
+def pig(x, y, type_="BasicSmall"):
+    return Thing(kind="Pig", type=type_, x=x, y=y)
+
+
+def block(type_, material, x, y):
+    return Thing(kind="Block", type=type_, material=material, x=x, y=y)
+
+
+def platform(x, y, wide=3.0):
+    return Thing(kind="Platform", x=x, y=y, scale_x=wide)
+
+
+FAR = pig(14.0, -3.29)
+
+
+@pytest.mark.parametrize("profile", ["sailon", "phyq"])
+def test_a_full_pull_launches_with_ten_units_a_second_and_gravity_is_that_of_birds(profile):
+    game = Game(level(FAR), profile)
+    game.shoot(5.0, 5.0)
+    velocity = game.flying.physical.linearVelocity
+    assert math.hypot(*velocity) == pytest.approx(10.0, abs=0.1)
+    before = velocity.y
+    game.run(0.5)
+    assert (before - game.flying.physical.linearVelocity.y) / 0.5 == pytest.approx(0.48 * 9.81, rel=0.02)
+
+
+def test_a_short_pull_launches_more_slowly():
+    game = Game(level(FAR))
+    game.shoot(0.3, 0.4)
+    assert math.hypot(*game.flying.physical.linearVelocity) == pytest.approx(5.0, abs=0.01)
+
+
+def test_pixels_map_to_units_and_back():
+    view = zoomed_out(Camera(0, -1, 25, 30))
+    assert view.scale == pytest.approx(21.33, abs=0.01)
+    assert view.pixel(0, -1) == (320, 240)
+    for x, y in ((3, 5), (-12, -2.5)):
+        assert view.point(*view.pixel(x, y)) == pytest.approx((x, y), abs=1 / view.scale)
+    near = zoomed_in(Camera(0, -1, 25, 30))
+    assert near.point(0, 240)[0] == pytest.approx(view.point(0, 240)[0])
+
+
+def test_a_pig_that_is_hit_dies_and_the_level_is_won_with_points_for_birds_left():
+    game = Game(level(pig(-8.0, -1.72), platform(-8.0, -2.25), birds=("BirdRed", "BirdRed")))
+    game.shoot(1.0, 0.13)
+    game.settle()
+    assert (game.state, game.pigs, game.score) == ("won", 0, 5000 + 10_000)
+
+
+def test_a_level_without_birds_left_is_lost_and_one_with_birds_goes_on():
+    game = Game(level(FAR, birds=("BirdRed", "BirdRed")))
+    game.shoot(0.5, 0.5)
+    game.settle()
+    assert (game.state, game.bird_ready) == ("playing", True)
+    game.shoot(0.5, 0.5)
+    game.settle()
+    assert (game.state, game.bird_ready, game.shoot(1, 0)) == ("lost", False, False)
+
+
+def test_some_pigs_go_only_after_hits_by_several_birds():
+    target = pig(-8.0, -1.44, "BasicBigTwoShots"), platform(-8.0, -2.25, 5.0)
+    game = Game(level(*target, birds=("BirdRed",) * 3))
+    game.shoot(1.0, 0.15)
+    game.settle()
+    assert (game.pigs, game.state) == (1, "playing")
+    game.shoot(1.0, 0.15)
+    game.settle()
+    assert game.state == "won"
+
+
+def test_ice_breaks_where_stone_does_not():
+    lives = {}
+    for material in ("ice", "stone"):
+        game = Game(level(FAR, platform(-8.0, -2.25), block("SquareHole", material, -8.0, -1.5)))
+        game.shoot(1.0, 0.15)
+        game.settle()
+        lives[material] = next((body.life / body.full for body in game.bodies if body.kind == "block"), 0.0)
+    assert lives["ice"] == 0 < lives["stone"] < 1
+
+
+def test_tnt_blows_up_what_is_near():
+    things = (platform(-8.0, -2.25, 6.0), Thing(kind="TNT", x=-8.0, y=-1.6), pig(-7.0, -1.72))
+    game = Game(level(*things))
+    game.shoot(1.0, 0.13)
+    game.settle()
+    assert game.state == "won"
+
+
+@pytest.mark.parametrize("profile", ["sailon", "phyq"])
+def test_every_power(profile):
+    flights = {}
+    for bird in ("BirdRed", "BirdBlue", "BirdYellow", "BirdBlack", "BirdWhite"):
+        game = Game(level(FAR, birds=(bird,)), profile)
+        game.shoot(math.cos(0.6), math.sin(0.6), tap=0.6)
+        before = len(game.bodies)
+        game.run(0.7)
+        flights[bird] = game, len(game.bodies) - before
+    assert [flights[bird][1] for bird in flights] == [0, 2, 0, -1, 1]
+    assert flights["BirdYellow"][0].flying.speed > flights["BirdRed"][0].flying.speed + 3
+    assert flights["BirdWhite"][0].flying.physical.linearVelocity.y > 3
+
+
+def test_a_tap_before_the_bird_is_on_its_way_is_ignored():
+    game = Game(level(FAR, birds=("BirdBlue",)))
+    game.shoot(1.0, 0.2, tap=0.04)
+    game.run(0.2)
+    assert sum(body.kind == "bird" for body in game.bodies) == 1
+
+
+def test_a_black_bird_explodes_a_second_after_its_first_contact():
+    game = Game(level(FAR, birds=("BirdBlack", "BirdRed")))
+    game.shoot(0.6, 0.0)
+    while game.flying is not None:
+        game.run(0.1)
+    touched = game.steps
+    while any(body.kind == "bird" for body in game.bodies):
+        game.run(0.1)
+    assert game.steps - touched == pytest.approx(SECOND, abs=10)
+
+
+def test_phyq_things_take_no_damage_in_the_first_two_seconds():
+    falling = pig(0.0, 1.0), platform(0.0, -1.0)
+    assert Game(level(*falling), "phyq").pigs == 1
+    assert Game(level(*falling), "sailon").pigs == 0
+
+
+def test_what_leaves_the_world_is_gone():
+    game = Game(level(FAR, birds=("BirdRed", "BirdRed")))
+    game.shoot(-1.0, 0.5)
+    game.settle()
+    assert not any(body.kind == "bird" for body in game.bodies)
+    assert game.bird_ready
+
+
+def test_a_block_nobody_knows_is_stood_in_for_with_a_warning():
+    with pytest.warns(UserWarning, match="'novel_object_3' is unknown; SquareSmall stands for it"):
+        game = Game(level(FAR, block("novel_object_3", "novel_material_3", 0.0, -3.3)))
+    assert [body.type for body in game.bodies if body.kind == "block"] == ["SquareSmall"]
+
+
+def shots_of_a_level():
+    pool = LevelPool()
+    game = Game(pool.level(pool.names(0, "010104")[0]))
+    game.shoot(math.cos(0.9), math.sin(0.9))
+    game.settle()
+    places = [(body.kind, body.place, body.physical.angle) for body in game.bodies]
+    return hashlib.sha256(repr((game.score, game.steps, places)).encode()).hexdigest()
+
+
+def test_the_same_shots_give_the_same_bits_in_another_process():
+    code = "from domains.birds.test_game import shots_of_a_level; print(shots_of_a_level())"
+    command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests'); " + code]
+    other = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert other == shots_of_a_level()

@@ -1,0 +1,282 @@
+"""The rules of a trial, by table and by random requests."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openfield.domains.birds.harness import Harness, Options, Progress, State
+from openfield.domains.birds.script import LevelSet, Script
+
+SHOTS_ONLY = Options(count_loads=False)
+
+
+def levels(count, **limits):
+    return LevelSet(levels=tuple(f"{number}.xml" for number in range(count)), **limits)
+
+
+def start(script, options=SHOTS_ONLY):
+    """A trial whose first set is on."""
+    harness = Harness(script, options)
+    harness.ready()
+    harness.ready()
+    return harness
+
+
+def play(harness, won=True, index=None, shots=1, score=5000):
+    """Loads a level, shoots, and ends it."""
+    loaded = harness.load(index)
+    for _ in range(shots):
+        harness.interact()
+    harness.end_level(won, score)
+    harness.update()
+    return loaded
+
+
+def test_a_trial_goes_from_announcement_to_menu_to_level_to_result():
+    harness = Harness(Script(training=levels(2, attempts=1)), SHOTS_ONLY)
+    seen = [harness.state]
+    for act in (harness.ready, harness.ready, harness.load, lambda: play_on(harness)):
+        act()
+        seen.append(harness.state)
+    assert seen == [State.NEW_TRIAL, State.NEW_TRAINING_SET, State.MAIN_MENU, State.PLAYING, State.WON]
+
+
+def play_on(harness):
+    harness.interact()
+    harness.end_level(True, 1)
+    harness.update()
+
+
+def test_a_trial_without_training_levels_starts_with_a_test():
+    harness = Harness(Script(training=levels(0), tests=(levels(1, attempts=1),)))
+    harness.ready()
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_ready_changes_nothing_while_a_level_is_on():
+    harness = start(Script(training=levels(2)))
+    harness.load()
+    harness.ready()
+    assert harness.state is State.PLAYING
+
+
+def test_training_that_is_played_out_leads_to_all_tests_and_then_the_end():
+    harness = start(Script(training=levels(1, attempts=1), tests=(levels(1, attempts=1), levels(1, attempts=1))))
+    play(harness)
+    seen = [harness.state]
+    for _ in range(2):
+        harness.ready()
+        play(harness)
+        seen.append(harness.state)
+    assert seen == [State.NEW_TEST_SET, State.NEW_TEST_SET, State.TERMINATED]
+
+
+def test_a_checkpoint_by_interactions_waits_for_the_level_and_training_resumes_where_it_was():
+    training = levels(4, attempts=2, selection=True)
+    harness = start(Script(training=training, tests=(levels(1, attempts=1),), checkpoint_interactions=2))
+    play(harness, index=2, score=700)
+    harness.load(1)
+    harness.interact()
+    harness.update()
+    assert harness.state is State.PLAYING, "the level in play is not cut short by a checkpoint"
+    harness.end_level(False, 10)
+    harness.update()
+    assert harness.state is State.NEW_TEST_SET
+    harness.ready()
+    play(harness)
+    assert harness.state is State.RESUME_TRAINING
+    harness.ready()
+    current = harness.current
+    assert (current.left, current.scores, current.position) == ([2, 1, 1, 2], [0, 10, 700, 0], 1)
+    assert (current.recent_interactions, current.interactions) == (0, 2)
+    assert harness.load() == 1, "the level played last has an attempt left"
+
+
+def test_a_checkpoint_by_time():
+    harness = start(Script(training=levels(9), tests=(levels(1, attempts=1),), checkpoint_seconds=10))
+    harness.spend(10.0)
+    harness.update()
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_without_test_sets_a_checkpoint_only_starts_counting_again():
+    harness = start(Script(training=levels(9), checkpoint_interactions=1))
+    play(harness)
+    assert (harness.state, harness.current.recent_interactions) == (State.WON, 0)
+
+
+def test_all_sets_at_a_checkpoint_is_an_option():
+    tests = (levels(1, attempts=1), levels(1, attempts=1))
+    script = Script(training=levels(9), tests=tests, checkpoint_interactions=1)
+    harness = start(script, Options(count_loads=False, checkpoint_policy="all_sets"))
+    play(harness)
+    harness.ready()
+    play(harness)
+    assert harness.state is State.NEW_TEST_SET
+    harness.ready()
+    play(harness)
+    assert harness.state is State.RESUME_TRAINING
+
+
+def test_interactions_in_a_test_do_not_use_up_training():
+    script = Script(training=levels(9, interactions=3), tests=(levels(3),), checkpoint_interactions=1)
+    harness = start(script)
+    play(harness)
+    harness.ready()
+    for _ in range(5):
+        harness.load()
+        harness.interact()
+        harness.end_level(True, 1)
+    assert harness.training.interactions == 1
+
+
+def test_time_over_waits_for_the_level_where_a_test_follows_and_cuts_it_short_where_none_does():
+    for tests, state in (((levels(1),), State.PLAYING), ((), State.TERMINATED)):
+        harness = start(Script(training=levels(9, seconds=5), tests=tests))
+        harness.load()
+        harness.spend(6.0)
+        harness.update()
+        assert harness.state is state
+
+
+def test_the_last_interaction_ends_the_level_in_play():
+    harness = start(Script(training=levels(9, interactions=1), tests=(levels(1),)))
+    harness.load()
+    harness.interact()
+    harness.update()
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_time_does_not_count_while_something_is_announced():
+    harness = Harness(Script(training=levels(2, seconds=5)), SHOTS_ONLY)
+    harness.spend(100.0)
+    harness.ready()
+    harness.spend(100.0)
+    harness.ready()
+    harness.update()
+    assert (harness.state, harness.current.seconds) == (State.MAIN_MENU, 0.0)
+
+
+def test_asking_for_a_level_when_none_is_left_ends_the_set():
+    harness = start(Script(training=levels(1, attempts=1), tests=(levels(1),)))
+    harness.load()
+    assert harness.load() is None
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_a_sequence_gives_levels_in_order_and_a_set_any_that_is_left():
+    sequence = start(Script(training=levels(3, attempts=1)))
+    assert [sequence.load(2), sequence.load(0), sequence.load(2), sequence.load()] == [None, 0, None, 1]
+    free = start(Script(training=levels(3, attempts=1, selection=True)))
+    assert [free.load(2), free.load(2), free.load(7), free.load(0), free.load()] == [2, None, None, 0, 1]
+
+
+def test_a_level_is_repeated_while_it_has_attempts_left():
+    harness = start(Script(training=levels(2, attempts=2)))
+    assert [harness.load() for _ in range(4)] == [0, 0, 1, 1]
+    assert harness.restart() is None
+
+
+def test_without_a_limit_of_attempts_a_sequence_goes_round():
+    harness = start(Script(training=levels(2)))
+    assert [harness.load() for _ in range(3)] == [0, 1, 0]
+    assert harness.restart() == 0
+
+
+def test_restarting_is_an_attempt():
+    harness = start(Script(training=levels(2, attempts=2)))
+    assert harness.restart() is None, "nothing is loaded yet"
+    harness.load()
+    assert (harness.restart(), harness.restart()) == (0, None)
+
+
+def test_loads_count_as_interactions_unless_told_otherwise():
+    for options, count in ((Options(), 2), (SHOTS_ONLY, 1)):
+        harness = start(Script(training=levels(3)), options)
+        play(harness)
+        assert harness.current.interactions == count
+
+
+def test_a_belief_is_asked_for_every_so_many_interactions_and_nothing_goes_on_before_it_is_given():
+    script = Script(training=levels(3), report_step=2, report_in_training=True)
+    harness = start(script)
+    harness.load()
+    harness.interact()
+    assert harness.state is State.PLAYING
+    harness.interact()
+    assert harness.state is State.REQUEST_BELIEF
+    assert not harness.may_shoot
+    assert (harness.load(), harness.restart()) == (None, None)
+    harness.report()
+    assert harness.state is State.PLAYING
+
+
+def test_beliefs_are_asked_for_only_where_the_script_says_so():
+    for fields in ({"report_in_testing": True}, {"report_in_training": True, "informed": True}):
+        harness = start(Script(training=levels(3), report_step=1, **fields))
+        harness.load()
+        harness.interact()
+        assert harness.state is State.PLAYING
+
+
+REQUESTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.floats(0, 4)), max_size=60)
+LIMIT = st.integers(-1, 6)
+SETS = st.builds(
+    levels, st.integers(0, 3), seconds=LIMIT, interactions=LIMIT, attempts=st.integers(-1, 2), selection=st.booleans()
+)
+SCRIPTS = st.builds(
+    Script,
+    training=SETS,
+    tests=st.lists(SETS, max_size=3).map(tuple),
+    checkpoint_seconds=LIMIT,
+    checkpoint_interactions=LIMIT,
+    report_step=st.integers(-1, 3),
+    report_in_training=st.booleans(),
+    report_in_testing=st.booleans(),
+    informed=st.booleans(),
+)
+OPTIONS = st.builds(Options, count_loads=st.booleans(), checkpoint_policy=st.sampled_from(["next_set", "all_sets"]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(SCRIPTS, OPTIONS, REQUESTS)
+def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
+    harness, visited = Harness(script, options), []
+    for kind, index, seconds in requests:
+        before = harness.stage
+        request(harness, kind, index, seconds)
+        harness.update()
+        check(harness)
+        visited.append(harness.current)
+        assert before is not State.TERMINATED or harness.stage is State.TERMINATED, "the end is the end"
+    assert all(
+        progress.interactions <= progress.set.interactions or progress.set.interactions <= 0 for progress in visited
+    )
+
+
+def request(harness, kind, index, seconds):
+    match kind:
+        case 0:
+            harness.ready()
+        case 1:
+            harness.load()
+        case 2:
+            harness.load(index)
+        case 3:
+            harness.restart()
+        case 4 if harness.may_shoot:
+            harness.interact()
+        case 5 if harness.stage is State.PLAYING:
+            harness.end_level(index == 0, index)
+        case _:
+            harness.report()
+    harness.spend(seconds)
+
+
+def check(harness):
+    current: Progress = harness.current
+    assert all(left is None or 0 <= left <= max(current.set.attempts, 0) for left in current.left)
+    assert -1 <= current.position < max(len(current.left), 1)
+    if harness.stage is State.PLAYING:
+        assert not current.out_of_interactions
+    if harness.report_pending:
+        assert not harness.script.informed

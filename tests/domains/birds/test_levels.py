@@ -1,0 +1,90 @@
+"""Levels are read as people have them, and what cannot be read is named."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openfield.domains.birds.levels import Camera, Level, Thing, parse_level, read_level, write_level
+from openfield.errors import InvalidInput
+
+PLAIN = """<?xml version="1.0" encoding="utf-16"?>
+<!-- <Level width="9"> -->
+<Level width ="2">
+  <Camera x="0" y="-1" minWidth="25" maxWidth="30">
+  <Score highScore="100">
+  <Birds><Bird type="BirdRed"/><Bird type='BirdBlue' /></Birds>
+  <Slingshot x="-12.0" y="-2.5">
+  <GameObjects>
+    <Block type="RectBig" material="wood" x="1.5" y="-3" rotation="90" />
+    <TNT type="" x="2" y="-3" rotation=""/>
+    <Platform type="Platform" x="3" y="0" scaleX="2" scaleY="0.5"/>
+    <Novelty type="NovelAirTurbulence" material="" x="0" y="1" scaleX="7" scaleY="10" forceMagnitude="5"/>
+  </GameObjects>
+</Level>
+"""
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_open_tags_wrong_declarations_and_odd_spaces_are_no_obstacle(encoding):
+    level = parse_level(PLAIN.encode(encoding))
+    assert (level.width, level.camera, level.sling) == (2, Camera(0, -1, 25, 30), (-12.0, -2.5))
+    assert level.birds == ("BirdRed", "BirdBlue")
+    assert [thing.kind for thing in level.things] == ["Block", "TNT", "Platform", "Novelty"]
+    assert (level.things[0].rotation, level.things[1].rotation, level.things[2].scale_x) == (90, 0, 2)
+    assert level.things[3].force == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nothing", "no <Level>"),
+        ("<Level width='2'></Level>", "no <Slingshot>"),
+        ("<Level width='2'><Slingshot x='much' y='0'/>", "<Slingshot> has x='much'"),
+        ("<Level width='2'><Slingshot x='nan' y='0'/>", "must be a number"),
+        ("<Level width='2'><Slingshot x='1e300' y='0'/>", "must be a number"),
+        ("<Level><Camera minWidth='30' maxWidth='20'/><Slingshot x='0' y='0'/>", "minWidth <= maxWidth"),
+        ("<!DOCTYPE l [<!ENTITY a 'b'>]><Level><Slingshot x='0' y='0'/>", "entities are not allowed"),
+    ],
+)
+def test_what_is_wrong_is_named(text, reason):
+    with pytest.raises(InvalidInput, match=r"some\.xml") as caught:
+        parse_level(text.encode(), "some.xml")
+    assert reason in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match=r"gone\.xml cannot be read"):
+        read_level(tmp_path / "gone.xml")
+
+
+@pytest.mark.parametrize(
+    ("name", "widest", "kind", "profile"),
+    [
+        ("1_2_3_4.xml", 35, "Block", "phyq"),
+        ("1_2_3_4.xml", 30, "Block", "sailon"),
+        ("1_2_3_4.xml", 35, "Novelty", "sailon"),
+        ("00001_0_1_010101_0_1.xml", 35, "Block", "sailon"),
+    ],
+)
+def test_the_profile_follows_from_camera_novelty_and_name(name, widest, kind, profile):
+    thing = Thing(kind=kind, type="Circle", x=0, y=0)
+    assert Level(name=name, camera=Camera(widest=widest), things=(thing,)).profile == profile
+
+
+NUMBERS = st.floats(-50, 50).map(lambda number: float(f"{number:.4g}"))
+THINGS = st.builds(
+    Thing,
+    kind=st.sampled_from(["Block", "Pig", "Novelty"]),
+    type=st.sampled_from(["Circle", "A & B", 'say "x"']),
+    x=NUMBERS,
+    y=NUMBERS,
+    rotation=st.integers(0, 359).map(float),
+)
+
+
+@given(st.lists(THINGS, max_size=5).map(tuple), st.lists(st.just("BirdRed"), max_size=3).map(tuple))
+def test_a_level_written_and_read_is_the_same(things, birds):
+    plain = tuple(thing for thing in things if "&" not in thing.type and '"' not in thing.type)
+    level = Level(things=plain, birds=birds)
+    assert parse_level(write_level(level).encode()) == level

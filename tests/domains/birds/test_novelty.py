@@ -1,0 +1,139 @@
+"""Each of the eight changes does what its law says, in the right direction, to a matched shot."""
+
+import math
+
+import pytest
+from msgspec.structs import replace
+
+from openfield.domains.birds.camera import zoomed_out
+from openfield.domains.birds.game import Game
+from openfield.domains.birds.levels import Level, Thing
+from openfield.domains.birds.novelty import CHANGES, NOVELTIES, change_level, family_of
+from openfield.domains.birds.scene import load_palette, see
+from openfield.domains.birds.settings import BirdsSettings
+from openfield.domains.birds.view import classify, ground_truth
+from openfield.errors import UnknownName
+from openfield.novelty import apply_novelties
+
+PIG = Thing(kind="Pig", type="BasicSmall", x=4.0, y=-1.47)
+STAND = Thing(kind="Platform", x=4.0, y=-2.0, scale_x=3.0)
+LEVEL = Level(birds=("BirdRed", "BirdRed"), things=(STAND, PIG))
+WINDY = replace(
+    LEVEL,
+    things=(*LEVEL.things, Thing(kind="Novelty", type="NonNovelAirTurbulence", x=-7, y=1, scale_x=7, scale_y=10)),
+)
+
+
+def flight(level, angle=35.0, shots=1, side=1):
+    """The dots of the last of some equal shots, and the game."""
+    game = Game(level)
+    for _ in range(shots):
+        game.shoot(side * math.cos(math.radians(angle)), math.sin(math.radians(angle)))
+        game.settle()
+    return game.trajectory, game
+
+
+def height(dots):
+    return max(y for _, y in dots)
+
+
+def test_a_new_colour_changes_nothing_but_what_is_seen():
+    changed = change_level(LEVEL, ["colour"])
+    (before, game), (after, other) = flight(LEVEL), flight(changed)
+    assert before == after
+    assert game.score == other.score
+    looks = []
+    for level in (LEVEL, changed):
+        (collection,) = ground_truth(see(Game(level), zoomed_out(level.camera)))
+        looks.append([classify(feature["properties"]["colormap"]) for feature in collection["features"][2:]])
+    assert (looks[0].count("pig"), looks[1].count("pig"), looks[1].count("novel")) == (1, 0, 1)
+    assert not set(load_palette()["novel"].colours) & set(load_palette()["pig"].colours)
+
+
+def test_a_fan_pushes_birds_back():
+    fan = Thing(kind="Novelty", type="Fan", x=-6.0, y=0.0)
+    level = replace(LEVEL, things=(*LEVEL.things, fan))
+    speeds = []
+    for played in (LEVEL, level):
+        game = Game(played)
+        game.shoot(1.0, 0.55)
+        while game.flying is not None and game.flying.place[0] < -6.5:
+            game.run(0.1)
+        speeds.append(game.trajectory[-1][0] - game.trajectory[-2][0])
+    assert speeds[1] < speeds[0] - 0.1
+    assert any(thing.type == "Fan" for thing in change_level(LEVEL, ["fan"]).things)
+
+
+def test_the_wind_lifts_more_and_then_presses_down():
+    mild, strong, down = (
+        flight(level)[0] for level in (WINDY, change_level(WINDY, ["wind"]), change_level(WINDY, ["downdraft"]))
+    )
+    assert height(strong) > height(mild) + 0.3
+    assert height(down) < height(mild) - 0.3
+    calm, _ = flight(LEVEL)
+    assert height(mild) > height(calm)
+    assert height(flight(change_level(LEVEL, ["wind"]))[0]) > height(calm), "where there was none there is one"
+    looks = {item.look for level in (WINDY, change_level(WINDY, ["downdraft"])) for item in _winds(level)}
+    assert looks == {"wind"}, "they all look alike"
+
+
+def _winds(level):
+    return [item for item in see(Game(level), zoomed_out(level.camera)).items if item.rank == "wind"]
+
+
+def test_a_magnet_pulls_birds_and_looks_like_wood():
+    changed = change_level(LEVEL, ["magnet"])
+    magnet = next(thing for thing in changed.things if thing.type == "Magnet")
+    normal, pulled = (flight(level, 38.0)[0][11] for level in (LEVEL, changed))
+    assert math.dist(pulled, (magnet.x, magnet.y)) < math.dist(normal, (magnet.x, magnet.y)) - 0.3
+    items = see(Game(changed), zoomed_out(changed.camera)).items
+    assert next(item for item in items if item.sprite.startswith("Magnet")).look == "wood"
+
+
+def test_a_magnet_pulls_stone_and_pushes_wood():
+    for material, pushed in (("stone", False), ("wood", True)):
+        floor = Thing(kind="Platform", x=4.0, y=-2.0, scale_x=20.0)
+        magnet = Thing(kind="Novelty", type="Magnet", material="wood", x=4.0, y=-1.3)
+        ball = Thing(kind="Block", type="Circle", material=material, x=6.0, y=-1.3)
+        far = replace(PIG, x=14.0, y=-3.29)
+        wall = Thing(kind="Platform", x=7.2, y=-1.0, scale_y=9.0)
+        game = Game(replace(LEVEL, things=(floor, wall, far, magnet, ball)))
+        pushed_away = any(body.kind == "block" and body.place[0] > 6.2 for body in game.bodies)
+        assert pushed_away is pushed, material
+
+
+def test_the_slingshot_on_the_right_mirrors_the_flight():
+    dots, game = flight(LEVEL)
+    mirrored, other = flight(change_level(LEVEL, ["sling"]), side=-1)
+    assert [-x for x, _ in mirrored[:10]] == pytest.approx([x + 0.3 for x, _ in dots[:10]], abs=1e-3), (
+        "a bird rests a bit left"
+    )
+    assert [y for _, y in mirrored[:10]] == pytest.approx([y for _, y in dots[:10]], abs=1e-3)
+    assert game.state == other.state
+
+
+def test_gravity_upwards_makes_birds_rise_and_things_stay_at_the_ceiling():
+    changed = change_level(LEVEL, ["gravity"])
+    dots, _ = flight(changed)
+    assert dots[10][1] > flight(LEVEL)[0][10][1]
+    pig = next((body for body in Game(changed).bodies if body.kind == "pig"), None)
+    assert pig.place[1] == pytest.approx(2 * 3.4 + 1.47, abs=0.05)
+    assert any(thing.kind == "Platform" and thing.y > 10 for thing in changed.things)
+
+
+def test_a_storm_comes_when_the_first_bird_is_gone():
+    changed = change_level(LEVEL, ["storm"])
+    assert flight(LEVEL, 60, 1)[0] == flight(changed, 60, 1)[0]
+    calm, stormy = flight(LEVEL, 60, 2)[0], flight(changed, 60, 2)
+    assert stormy[0][15][0] > calm[15][0] + 0.5
+    assert see(stormy[1], zoomed_out(changed.camera)).storm
+
+
+def test_changes_compose_and_belong_to_their_level_of_the_hierarchy():
+    settings = apply_novelties(NOVELTIES, ["storm", "colour"], BirdsSettings())
+    assert settings.changes == ("storm", "colour")
+    assert family_of(settings.changes) == 8
+    assert [novelty.level for novelty in NOVELTIES] == list(range(1, 9))
+    assert [novelty.name for novelty in NOVELTIES] == list(CHANGES)
+    with pytest.raises(UnknownName, match="Did you mean 'storm'"):
+        change_level(LEVEL, ["strom"])

@@ -1,0 +1,125 @@
+"""What agents see: ground truth in the types public clients need, its noise, colours, pictures."""
+
+import random
+
+import msgspec
+import numpy as np
+import pytest
+
+from openfield.domains.birds.camera import zoomed_out
+from openfield.domains.birds.drawing import draw, pixels
+from openfield.domains.birds.game import Game
+from openfield.domains.birds.levels import Camera, Level, Thing
+from openfield.domains.birds.scene import RANKS, load_palette, see
+from openfield.domains.birds.view import Noise, classify, compact, ground_truth
+
+THINGS = (
+    Thing(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),
+    Thing(kind="Pig", type="BasicSmall", x=-2.0, y=-0.47),
+    Thing(kind="Block", type="RectBig", material="wood", x=0.0, y=-0.57),
+    Thing(kind="Block", type="SquareHole", material="ice", x=2.0, y=-0.26),
+    Thing(kind="TNT", x=3.2, y=-0.35),
+)
+LEVEL = Level(birds=("BirdRed", "BirdBlue"), things=THINGS, camera=Camera(0, -1, 25, 30))
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return see(Game(LEVEL), zoomed_out(LEVEL.camera))
+
+
+def features(scene, **options):
+    (collection,) = ground_truth(scene, **options)
+    return collection["features"]
+
+
+def test_types_are_what_public_clients_die_without(scene):
+    for feature in features(scene):
+        assert isinstance(feature["properties"]["id"], str)
+        for entry in feature["properties"]["colormap"]:
+            assert type(entry["color"]) is int
+            assert type(entry["percent"]) is float
+        for ring in feature["geometry"].get("coordinates", []):
+            assert all(type(number) is int for point in ring for number in point)
+    assert b'"percent":1,' not in msgspec.json.encode(features(scene))
+
+
+def test_names_are_hidden_and_the_order_is_fixed(scene):
+    labels = [feature["properties"]["label"] for feature in features(scene)]
+    assert labels[:2] == ["Ground", "Slingshot"]
+    assert set(labels[2:]) == {"Object"}
+    named = [feature["properties"]["label"] for feature in features(scene, dev=True)][2:]
+    assert named == [
+        *("pig_basic_small_1", "bird_red_1", "bird_blue_1"),
+        *("ice_square_hole_1", "wood_rect_big_1", "TNT", "Platform"),
+    ]
+    assert [item.rank for item in scene.items] == sorted((item.rank for item in scene.items), key=RANKS.index)
+    assert all("currentLife" in feature["properties"] for feature in features(scene, dev=True)[2:])
+
+
+def test_sizes_are_those_of_the_recorded_game(scene):
+    sizes = {}
+    for item in scene.items:
+        xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
+        sizes[item.sprite] = max(xs) - min(xs), max(ys) - min(ys)
+    expected = {"wood_rect_big_1": (44, 5), "ice_square_hole_1": (18, 18), "TNT": (14, 14), "bird_red_1": (9, 9)}
+    expected["pig_basic_small_1"] = (10, 8)
+    for sprite, size in expected.items():
+        assert sizes[sprite] == pytest.approx(size, abs=1), sprite
+    xs, ys = [x for x, _ in scene.sling], [y for _, y in scene.sling]
+    assert (max(xs) - min(xs), max(ys) - min(ys)) == pytest.approx((15, 43), abs=1)
+
+
+def test_a_hollow_block_has_a_hole(scene):
+    hollow = next(f for f in features(scene, dev=True) if f["properties"]["label"].startswith("ice"))
+    assert len(hollow["geometry"]["coordinates"]) == 2
+
+
+def test_noise_moves_whole_objects_a_little_and_keeps_shares_a_whole(scene):
+    exact = features(scene)
+    for disc, most in ((False, 1), (True, 2)):
+        noisy = features(scene, noise=Noise(random.Random(1), disc))
+        shifts = set()
+        for before, after in zip(exact[2:], noisy[2:], strict=True):
+            rings = zip(before["geometry"]["coordinates"][0], after["geometry"]["coordinates"][0], strict=True)
+            moved = {(b[0] - a[0], b[1] - a[1]) for a, b in rings}
+            assert len(moved) == 1
+            shifts |= moved
+            shares = [entry["percent"] for entry in after["properties"]["colormap"]]
+            assert sum(shares) == pytest.approx(1.0)
+        assert len(shifts) > 1
+        assert max(abs(number) for shift in shifts for number in shift) <= most
+        assert noisy[:2] == exact[:2]
+
+
+def test_the_trajectory_of_the_last_flight_is_shown():
+    game = Game(LEVEL)
+    game.shoot(0.7, 0.7)
+    game.run(1.0)
+    dots = features(see(game, zoomed_out(LEVEL.camera)))[2]
+    assert dots["properties"] == {"id": "2147483647", "label": "Trajectory", "colormap": []}
+    assert len(dots["geometry"]["coordinates"]) == 10
+
+
+def test_every_class_is_told_apart_by_its_colours_even_with_noise():
+    for name, look in load_palette().items():
+        blurred = Noise(random.Random(3)).blur(look.colours)
+        assert classify([{"color": code, "percent": share} for code, share in blurred.items()]) == name
+
+
+def test_the_table_for_learners_is_within_its_bounds(scene):
+    table = compact(scene)
+    assert table.dtype == np.float32
+    assert (table >= 0).all()
+    assert (table <= 1).all()
+    assert np.count_nonzero(table[:, 0]) == 1 + len(scene.items)
+
+
+def test_pictures_show_what_there_is(scene):
+    picture = pixels(scene)
+    assert picture.shape == (480, 640, 3)
+    pig = next(item for item in scene.items if item.rank == "pig")
+    x, y = pig.ring[0]
+    bare = pixels(msgspec.structs.replace(scene, items=()))
+    assert (picture[y - 12 : y + 12, x - 12 : x + 12] != bare[y - 12 : y + 12, x - 12 : x + 12]).any()
+    assert draw(msgspec.structs.replace(scene, storm=True)).getpixel((5, 5)) != draw(scene).getpixel((5, 5))

@@ -1,0 +1,246 @@
+"""Agents on a real socket: a whole trial, reconnecting, several at once, and nonsense."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+import sys
+import threading
+
+import pytest
+
+import openfield as of
+from birds_serving import serving
+from openfield.domains.birds import DOMAIN, BirdsClient
+from openfield.domains.birds.harness import State
+from openfield.domains.birds.planner import aim, read_sight, release
+from openfield.domains.birds.wire import BirdsWire
+from openfield.errors import InvalidInput
+from openfield.view import Run
+
+CONFIG = """<evaluation>
+  <novelty_detection_measurement step="2" measure_in_training="True" measure_in_testing="False" />
+  <trials>
+    <trial id="0" number_of_executions="1" checkpoint_time_limit="0" checkpoint_interaction_limit="2"
+        notify_novelty="False">
+      <game_level_set mode="training" time_limit="0" total_interaction_limit="0" attempt_limit_per_level="1"
+          allow_level_selection="False">
+        <game_levels novelty_level="novelty_level_0" type="type010101" start="0" end="1" />
+      </game_level_set>
+      <game_level_set mode="test" time_limit="0" total_interaction_limit="0" attempt_limit_per_level="1"
+          allow_level_selection="True">
+        <game_levels level_path="C:\\birds\\Levels\\novelty_level_1\\type010101\\Levels\\00001_0_1_010101_1_1.xml" />
+      </game_level_set>
+    </trial>
+  </trials>
+</evaluation>
+"""
+
+
+@pytest.fixture
+def trials(tmp_path):
+    path = tmp_path / "config.xml"
+    path.write_text(CONFIG)
+    return DOMAIN.trials(config=str(path))
+
+
+def shoot_a_pig(client):
+    sight = read_sight(client.ground_truth())
+    launch = aim(sight, sight.of("pig", "novel")[0].centre)
+    return client.shoot(*release(sight, launch))
+
+
+def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):
+    path, seen = tmp_path / "run.sqlite", []
+    with serving(path, trials) as port, BirdsClient(port=port) as client:
+        assert client.configure(3, 1) == (0, 0, 0)
+
+        def note():
+            seen.append(client.state())
+            return seen[-1]
+
+        assert note() is State.NEW_TRIAL
+        client.ready()
+        assert note() is State.NEW_TRAINING_SET
+        facts = client.ready()
+        assert (facts.levels, facts.attempts, facts.testing, facts.selection) == (2, 1, False, False)
+        assert note() is State.MAIN_MENU
+        assert client.shoot(1, 1) is False, "no level is loaded"
+        assert client.load(2) is False, "a sequence gives no choice"
+        assert client.load_next() == 1
+        assert note() is State.PLAYING
+        assert shoot_a_pig(client)
+        assert note() is State.REQUEST_BELIEF, "a load and a shot are two interactions"
+        assert client.load_next() == 0
+        assert client.report(0.25, level=1, objects=(-4, 7), text="nothing, really")
+        assert note() is State.NEW_TEST_SET, "the checkpoint came with the end of the level"
+        assert client.ready().testing
+        assert client.load(1)
+        shoot_a_pig(client)
+        assert note() is State.RESUME_TRAINING
+        client.ready()
+        assert client.level() == 1
+        assert client.load_next() == 2
+        shoot_a_pig(client)
+        assert note() is State.REQUEST_BELIEF
+        assert client.report(0.75)
+        assert note() is State.TERMINATED
+    with Run(path) as run:
+        (cell,) = run.cells()
+    assert (cell.agent, cell.outcome) == ("team-3", "done")
+    assert [(episode.phase, episode.novel) for episode in cell.episodes] == [
+        ("training", False),
+        ("test", True),
+        ("training", False),
+    ]
+    assert cell.episodes[0].belief.detail["objects"] == [-4, 7]
+
+
+def test_a_team_that_comes_back_goes_on_where_it_was(tmp_path, trials):
+    path = tmp_path / "run.sqlite"
+    with serving(path, trials) as port:
+        with BirdsClient(port=port) as client:
+            client.configure(1)
+            client.ready()
+            client.ready()
+            client.load_next()
+            before = client.ground_truth()
+        with BirdsClient(port=port) as client:
+            client.configure(1)
+            assert client.state() is State.PLAYING
+            assert client.ground_truth() == before
+    with serving(path, trials) as port, BirdsClient(port=port) as client:
+        client.configure(1)
+        assert client.state() is State.PLAYING, "also after the server was started again"
+
+
+def test_reads_of_every_kind(tmp_path, trials):
+    with serving(tmp_path / "run.sqlite", trials) as port, BirdsClient(port=port) as client:
+        client.configure(1)
+        assert client.screenshot().shape == (480, 640, 3), "also before a level is loaded"
+        client.ready()
+        client.ready()
+        client.load_next()
+        assert client.screenshot().max() > client.screenshot().min()
+        assert (client.screenshot(initial=True) == client.screenshot()).all()
+        assert (client.level(), client.levels(), client.scores(), client.score()) == (1, 2, [0, 0], 0)
+        assert client.novelty_info() == -1
+        assert client.set_speed(100)
+        wide = read_sight(client.ground_truth()).scale
+        assert client.zoom("in")
+        assert read_sight(client.ground_truth()).scale > 1.2 * wide
+        assert len(client.watch(20000, 1)) == 1
+        assert client.describe("pigs, as ever")
+        frames = client.shoot_and_watch(10, 300, every=5, short=True)
+        assert 1 < len(frames) < 300
+
+
+def test_a_fast_shot_returns_at_once_and_time_passes_while_the_agent_looks(tmp_path, trials):
+    with serving(tmp_path / "run.sqlite", trials) as port, BirdsClient(port=port) as client:
+        client.configure(1)
+        client.ready()
+        client.ready()
+        client.load_next()
+        assert client.shoot(0, 250, fast=True)
+        assert client.report(0.0)
+        states = {client.state() for _ in range(80)}
+        assert State.PLAYING in states
+        assert State.NEW_TEST_SET in states
+
+
+def test_several_agents_play_games_of_their_own(tmp_path, trials):
+    states = {}
+
+    def play(port, team):
+        with BirdsClient(port=port) as client:
+            client.configure(team)
+            for _ in range(team):
+                client.ready()
+            states[team] = client.state()
+
+    with serving(tmp_path / "run.sqlite", trials) as port:
+        threads = [threading.Thread(target=play, args=(port, team)) for team in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+    assert states == {1: State.NEW_TRAINING_SET, 2: State.MAIN_MENU}
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x42" + struct.pack(">ffi", 0.5, 0.5, -7),
+        b"\x42" + struct.pack(">ffi", 0.5, 0.5, 2_000_000_000),
+        b"\x43" + struct.pack(">I", 0xFFFFFFFF),
+        b"\x21\xff",
+        b"\x1f\x00",
+    ],
+    ids=["negative count", "absurd count", "absurd length", "too many shots", "half a shot"],
+)
+def test_nonsense_ends_a_session_and_nothing_else(tmp_path, trials, nonsense):
+    with serving(tmp_path / "run.sqlite", trials) as port, BirdsClient(port=port) as other:
+        other.configure(1)
+        with socket.create_connection(("127.0.0.1", port), 10) as bad:
+            bad.sendall(b"\x01\x00\x00\x00\x02\x00" + nonsense)
+            bad.shutdown(socket.SHUT_WR)
+            assert read(bad, 3) == bytes((0, 0, 2))
+            while bad.recv(100):
+                pass
+        assert other.state() is State.NEW_TRIAL
+
+
+def test_zeros_and_unknown_codes_are_passed_over(tmp_path, trials):
+    with serving(tmp_path / "run.sqlite", trials) as port, socket.create_connection(("127.0.0.1", port), 10) as agent:
+        agent.sendall(b"\x01\x00\x00\x00\x02\x00" + bytes(4) + b"\xfe\x0c")
+        assert read(agent, 4) == bytes((0, 0, 2, State.NEW_TRIAL))
+
+
+def read(connection, size):
+    data = b""
+    while len(data) < size:
+        data += connection.recv(size - len(data))
+    return data
+
+
+def test_observers_see_the_game_and_touch_nothing(tmp_path, trials):
+    with free_port() as observers:
+        pass
+    with (
+        serving(tmp_path / "run.sqlite", trials, observer_port=observers) as port,
+        BirdsClient(port=port) as agent,
+        BirdsClient(port=observers) as observer,
+    ):
+        agent.configure(5)
+        agent.ready()
+        agent.ready()
+        agent.load_next()
+        assert observer.configure(5, 1) == (0, 0, 0)
+        assert observer.ground_truth() == agent.ground_truth()
+        assert (observer.screenshot() == agent.screenshot()).all()
+        observer._send(53)  # not for observers: no answer, and nothing happens
+        assert observer.ground_truth() == agent.ground_truth()
+        assert agent.level() == 1
+
+
+@contextlib.contextmanager
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield probe.getsockname()[1]
+
+
+def test_a_program_plays_cells_over_the_wire(tmp_path):
+    command = f"wire:{sys.executable} -m openfield.domains.birds.remote naive --port {{port}}"
+    trials = DOMAIN.trials(1, before=1, after=1)
+    result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
+    assert {cell.agent: (cell.outcome, len(cell.episodes)) for cell in result.cells} == {
+        "program": ("done", 2),
+        "here": ("done", 2),
+    }
+
+
+def test_a_wrong_number_of_numbers_is_refused(tmp_path, trials):
+    wire = BirdsWire(gtshoot_ints=4)
+    with pytest.raises(InvalidInput, match="5 or 6"):
+        asyncio.run(wire.serve(None, "127.0.0.1", 0, print))

@@ -1,0 +1,231 @@
+"""A trial as turns: what is asked when, what is booked, and what a record can do."""
+
+import csv
+import shutil
+from importlib.resources import files
+
+import msgspec
+import pytest
+from PIL import Image
+
+import openfield as of
+from openfield.core import Ask, Belief, Reply
+from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.actions import Launch, Load, Shot, read_action
+from openfield.domains.birds.film import write_film
+from openfield.domains.birds.logs import write_logs
+from openfield.domains.birds.measures import write_measures
+from openfield.errors import AgentProtocol, InvalidInput
+from openfield.registry import find_agent
+from openfield.rollout import Rollout, drive
+from openfield.view import Run
+
+MISS = {"x": 400, "y": 200}
+SMALL = {"before": 2, "after": 2}
+
+
+def trial(**settings):
+    return DOMAIN.trials(1, **{**SMALL, **settings})[0]
+
+
+def world(**settings):
+    return DOMAIN.world(trial(**settings))
+
+
+def begin(opened):
+    """The first level's first turn."""
+    turn = opened.reset()
+    while turn.ask is Ask.READY:
+        turn = opened.step(Reply())
+    return turn
+
+
+def test_a_trial_announces_itself_its_set_and_each_level():
+    opened = world()
+    turn = opened.reset()
+    begins = []
+    while turn.ask is Ask.READY:
+        begins.append(turn.observation["begins"])
+        turn = opened.step(Reply())
+    assert begins == ["trial", "test set", "level"]
+    assert (turn.ask, turn.first, turn.phase) == (Ask.ACT, True, "test")
+    turn = opened.step(Reply(MISS))
+    assert (turn.ask, turn.last) == (Ask.NONE, "terminated")
+    assert opened.truth.detail["status"] == "Fail"
+    assert opened.truth.performance == 0.0
+    assert opened.step(Reply()).observation == {
+        "begins": "level",
+        "available": [2, 3, 4],
+        "scores": [0, 0, 0, 0],
+        "selection": False,
+    }
+
+
+def test_novelty_is_in_the_truth_and_in_the_turn_only_where_it_is_granted():
+    for red_light in (False, True):
+        (made,) = DOMAIN.trials(1, novelty="storm", red_light=red_light, **SMALL)
+        opened = DOMAIN.world(made)
+        rollout = Rollout(opened)
+        lights, novel = [], []
+        while not rollout.over:
+            if rollout.turn.last:
+                lights.append(rollout.turn.red_light)
+                novel.append(opened.truth.novel)
+            rollout.reply(Reply(MISS if rollout.turn.ask is Ask.ACT else None))
+        assert novel == [False, False, True, True]
+        assert lights == (novel if red_light else [None] * 4)
+
+
+def test_a_level_left_for_another_is_booked_as_playing():
+    opened = world(attempts=2)
+    begin(opened)
+    turn = opened.step(Reply({"do": "load", "level": 3}))
+    assert (turn.ask, opened.result) == (Ask.ACT, 0), "a sequence gives no choice, and the level goes on"
+    turn = opened.step(Reply({"do": "restart"}))
+    assert (turn.last, opened.truth.detail["status"]) == ("truncated", "Playing")
+    turn = opened.step(Reply())
+    assert (turn.ask, turn.first, opened.result) == (Ask.ACT, True, 1)
+
+
+def test_beliefs_are_asked_for_and_a_level_that_ended_meanwhile_is_booked_after():
+    opened = world(report_step=2)
+    begin(opened)
+    turn = opened.step(Reply(MISS))
+    assert turn.ask is Ask.BELIEF
+    turn = opened.step(Reply(None, Belief(0.5)))
+    assert (turn.ask, turn.last) == (Ask.NONE, "terminated")
+
+
+def test_time_is_the_agents_own_and_the_simulated(tmp_path):
+    config = tmp_path / "config.xml"
+    config.write_text(
+        "<evaluation><trials><trial><game_level_set mode='training' time_limit='10'>"
+        "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set>"
+        "</trial></trials></evaluation>"
+    )
+    (made,) = DOMAIN.trials(config=str(config))
+    opened = DOMAIN.world(made)
+    begin(opened)
+    spent = opened.harness.current.seconds
+    assert 0.3 < spent < 2
+    turn = opened.step(Reply({"do": "zoom", "way": "in"}, None, took=20.0))
+    assert (turn.last, opened.over) == ("truncated", True), "no test follows, so the level is cut short"
+
+
+def test_time_that_runs_out_between_levels_ends_the_trial_and_books_no_level(tmp_path):
+    config = tmp_path / "config.xml"
+    config.write_text(
+        "<evaluation><trials><trial><game_level_set mode='training' time_limit='60' attempt_limit_per_level='1'>"
+        "<game_levels novelty_level='0' type='010101' start='0' end='3'/></game_level_set>"
+        "</trial></trials></evaluation>"
+    )
+    opened = DOMAIN.world(DOMAIN.trials(config=str(config))[0])
+    begin(opened)
+    opened.step(Reply(MISS))
+    assert opened.step(Reply("ignored")).ask is Ask.READY
+    turn = opened.step(Reply({"do": "stay"}, None, took=100.0))
+    assert (turn.ask, turn.last, opened.over) == (Ask.NONE, "truncated", True)
+    assert (opened.truth.performance, opened.truth.detail) == (None, None)
+
+
+def test_where_something_begins_any_reply_will_do():
+    opened = world()
+    opened.reset()
+    for reply in ("go", ["x"], {"do": "dance"}):
+        turn = opened.step(Reply(reply))
+    assert turn.ask is Ask.ACT
+
+
+def test_trials_refuse_files_that_changed(tmp_path):
+    source = files("openfield.domains.birds").joinpath("shipped", "novelty_level_0")
+    shutil.copytree(str(source), tmp_path / "novelty_level_0")
+    made = trial(levels=str(tmp_path), novelty="none", scenario="single")
+    assert DOMAIN.world(made).reset().ask is Ask.READY
+    for path in tmp_path.rglob("*.xml"):
+        path.write_text(path.read_text().replace("BirdRed", "BirdBlue"))
+    with pytest.raises(InvalidInput, match="have changed"):
+        DOMAIN.world(made)
+
+
+@pytest.mark.parametrize(
+    "action", ["north", {"do": "fly"}, {"x": 1}, [1, 2], [1, 2, 3], [0, 0, "x"], {"x": 1, "y": 1e99}]
+)
+def test_what_is_no_action_is_refused(action):
+    opened = world()
+    begin(opened)
+    with pytest.raises(AgentProtocol, match="is no action"):
+        opened.step(Reply(action))
+
+
+def test_actions_come_as_values_plain_data_or_numbers():
+    assert read_action({"x": 3, "y": 4}) == Shot(3, 4)
+    assert read_action({"do": "load", "level": 2}) == Load(2)
+    assert read_action([0.5, 0.5, -1]) == Launch(0.5, 0.5, 0.0)
+    assert read_action([0.5, 0.5, 0.5]) == Launch(0.5, 0.5, 2500.0)
+    for action in (Shot(1, 2, 3), Load(4)):
+        assert read_action(msgspec.json.decode(msgspec.json.encode(action))) == action
+
+
+@pytest.mark.parametrize("observe", ["features", "image"])
+def test_learners_get_arrays_within_their_space(observe):
+    made = trial(observe=observe)
+    turn = begin(DOMAIN.world(made))
+    assert DOMAIN.spec(made).observations.contains(turn.observation)
+
+
+@pytest.mark.parametrize("sample", ["unordered", "sequence"])
+def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_measures_and_films(tmp_path, sample):
+    source = files("openfield.domains.birds").joinpath("samples", sample, "configMeta.xml")
+    (tmp_path / "configMeta.xml").write_bytes(source.read_bytes())
+    trials = DOMAIN.trials(config=str(tmp_path))
+    result = of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
+    (cell,) = result.cells
+    assert cell.outcome == "done"
+    assert [len([e for e in cell.episodes if e.phase == phase]) for phase in ("training", "test")] == [
+        100,
+        10 if sample == "unordered" else 20,
+    ]
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    with (tmp_path / "logs" / "EvaluationData.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(cell.episodes)
+    assert {row["LevelStatus"] for row in rows} <= {"Pass", "Fail"}
+    assert {row["playStatus"] for row in rows} == {"training", "test"}
+    with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
+        reports = list(csv.DictReader(file))
+    assert {row["playStatus"] for row in reports} == {"test"}
+    assert all(int(row["InteractionIndex"]) % 5 == 0 for row in reports)
+    assert "1 rows" in write_measures(tmp_path / "run.sqlite", tmp_path / "measures.csv")
+    write_film(tmp_path / "run.sqlite", tmp_path / "level.gif", episode=2)
+    with Image.open(tmp_path / "level.gif") as film:
+        assert film.n_frames > 20
+
+
+def test_a_rollout_replays_to_the_same_turns(tmp_path):
+    trials = DOMAIN.trials(1, novelty="gravity", report_step=2, **SMALL)
+    of.run({"naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
+    with Run(tmp_path / "run.sqlite") as run:
+        (cell,) = run.cells()
+        steps = list(run.raw_steps(cell.id, cell.attempt))
+    replayed = Rollout(DOMAIN.world(trials[0]), past=steps)
+    assert replayed.turns == len(steps) - 1
+
+
+@pytest.mark.parametrize("name", ["random", "naive", "planner", "detector"])
+def test_every_agent_plays_a_trial_and_says_what_it_believes(name):
+    made = trial(novelty="sling", report_step=1)
+    agent = find_agent(name, DOMAIN)(DOMAIN.spec(made), 3)
+    assert drive(Rollout(DOMAIN.world(made)), agent) == "done"
+
+
+def test_the_planner_is_better_than_the_naive_agent_and_that_one_than_chance():
+    (made,) = DOMAIN.trials(1, novelty="none", before=12, after=0)
+    passed = {}
+    for name in ("random", "naive", "planner"):
+        opened = DOMAIN.world(made)
+        rollout, agent = Rollout(opened), find_agent(name, DOMAIN)(DOMAIN.spec(made), 1)
+        passed[name] = 0.0
+        while not rollout.over:
+            passed[name] += opened.truth.performance or 0.0 if rollout.turn.last else 0.0
+            rollout.reply(agent(rollout.turn))
+    assert passed["planner"] > passed["naive"] > passed["random"]

@@ -1,0 +1,37 @@
+"""What results alone would detect."""
+
+import pytest
+
+from openfield.metrics.passive import find_departures, find_falls, measure_passive
+from records import make_cell
+
+NAMES = ("passive_correct", "passive_alarmed", "passive_delay")
+
+
+def test_a_fall_is_an_average_below_the_threshold():
+    results = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
+    assert find_falls(results, 5, 0.5) == [7, 8, 9]
+    assert find_falls(results, 5, 0.2) == [9]
+    assert find_falls(results[:4], 5, 0.5) == [], "too few to average"
+
+
+def test_a_departure_is_further_from_what_was_assumed_than_chance_explains():
+    assert find_departures([1] * 10 + [0] * 5, 10, 1.5, 0.9) == [12, 13, 14]
+    assert find_departures([0] * 10, 10, 2.0, 1.0) == [9]
+    assert find_departures([1, 0] * 10, 10, 1.5, 0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("training", "before", "after", "want"),
+    [
+        ([1] * 9 + [0], [1] * 10, [0] * 10, {"passive_correct": 1.0, "passive_alarmed": 0.0, "passive_delay": 2}),
+        ([1] * 10, [0] * 10, [0] * 10, {"passive_correct": 0.0, "passive_alarmed": 1.0, "passive_delay": None}),
+        ([], [1] * 10, [1] * 10, {"passive_correct": 0.0, "passive_alarmed": 0.0, "passive_delay": None}),
+    ],
+)
+def test_trials_are_correct_wrong_or_missed(training, before, after, want):
+    assert measure_passive(make_cell(training, before, after)) == want
+
+
+def test_without_an_onset_nothing_is_measured():
+    assert measure_passive(make_cell([1], [1, 0], [])) == dict.fromkeys(NAMES)
