@@ -36,12 +36,20 @@ class Launch:
     """The protocol to serve, if not the domain's usual one."""
     view: AgentFactory | None = None
     """How a person plays, if not in the domain's usual way."""
+    options: dict[str, Any] | None = None
+    """What the domain's own desk or client wants to know, see `Domain.open_desk` and `visit`."""
+    visit: Callable[[Launch, dict[str, Any]], Any] | None = None
+    """Has the agents play elsewhere instead of here; told the launch and the user's options, returns what to print."""
     finish: tuple[Callable[[Result], None], ...] = ()
     """What is done with the result, in this order."""
 
     def set(self, **settings: Any) -> Launch:
         """The launch with these settings of the domain."""
         return replace(self, settings={**(self.settings or {}), **settings})
+
+    def opt(self, **options: Any) -> Launch:
+        """The launch with these options for the domain's own desk or client."""
+        return replace(self, options={**(self.options or {}), **options})
 
     def limit(self, **limits: Any) -> Launch:
         """The launch with these limits for the agent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from openfield.metrics.adaptation import ADAPTATION
 from openfield.metrics.detection import DETECTION
 from openfield.metrics.metric import Kind, Metric, Number
+from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.performance import PERFORMANCE
 from openfield.metrics.stats import Estimate
 from openfield.metrics.summary import Comparison, Group, Scenario, Summary, summarise
@@ -22,5 +23,5 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION)
+BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, OPENSET)
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""
