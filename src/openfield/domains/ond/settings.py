@@ -33,7 +33,7 @@ class OndSettings(Settings, frozen=True):
     ] = "strict"
     known: Annotated[int, Meta(ge=2, le=1000, description="Known classes.")] = 6
     unknown: Annotated[int, Meta(ge=1, le=1000, description="Unknown classes, where the data set has as many.")] = 4
-    training: Annotated[int, Meta(ge=0, description="Labelled samples of known classes before the test.")] = 600
+    training: Annotated[int, Meta(ge=0, description="Labelled samples of known classes before the test.")] = 500
     round_size: Annotated[int, Meta(ge=1, description="Samples in a batch.")] = 20
     before: Annotated[int, Meta(ge=0, description="Batches before the onset.")] = 10
     after: Annotated[int, Meta(ge=0, description="Batches from the onset on.")] = 15
