@@ -117,7 +117,7 @@ def _print(numbers: dict[str, Any], as_json: bool) -> None:
         return
     rows = [(family, name, _text(value)) for family, part in numbers.items() for name, value in part.items()]
     print_table(("", "number", "value"), rows)
-    if any("resampling" in text for *_, text in rows):
+    if any("resampling" in getattr(value, "note", "") for part in numbers.values() for value in part.values()):
         print("\nOne test: the intervals come from resampling its samples.")
 
 

@@ -37,8 +37,16 @@ def test_the_classifier_knows_the_known_digits(splits) -> None:
 
 @pytest.mark.parametrize(
     ("name", "bar"),
-    [("knn", 0.93), ("mahalanobis", 0.9), ("msp", 0.85), ("entropy", 0.85), ("maxlogit", 0.8), ("energy", 0.8), ("openmax", 0.8)],
-)  # fmt: skip
+    {
+        "knn": 0.93,
+        "mahalanobis": 0.9,
+        "msp": 0.85,
+        "entropy": 0.85,
+        "maxlogit": 0.8,
+        "energy": 0.8,
+        "openmax": 0.8,
+    }.items(),
+)
 def test_detectors_tell_unknown_digits(splits, name: str, bar: float) -> None:
     found = []
     for known, y, test, label in splits:
