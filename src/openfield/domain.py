@@ -21,6 +21,7 @@ from openfield.trial import Limits, Phase, Trial, derive
 if TYPE_CHECKING:
     from openfield.journal import Journal
     from openfield.serve import Closable, Serving, Wire
+    from openfield.view import CellRecord
 
 S = TypeVar("S", bound=Settings)
 
@@ -115,6 +116,10 @@ class Domain(ABC, Generic[S]):
         from openfield.serve import TrialDesk
 
         return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
+
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
+        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped."""
+        return ""
 
     def view(self) -> AgentFactory:
         """The agent through which a person plays: line by line unless the domain brings its own."""

@@ -5,7 +5,7 @@ Importing this needs no extra; the protocol's server and the glyphs are imported
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from openfield.trial import Phase, Trial
 if TYPE_CHECKING:
     from openfield.journal import Journal
     from openfield.serve import Closable, Serving, Wire
+    from openfield.view import CellRecord
 
 FLAGS = (
     Flag(("--data",), "A directory of tests to serve.", lambda launch, path: launch.opt(data=path), Path, ("serve",)),
@@ -107,6 +108,12 @@ class Ond(Domain[OndSettings]):
         """The protocol's rule: a probability above one half, for any sample."""
         novel = belief.novel
         return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) > 0.5
+
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
+        """Belief over the stream, ROC and OSCR, histograms, confusion, tables per test and over the programme."""
+        from openfield.report.openset import draw_openset
+
+        return draw_openset(played)
 
     def wire(self) -> Wire:
         """The protocol's own REST interface."""
