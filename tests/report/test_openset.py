@@ -29,11 +29,13 @@ class Balanced(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        if not self.get_starttag_text().endswith("/>"):
-            self.open.append(tag)
+        self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """Closed already."""
 
 
 def test_every_figure_is_drawn_for_every_agent(result) -> None:
