@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("httpx", reason="the extra 'ond' is not installed")
 
-from protocol import OTHER, Client, write_test
+from domains.ond.protocol import OTHER, Client, write_test
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from protocol import OTHER, TEST, Client, answers, refused, write_test
 
+from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
 from openfield.errors import DiskFull, RunBusy
 from openfield.groups import holding
 from openfield.journal import Journal

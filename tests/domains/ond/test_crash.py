@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from protocol import TEST, Client, answers, write_test
-from serving import server
 
+from domains.ond.protocol import TEST, Client, answers, write_test
+from domains.ond.serving import server
 from openfield.cli import run_command
 from openfield.domains.ond.client import Client as Remote
 from openfield.domains.ond.sheet import Shelf

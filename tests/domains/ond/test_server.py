@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from protocol import OTHER, TEST, Client, answers, refused, write_test
+
+from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 

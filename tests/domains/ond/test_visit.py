@@ -8,11 +8,11 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
-from protocol import TEST, write_test
-from serving import server
 
+from domains.ond.protocol import TEST, write_test
+from domains.ond.serving import server
+from domains.ond.veterans import Executor, Methods
 from openfield.cli import run_command
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.agents import AdaptingAgent
@@ -50,57 +50,6 @@ def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Pa
                 wanted = msgspec.json.decode(msgspec.json.encode(in_process(tmp_path / "data", name, bool(hints))))
                 assert found[name] == wanted
     assert (tmp_path / f"scores/{names[0]}_adapting.json").is_file()
-
-
-class Executor:
-    """An agent of the original client, as older ones were written."""
-
-    def __init__(self, toolset: dict[str, Any]) -> None:
-        self.steps: list[str] = []
-        self.labels: list[Any] = []
-
-    def execute(self, toolset: dict[str, Any], step: str) -> Any:
-        self.steps.append(step)
-        if step == "NoveltyAdaptation":
-            raise NotImplementedError(step)
-        if step == "NoveltyAdaption":
-            table = toolset["FeedbackInstance"].get_feedback(toolset["round_id"], [0, 1], toolset["dataset_ids"])
-            self.labels.append(table)
-            return None
-        if step == "FeatureExtraction":
-            ids = Path(toolset["dataset"]).read_text().split()
-            return {key: np.ones(3) for key in ids}, {key: np.zeros(5) for key in ids}
-        if step in ("WorldDetection", "NoveltyClassification"):
-            values = "0.7" if step == "WorldDetection" else "0.1,0.6,0.1,0.1,0.1"
-            path = Path(toolset["dataset"]).with_suffix(f".{step}")
-            path.write_text("".join(f"{key},{values}\n" for key in toolset["features_dict"]))
-            return str(path)
-        return None
-
-
-class Methods:
-    """An agent with a method for each step."""
-
-    def initialize(self, toolset: dict[str, Any]) -> None:
-        self.light = toolset["redlight_image"]
-
-    def feature_extraction(self, toolset: dict[str, Any]) -> Any:
-        raise AssertionError("saved features are used instead")
-
-    def world_detection(self, toolset: dict[str, Any]) -> dict[str, str]:
-        path = Path(toolset["dataset"]).with_suffix(".d")
-        path.write_text("".join(f"{key},0.1,0.2\n" for key in toolset["features_dict"]))
-        return {"detection": str(path)}
-
-    def novelty_classification(self, toolset: dict[str, Any]) -> str:
-        path = Path(toolset["dataset"]).with_suffix(".c")
-        path.write_text("".join(f"{key},0.2,0.2,0.2,0.2,0.2\n" for key in toolset["logit_dict"]))
-        return str(path)
-
-    def novelty_characterization(self, toolset: dict[str, Any]) -> str:
-        path = Path(toolset["dataset"]).parent.parent / "characterization.csv"
-        path.write_text("".join(f"{key},0.5,0.5\n" for key in toolset["dataset_ids"]))
-        return str(path)
 
 
 @pytest.fixture
@@ -151,7 +100,7 @@ def test_an_interrupted_session_goes_on_where_it_was(served: Client) -> None:
 def test_the_command_plays_on_a_server(served: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "guest.py").write_text(
         "from sail_on_client.agent.ond_agent import ONDAgent\n"
-        "from test_visit import Executor\n"
+        "from domains.ond.veterans import Executor\n"
         "class Guest(Executor, ONDAgent):\n"
         "    def __init__(self, **config):\n"
         "        super().__init__(config)\n"

@@ -39,14 +39,15 @@ def read_answers(cell: CellRecord) -> Answers | None:
 
 def measure_openset(cell: CellRecord) -> dict[str, float | None]:
     """How well known and unknown were told apart, and the known named."""
+    found: dict[str, float | None] = dict.fromkeys(number.name for number in NUMBERS)
     answers = read_answers(cell)
     if answers is None:
-        return {}
+        return found
     said = ~np.isnan(answers.confidence)
     label, guess, conf, named = (
         part[said] for part in (answers.label, answers.guess, answers.confidence, answers.named)
     )
-    found = {
+    found |= {
         "auroc": measures.auroc(conf, label),
         "fpr95": measures.fpr95(conf, label),
         "fpr95_known": measures.fpr95(conf, label, "known"),
