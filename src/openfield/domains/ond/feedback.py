@@ -96,7 +96,7 @@ def _answered(ledger: Ledger) -> set[int]:
 def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
     if kind == "detection":
         threshold = float(ledger.test.metadata.get("threshold", 0.5))
-        return bool(ledger.p_second[at] > threshold) != (_truth(ledger, offer, at) == "1")
+        return bool(ledger.p_second[at] > threshold) != (_truth(ledger, offer, at) not in ("0", "0.0"))
     if ledger.test.area == "nlt":
         said = ledger.texts.get(offer.reads, {}).get(at, [])
         return len(said) < 2 or said[1].strip() != _truth(ledger, offer, at)

@@ -107,7 +107,8 @@ class Office:
         world = _world(seat)
         for kind in results:
             if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
-                raise Refusal("DetectionRepost", f"{kind} results of round {number} were posted before.")
+                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
+                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
         action = Post(number, results, self._clock())
         world.prepare(action)
         await self._take(seat, Reply(action))
@@ -196,7 +197,8 @@ class Office:
         if "ended" in group.facts:
             raise Refusal("SessionEnded", "The session has ended.")
         if test is not None and test not in group.trials:
-            raise Refusal("test_id_invalid", "The session has no such test.")
+            there = self._shelf.has(group.facts["protocol"], group.facts["domain"], test)
+            raise Refusal("test_id_invalid", "The session has no such test.", 400 if there else 500)
         return group
 
     def _check_open(self, group: Group, test: str) -> None:

@@ -128,8 +128,8 @@ def _check_place(positions: NDArray[np.int64], test: Test, number: int, compat: 
     if len(set(positions.tolist())) != len(positions):
         raise Refusal("InvalidResults", f"A sample occurs twice in the {kind} rows.")
     span = test.span(number)
-    whole = kind == "characterization"  # OND posts the whole test's with round 0
-    if not whole and (positions.min() < span.start or positions.max() >= span.stop):
+    placed = kind in ("detection", "classification", "labels")  # others may come for the whole test with round 0
+    if placed and (positions.min() < span.start or positions.max() >= span.stop):
         raise Refusal("InvalidResults", f"The {kind} rows must be about samples of round {number}.")
 
 

@@ -79,7 +79,7 @@ class Test:
         self.ids = [row[0] for row in rows]
         self.index = {key: number for number, key in enumerate(self.ids)}
         self.novel = self._numbers(self.kind.novel, name) != 0
-        self.labels = self._numbers(self.kind.label, name)
+        self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
 
     @property
     def round_size(self) -> int | None:
@@ -120,6 +120,11 @@ class Test:
         """The positions of a round's samples."""
         size = self.round_size or len(self.ids)
         return range(min(number * size, len(self.ids)), min((number + 1) * size, len(self.ids)))
+
+    def _writers(self) -> NDArray[np.int64]:
+        """Writers are names; their places in the alphabet stand for them."""
+        names = {name: number for number, name in enumerate(sorted({row[self.kind.label] for row in self.rows}))}
+        return np.array([names[row[self.kind.label]] for row in self.rows], dtype=np.int64)
 
     def _numbers(self, column: int, name: str) -> NDArray[np.int64]:
         try:

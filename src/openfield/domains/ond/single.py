@@ -37,6 +37,9 @@ class _OneShelf:
     def names(self, protocol: str, area: str) -> list[str]:
         return [self._test.name]
 
+    def has(self, protocol: str, area: str, name: str) -> bool:
+        return name == self._test.name
+
     def has_metadata(self, protocol: str, area: str, name: str) -> bool:
         return name == self._test.name
 
