@@ -149,6 +149,8 @@ class GroupDesk:
         with Run(self._journal.path) as run:
             (record,) = run.cells(with_episodes=False, only=cell.id)
             live = record.outcome in RESUMABLE or again
+            if live and not self._journal.lease(cell.id):
+                raise RunBusy(f"Another process plays test {trial} of session {group.id}.")
             attempt = self._journal.begin(cell.id) if again or not record.attempt else record.attempt
             past = [] if again or not record.attempt else list(run.raw_steps(cell.id, attempt))
         recorder = Recorder(cell.id, attempt, self._journal.add, len(past)) if live else None
@@ -178,7 +180,8 @@ def holding(path: Path) -> Iterator[None]:
         RunBusy: Another server has it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as file:
+    lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
+    with lock.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

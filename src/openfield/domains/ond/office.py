@@ -129,7 +129,7 @@ class Office:
     async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a completed test."""
         group = self._desk.groups.get(session)
-        done = group is not None and test in _finished(group)
+        done = group is not None and f"test {test}" in group.facts
         if group is None or test not in group.trials or not (done or devmode):
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in group.facts:
@@ -140,7 +140,7 @@ class Office:
     async def complete(self, session: str, test: str) -> None:
         """Closes a test: its rounds are booked one by one. A completion that a crash cut short is taken up again."""
         group, key = self._group(session, test), (session, test)
-        if test in _finished(group) or key in self._closing:
+        if f"test {test}" in group.facts or key in self._closing:
             raise Refusal("TestCompleted", "The test is completed.")
         self._closing.add(key)
         try:
@@ -203,7 +203,7 @@ class Office:
 
     def _check_open(self, group: Group, test: str) -> None:
         seat = self._desk.at_hand(group, test)
-        if test in _finished(group) or (seat is not None and _world(seat).completed):
+        if f"test {test}" in group.facts or (seat is not None and _world(seat).completed):
             raise Refusal("TestCompleted", "The test is completed.")
 
     def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
