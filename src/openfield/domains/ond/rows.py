@@ -53,8 +53,12 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
         Refusal: A row is not about a sample of the test, or says what it may not.
     """
     ids, rests = _split(content)
-    positions = _locate(ids, test, kind)
-    _check_place(positions, test, number, compat, kind)
+    span = test.span(number)
+    if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
+        positions = np.arange(span.start, span.stop)
+    else:
+        positions = _locate(ids, test, kind)
+        _check_place(positions, test, number, compat, kind)
     if kind not in NUMERIC:
         return Sheet(positions, None, [_fields(rest) for rest in rests])
     if not any(rests):
