@@ -21,7 +21,9 @@ from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
-    from openfield.serve import Wire
+    from openfield.journal import Journal
+    from openfield.serve import Closable, Serving, Wire
+    from openfield.view import CellRecord
 
 S = TypeVar("S", bound=Settings)
 
@@ -130,6 +132,16 @@ class Domain(ABC, Generic[S]):
         from openfield.lines import LineWire
 
         return LineWire()
+
+    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+        """What `openfield serve` needs: the wire, and the desk its agents come to."""
+        from openfield.serve import TrialDesk
+
+        return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
+
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
+        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped."""
+        return ""
 
     def view(self) -> AgentFactory:
         """The agent through which a person plays: line by line unless the domain brings its own."""

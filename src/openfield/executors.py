@@ -22,6 +22,8 @@ from openfield.cell import Job, Player
 from openfield.errors import InvalidInput
 from openfield.record import REPLY_ENCODER, AttemptEnd, Emit, Entry
 
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
 POLL_SECONDS = 0.1
@@ -156,6 +158,8 @@ class _Worker:
         self._pulse: MutableSequence[int] = context.RawArray("q", 1)
         self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
         self.job: Job | None = None
+        for name in ONE_THREAD:
+            os.environ.setdefault(name, "1")
         self.process.start()
         theirs.close()
 

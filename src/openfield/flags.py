@@ -39,7 +39,9 @@ class Launch:
     view: AgentFactory | None = None
     """How a person plays, if not in the domain's usual way."""
     notes: dict[str, Any] | None = None
-    """What flags leave for `Domain.prepare`, which sees them all."""
+    """What flags leave for `Domain.prepare`, for the domain's own desk, or for `visit`."""
+    visit: Callable[[Launch, dict[str, Any]], Any] | None = None
+    """Has the agents play elsewhere instead of here; told the launch and the user's options, returns what to print."""
     finish: tuple[Callable[[Result], None], ...] = ()
     """What is done with the result, in this order."""
 

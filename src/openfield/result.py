@@ -50,7 +50,7 @@ class Result:
         from openfield.report.page import write_page
 
         title = " + ".join(path.stem for path in self.paths)
-        facts = {key: value for key, value in self.facts.items() if not key.startswith("domain ")}
+        facts = {key: value for key, value in self.facts.items() if not key.startswith(("domain ", "session "))}
         write_page(Path(path), title, self.cells, self.domains, facts, self._metrics(metrics))
         return Path(path)
 

@@ -80,16 +80,13 @@ class Seat:
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
         """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
-        turn, written = await asyncio.to_thread(self._reply, reply, durable)
+        turn, written = await asyncio.to_thread(self.take, reply, durable)
         if isinstance(written, Future):
             await asyncio.wrap_future(written)
         return turn
 
-    def reply_here(self, reply: Reply) -> Turn:
-        """Takes a reply on the caller's thread, for a wire that talks in a thread of its own; written in good time."""
-        return self._reply(reply, durable=False)[0]
-
-    def _reply(self, reply: Reply, durable: bool) -> tuple[Turn, object]:
+    def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, object]:
+        """Takes a reply here and now, for worlds that answer at once; the second value is done when it is on disk."""
         with self._one_at_a_time:
             if self._closed:
                 raise ConnectionError("this seat is closed; the agent may have come back over another connection")
@@ -282,12 +279,38 @@ class SingleDesk:
         return self.current
 
 
-async def serve_domain(wire: Wire, desk: TrialDesk, host: str, port: int | None, ready: Callable[[int], None]) -> None:
+class Closable(Desk, Protocol):
+    """A desk whose seats are booked at the end."""
+
+    def close(self) -> None:
+        """Books all seats; trials that are not over can be resumed."""
+        ...
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """How a domain is served: who may come, and what its own flags say beyond that."""
+
+    agent: str = "remote"
+    token: str | None = None
+    options: dict[str, Any] = {}
+
+
+async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, ready: Callable[[int], None]) -> None:
     """Serves a domain's trials until cancelled, and books what is left then."""
     try:
         await wire.serve(desk, host, wire.port if port is None else port, ready)
     finally:
         desk.close()
+
+
+def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes the event loop: uvloop where an extra brought it, else Python's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return made
 
 
 def check_exposure(host: str, token: str | None) -> None:

@@ -5,6 +5,7 @@ Only the command line imports this.
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from openfield.flags import Launch
     from openfield.result import Result
 
+WIDEST = 52
+"""Characters of a cell before the last column; more would squeeze the names beside it on a terminal of 80."""
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
 
@@ -45,8 +48,8 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for title in titles:
         table.add_column(title, no_wrap=title != titles[-1], overflow="fold" if title == titles[-1] else "ellipsis")
-    for row in rows:
-        table.add_row(*(Text(str(value)) for value in row))
+    for *first, last in rows:
+        table.add_row(*(Text(fill(str(value), WIDEST)) for value in first), Text(str(last)))
     Console().print(table)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Words, print_result, take_flags
+from openfield.cli.common import Words, print_json, print_result, take_flags
 
 if TYPE_CHECKING:
     from openfield.flags import Launch
@@ -101,6 +101,9 @@ def run_experiment(
     file = Path(domain) if domain.endswith(".toml") else None
     start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     launch = take_flags(find_domain(start["domain"]), "run", words)
+    if launch.visit is not None:
+        print_json(launch.visit(launch, changes))
+        return
     experiment = make_experiment(_merge(start, launch, changes))
     with nullcontext() if file is None else naming(file):
         trials, agents = experiment.make_trials(), name_agents(experiment.agents)

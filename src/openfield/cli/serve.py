@@ -61,10 +61,11 @@ def serve(
 
     from openfield.errors import InvalidInput
     from openfield.experiment import limit, make_trials, parse_settings
+    from openfield.groups import holding
     from openfield.journal import Journal
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import TrialDesk, check_exposure, serve_domain
+    from openfield.serve import Serving, check_exposure, fastest_loop, serve_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)
@@ -82,9 +83,10 @@ def serve(
         )
 
     try:
-        with Journal(path) as journal:
-            desk = TrialDesk(journal, known, made, agent_name, token)
-            asyncio.run(serve_domain(launch.wire or known.wire(), desk, place, number, ready))
+        with holding(path), Journal(path) as journal:
+            wire, desk = known.open_desk(journal, made, Serving(agent_name, token, launch.notes or {}))
+            with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+                runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
     except OSError as error:
         where = place if number is None else f"{place}:{number}"
         raise InvalidInput(

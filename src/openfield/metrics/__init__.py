@@ -7,6 +7,7 @@ from openfield.metrics.characterisation import CHARACTERISATION
 from openfield.metrics.detection import DETECTION
 from openfield.metrics.gradual import GRADUAL
 from openfield.metrics.metric import Kind, Metric, Number
+from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.passive import PASSIVE
 from openfield.metrics.performance import PERFORMANCE
 from openfield.metrics.programme import PROGRAMME
@@ -26,5 +27,5 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, CHARACTERISATION)
+BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, CHARACTERISATION, OPENSET)
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

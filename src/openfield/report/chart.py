@@ -79,7 +79,9 @@ def draw_panel(label: str, curves: Sequence[Curve], faint: int, onset: bool) -> 
     ats = [point.at for curve in curves for point in curve]
     frame = Frame(min(ats), max(ats), 380, 190)
     middle = average(curves)
-    lines = "".join(_line("f", frame, [(p.at, p.performance) for p in curve]) for curve in pick_evenly(curves, faint))
+    lines = "".join(
+        draw_line("f", frame, [(p.at, p.performance) for p in curve]) for curve in pick_evenly(curves, faint)
+    )
     body = (
         _ground(frame, onset)
         + _test_start(frame, curves[0])
@@ -87,14 +89,14 @@ def draw_panel(label: str, curves: Sequence[Curve], faint: int, onset: bool) -> 
         + _both_lines(frame, middle)
         + _end_labels(frame, middle)
     )
-    return _svg(frame, label, body)
+    return wrap_svg(frame, label, body)
 
 
 def draw_trial(label: str, curve: Curve, onset: bool) -> str:
     """One trial: its performance, its belief, and a mark at each detection."""
     frame = Frame(curve[0].at, curve[-1].at, 232, 96, left=4, right=4, top=8, bottom=8)
     marks = "".join(_mark(frame, point, onset) for point in _first_detections(curve, onset))
-    return _svg(frame, label, _band(frame, onset) + _both_lines(frame, curve) + marks)
+    return wrap_svg(frame, label, _band(frame, onset) + _both_lines(frame, curve) + marks)
 
 
 def draw_interval(low: float, middle: float, high: float, bounds: tuple[float, float]) -> str:
@@ -133,7 +135,8 @@ def _merge(at: int, points: Sequence[Point]) -> Point:
     return Point(at, performance, mean([point.belief for point in points if point.belief is not None]))
 
 
-def _svg(frame: Frame, label: str, body: str) -> str:
+def wrap_svg(frame: Frame, label: str, body: str) -> str:
+    """A drawing with its name."""
     name = escape(label)
     return f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img"><title>{name}</title>{body}</svg>'
 
@@ -175,11 +178,11 @@ def _band(frame: Frame, onset: bool) -> str:
 
 
 def _both_lines(frame: Frame, curve: Curve) -> str:
-    performance = _line("p", frame, [(point.at, point.performance) for point in curve])
-    return _line("b", frame, [(point.at, point.belief) for point in curve]) + performance
+    performance = draw_line("p", frame, [(point.at, point.performance) for point in curve])
+    return draw_line("b", frame, [(point.at, point.belief) for point in curve]) + performance
 
 
-def _line(kind: str, frame: Frame, points: Iterable[tuple[int, float | None]]) -> str:
+def draw_line(kind: str, frame: Frame, points: Iterable[tuple[float, float | None]]) -> str:
     """A path through the points that have a value; gaps are bridged."""
     found = [(frame.x(at), frame.y(value)) for at, value in points if value is not None]
     if not found:

@@ -43,6 +43,8 @@ class Detail(msgspec.Struct, frozen=True):
     """Single trials under a panel."""
     scenarios: int = 10_000
     charts: bool = True
+    figures: bool = True
+    """Whether domains show figures of their own."""
 
 
 DETAILS = (
@@ -51,8 +53,9 @@ DETAILS = (
     Detail(12, 6),
     Detail(8, 3),
     Detail(4, 0),
-    Detail(0, 0, charts=False),
-    *(Detail(0, 0, scenarios, charts=False) for scenarios in (120, 80, 50, 30, 20, 12, 8, 4, 2, 1)),
+    Detail(4, 0, figures=False),
+    Detail(0, 0, charts=False, figures=False),
+    *(Detail(0, 0, scenarios, charts=False, figures=False) for scenarios in (120, 80, 50, 30, 20, 12, 8, 4, 2, 1)),
 )
 """From rich to poor; a page takes the first that fits its size."""
 
@@ -134,6 +137,7 @@ def _draw_body(
     yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
         charts = _draw_charts(groups, members, detail) if detail.charts else ""
+        charts += _draw_figures(groups, members, domains) if detail.figures else ""
         results = draw_results(summary.numbers, groups)
         rivals = draw_comparisons(*pick_comparisons(summary.comparisons, groups))
         yield f"<section>{_draw_heading(scenario, domains)}{charts}{results}{rivals}</section>"
@@ -142,6 +146,7 @@ def _draw_body(
 def _say_omissions(scenarios: int, detail: Detail) -> str:
     """What a page of this size has no room for; panels say for themselves how many trials they draw."""
     lacks = [] if detail.charts else ["the curves"]
+    lacks += ["the domains' own figures"] if detail.charts and not detail.figures else []
     lacks += [f"{scenarios - detail.scenarios} of {scenarios} scenarios"] if scenarios > detail.scenarios else []
     if not lacks:
         return ""
@@ -162,10 +167,19 @@ def _sentence(words: str) -> str:
     return words and words[0].upper() + words[1:].rstrip(".") + "."
 
 
+def _draw_figures(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], domains: Domains) -> str:
+    """What the domain itself has to show of its cells."""
+    domain = domains.get(groups[0].scenario.domain)
+    return domain.draw_figures(_scored(groups, members)) if domain is not None else ""
+
+
+def _scored(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:
+    """The cells of each agent that are scored and have something to show."""
+    found = {group.agent: members[group.scenario, group.agent] for group in groups}
+    return {name: [cell for cell in cells if cell.outcome in SCORED and cell.episodes] for name, cells in found.items()}
+
+
 def _draw_charts(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], detail: Detail) -> str:
     """The curves of all scored cells, agent by agent."""
-    played = [
-        (group, [cell for cell in members[group.scenario, group.agent] if cell.outcome in SCORED and cell.episodes])
-        for group in groups
-    ]
-    return draw_curves(played, detail.faint, detail.single)
+    played = _scored(groups, members)
+    return draw_curves([(group, played[group.agent]) for group in groups], detail.faint, detail.single)

@@ -253,15 +253,15 @@ class _Talk:
 
     def __init__(self, sock: socket.socket, seat: Seat, codec: Codec) -> None:
         self.seat = seat
-        self._send, self._reply, self._codec = sock.sendall, seat.reply_here, codec
+        self._send, self._codec = sock.sendall, codec
         self._known: dict[tuple[int, float], bytes] = {}
 
     def answer(self, heard: Reply) -> None:
         """Takes a reply and shows what follows; the last turn is shown, and nothing is waited for."""
-        turn = self._reply(heard)
+        turn, _ = self.seat.take(heard, durable=False)
         self.show(turn)
         if turn.ask is Ask.NONE:
-            self._reply(Reply())
+            self.seat.take(Reply(), durable=False)
 
     def show(self, turn: Turn) -> None:
         key = turn.observation, turn.reward

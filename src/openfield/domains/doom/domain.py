@@ -68,7 +68,7 @@ class DoomDomain(Domain[Any]):
     metrics = ("performance", "detection", "adaptation", "programme", "characterisation")
     demo_agents = ("watchful", "random")
     flags = FLAGS
-    gym_settings: ClassVar[dict[str, Any]] = {"observation": "array", "training": 0}
+    gym_settings = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:

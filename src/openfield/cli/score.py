@@ -1,0 +1,127 @@
+"""`openfield score`: numbers from result files or arrays, with no server and no run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from openfield.cli.common import print_json, print_table
+
+
+def score(
+    domain: str,
+    /,
+    *,
+    logits: Path | None = None,
+    labels: Path | None = None,
+    features: Path | None = None,
+    scores: Path | None = None,
+    higher: Literal["known", "novel"] = "known",
+    arrays: Path | None = None,
+    detection: Path | None = None,
+    classification: Path | None = None,
+    data: Path | None = None,
+    test: str | None = None,
+    area: str = "image_classification",
+    protocol: str = "OND",
+    stream: bool = False,
+    json: bool = False,
+) -> None:
+    """Score open-set results that lie on disk.
+
+    Parameters
+    ----------
+    domain
+        `ond`.
+    logits
+        An .npy file, samples x classes.
+    labels
+        An .npy file; -1 is unknown.
+    features
+        An .npy file, samples x anything, for detectors that want it.
+    scores
+        An .npy file with a score per sample of your own.
+    higher
+        What a higher score of yours means.
+    arrays
+        An .npz file with `pred`, `conf` and `label`.
+    detection
+        A detection file of the protocol.
+    classification
+        A classification file of the protocol.
+    data
+        The data directory with the test's truth.
+    test
+        The test's name.
+    area
+        The kind of test.
+    protocol
+        OND or CONDDA.
+    stream
+        Build seeded tests from the arrays and play them with each change detector.
+    json
+        Print the numbers as JSON.
+    """
+    from openfield.errors import InvalidInput
+
+    if domain != "ond":
+        raise InvalidInput(f"'{domain}' has nothing to score from files; ond has.")
+    if detection is not None or classification is not None:
+        from openfield.domains.ond.scoring import score_files
+
+        if detection is None or classification is None or data is None or test is None:
+            raise InvalidInput("Scoring result files needs --detection, --classification, --data and --test.")
+        _print(score_files(detection, classification, data, protocol, area, test), json)
+        return
+    _print(_score_arrays(logits, labels, features, (scores, higher), arrays, stream), json)
+
+
+def _score_arrays(
+    logits: Path | None,
+    labels: Path | None,
+    features: Path | None,
+    own: tuple[Path | None, str],
+    arrays: Path | None,
+    stream: bool,
+) -> dict[str, Any]:
+    """The numbers of arrays, by detector; with `stream`, those of the change detectors too."""
+    import numpy as np
+
+    from openfield.domains.ond.scoring import Arrays, read_arrays, score_arrays, score_logits, score_stream
+    from openfield.errors import InvalidInput
+
+    def read(path: Path) -> Any:
+        return read_arrays(path)["array"]
+
+    if arrays is not None:
+        found = read_arrays(arrays)
+        if not {"pred", "conf", "label"} <= found.keys():
+            raise InvalidInput(f"{arrays} must hold pred, conf and label; it holds {', '.join(found)}.")
+        known = Arrays(found["pred"], found["conf"].astype(float), found["label"].astype(np.int64))
+        return {"yours": score_arrays(known)} | ({"stream": score_stream(known)} if stream else {})
+    if logits is None or labels is None:
+        raise InvalidInput("Give --logits and --labels, or --arrays, or --detection and --classification.")
+    table, truth = read(logits), read(labels)
+    numbers: dict[str, Any] = score_logits(table, truth, None if features is None else read(features))
+    path, higher = own
+    conf = table.max(axis=1) if path is None else read(path) * (1.0 if higher == "known" else -1.0)
+    yours = Arrays(table.argmax(axis=1), np.asarray(conf, dtype=float), truth.astype(np.int64))
+    if path is not None:
+        numbers["yours"] = score_arrays(yours)
+    return numbers | ({"stream": score_stream(yours)} if stream else {})
+
+
+def _print(numbers: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(numbers)
+        return
+    rows = [(family, name, _text(value)) for family, part in numbers.items() for name, value in part.items()]
+    print_table(("", "number", "value"), rows)
+    if any("resampling" in getattr(value, "note", "") for part in numbers.values() for value in part.values()):
+        print("\nOne test: the intervals come from resampling its samples.")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    return "-" if value is None else str(value)

@@ -1,0 +1,82 @@
+"""What an agent may do in a test, as values that a journal and a wire can carry.
+
+Local agents answer batches with `Scores`; the wire posts whatever its clients send with `Post`. Both buy with `Buy`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from numpy.typing import ArrayLike
+
+from openfield.errors import AgentProtocol
+
+
+class Scores(msgspec.Struct, frozen=True, tag="scores", tag_field="do"):
+    """Class scores for the batch shown: a row per sample, K+1 columns (CONDDA: K+D+1)."""
+
+    p: list[list[float]]
+
+    @classmethod
+    def of(cls, p: ArrayLike) -> Scores:
+        """Scores from an array, as plain numbers, which is what a record can keep."""
+        import numpy as np
+
+        return cls(np.asarray(p, dtype=float).tolist())
+
+
+class Buy(msgspec.Struct, frozen=True, tag="buy", tag_field="do", omit_defaults=True):
+    """A request for feedback on answered samples; without ids, on the last batch."""
+
+    type: str = "classification"
+    ids: list[str] | None = None
+
+
+class NextBatch(msgspec.Struct, frozen=True, tag="next", tag_field="do"):
+    """The agent is done with the batch."""
+
+
+class Clusters(msgspec.Struct, frozen=True, tag="clusters", tag_field="do"):
+    """The characterisation at the end of an OND test: D+1 scores for each sample of the whole test, in order."""
+
+    p: list[list[float]]
+
+
+class Post(msgspec.Struct, frozen=True, tag="post", tag_field="do"):
+    """Results as a client of the protocol posts them: type -> CSV text."""
+
+    round: int
+    results: dict[str, str]
+    at: str
+    """When, for the status of the session; time is an input."""
+
+
+class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
+    """What a restarted test takes over from the attempt before: budgets are not refunded."""
+
+    used: dict[str, int]
+    score: float = 0.0
+    scored: list[int] = []
+
+
+class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):
+    """A client declares the test complete."""
+
+    at: str
+
+
+Action = Scores | Buy | NextBatch | Clusters | Post | Carry | Complete
+
+
+def read_action(action: Any) -> Action:
+    """An action, whether it is one or came as plain data; a bare table is scores."""
+    if isinstance(action, Action):
+        return action
+    if isinstance(action, list | tuple):
+        action = {"do": "scores", "p": action}
+    try:
+        made: Action = msgspec.convert(action, Action)
+    except msgspec.ValidationError as error:
+        raise AgentProtocol(f"this is no action of ond: {error}. Use Scores, Buy, NextBatch or Clusters.") from None
+    return made

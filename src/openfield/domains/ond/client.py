@@ -1,0 +1,115 @@
+"""The client's side of the protocol: one kept-alive connection, every answer checked, nothing retried needlessly.
+
+Stands opposite `wire.py`; `visit.py` plays whole sessions with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from openfield.domains.ond.refusal import Refusal
+from openfield.errors import InvalidInput, MissingExtra
+
+PATIENCE_SECONDS = 60.0
+
+
+class Client:
+    """Talks to a server of the protocol."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        try:
+            import httpx
+        except ImportError:
+            raise MissingExtra("ond", "The client of ond") from None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._errors = (httpx.TransportError, httpx.InvalidURL)
+        self._http = httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, headers=headers)
+        self._url = url
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def test_ids(self, protocol: str, area: str, seed: int = 0) -> list[str]:
+        """The tests a server offers."""
+        asked = {"protocol": protocol, "domain": area, "detector_seed": str(seed)}
+        return self._ask("GET", "/test/ids", params=asked).decode().split()
+
+    def open(self, configuration: Mapping[str, Any], tests: Sequence[str]) -> str:
+        """Opens a session; returns its id."""
+        files = {"configuration": msgspec.json.encode(configuration), "test_ids": "\n".join(tests).encode()}
+        return str(msgspec.json.decode(self._ask("POST", "/session", files=files))["session_id"])
+
+    def metadata(self, session: str, test: str) -> dict[str, Any]:
+        """What may be known of a test."""
+        found = self._ask("GET", "/test/metadata", params={"session_id": session, "test_id": test})
+        return msgspec.json.decode(found, type=dict[str, Any])
+
+    def dataset(self, session: str, test: str, number: int) -> bytes | None:
+        """A round as the server sends it; None past the end."""
+        asked = {"session_id": session, "test_id": test, "round_id": number}
+        return self._ask("GET", "/session/dataset", params=asked) or None
+
+    def post(self, session: str, test: str, number: int, results: Mapping[str, str]) -> None:
+        """Posts the results of a round."""
+        asked = {"session_id": session, "test_id": test, "round_id": number, "result_types": "|".join(results)}
+        files = {"test_identification": ("test_identification.json", msgspec.json.encode(asked))}
+        files |= {f"{kind}_file": (f"{kind}.csv", text.encode()) for kind, text in results.items()}
+        self._ask("POST", "/session/results", files=files)
+
+    def feedback(self, session: str, test: str, kind: str, ids: Sequence[str] | None, number: int) -> list[str]:
+        """Buys feedback of one kind; returns its lines."""
+        asked = {"session_id": session, "test_id": test, "feedback_type": kind, "round_id": str(number)}
+        asked |= {} if ids is None else {"feedback_ids": "|".join(ids)}
+        return self._ask("GET", "/session/feedback", params=asked).decode().splitlines()
+
+    def evaluate(self, session: str, test: str) -> dict[str, Any]:
+        """The numbers of a completed test."""
+        found = self._ask("GET", "/session/evaluations", params={"session_id": session, "test_id": test})
+        return msgspec.json.decode(found, type=dict[str, Any])
+
+    def complete(self, session: str, test: str) -> None:
+        """Declares a test complete."""
+        self._ask("DELETE", "/test", params={"session_id": session, "test_id": test})
+
+    def end(self, session: str) -> None:
+        """Ends a session."""
+        self._ask("DELETE", "/session", params={"session_id": session})
+
+    def finished(self, session: str) -> list[str]:
+        """The tests a session has completed, in order. A server that fails when there are none has none."""
+        try:
+            found = self._ask("GET", "/session/latest", params={"session_id": session})
+        except Refusal as error:
+            if error.status == 500:
+                return []
+            raise
+        return list(msgspec.json.decode(found)["finished_tests"])
+
+    def _ask(self, method: str, path: str, **request: Any) -> bytes:
+        """One request; the server's refusals are raised as they are."""
+        try:
+            answer = self._http.request(method, path, **request)
+        except self._errors as error:
+            raise InvalidInput(f"{self._url} does not answer: {error}.") from None
+        if answer.status_code in (200, 204):
+            return bytes(answer.content)
+        try:
+            told = msgspec.json.decode(answer.content, type=dict[str, Any])
+        except msgspec.DecodeError:
+            told = {}
+        reason, message = str(told.get("reason", "BadAnswer")), str(told.get("message", f"status {answer.status_code}"))
+        raise Refusal(reason, f"{self._url}{path}: {reason}: {message}", answer.status_code)
+
+
+def read_ids(content: bytes) -> list[str]:
+    """The ids of a round; text tests come with a BOM and further columns."""
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return [line.partition(",")[0] for line in content.decode("utf-16").split("\n") if line]
+    return [line for line in re.split(r"\r?\n", content.decode()) if line]

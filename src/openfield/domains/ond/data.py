@@ -1,0 +1,133 @@
+"""Samples without a download: scikit-learn's digits, packaged, glyphs drawn on the spot, or what users bring.
+
+Stands at the start: data -> builder -> test -> world. The digits are the UCI optical recognition test set (E. Alpaydin
+and C. Kaynak, CC BY 4.0), 8 x 8 pixels.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domains.ond.images import warp
+from openfield.domains.ond.settings import OndSettings
+from openfield.errors import InvalidInput, MissingExtra
+from openfield.trial import derive, file_digest
+
+GLYPHS = "ABDEFGHJKLMNPQRSTUVXYZ23456789abdefghnqrty@#$%&?+="
+GLYPH_SIZE = 16
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+
+
+class Samples(msgspec.Struct, frozen=True):
+    """Images N x H x W, or features N x D, with labels from 0 on; -1 is of an unknown class."""
+
+    images: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+
+def load_samples(settings: OndSettings, seed: int) -> Samples:
+    """All samples a test can be built from."""
+    if settings.data == "digits":
+        return load_digits()
+    if settings.data == "glyphs":
+        return draw_glyphs(settings, seed)
+    path = Path(settings.data)
+    return read_folder(path) if path.is_dir() else read_arrays(path)
+
+
+def data_files(settings: OndSettings) -> dict[str, str]:
+    """Digests of the files the samples come from; what is packaged belongs to the version of the domain."""
+    path = Path(settings.data)
+    return {path.name: file_digest(path.read_bytes())} if path.suffix == ".npz" and path.is_file() else {}
+
+
+@functools.cache
+def load_digits() -> Samples:
+    """1,797 handwritten digits of 8 x 8 pixels."""
+    content = resources.files("openfield.domains.ond").joinpath("digits.npz").read_bytes()
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return Samples(file["images"].astype(np.float32) / 16, file["labels"].astype(np.int64))
+
+
+@functools.lru_cache(8)
+def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
+    """Characters in the free font that comes with Pillow, each a little moved, turned, slanted and noisy."""
+    classes = settings.known + settings.unknown
+    if classes > len(GLYPHS):
+        raise InvalidInput(f"There are {len(GLYPHS)} glyphs; known and unknown classes cannot be {classes} together.")
+    rng = np.random.default_rng(derive(seed, "glyphs"))
+    chosen = rng.permutation(len(GLYPHS))[:classes]
+    size, share = settings.round_size, settings.share if settings.new_classes else 1.0
+    each = (settings.training + size * (settings.before + settings.after)) / settings.known
+    most = int(max(each, size * settings.after * share / settings.unknown) * 1.3) + 20
+    drawn = [_draw(GLYPHS[number], most, settings.noise, rng) for number in chosen]
+    return Samples(np.concatenate(drawn), np.repeat(np.arange(classes), most))
+
+
+def read_arrays(path: Path) -> Samples:
+    """Samples from an .npz file with `images` (or `features`) and `labels`."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            images = file["images"] if "images" in file.files else file["features"]
+            return make_samples(images, file["labels"])
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidInput(
+            f"{path} holds no samples: {error}. It needs `images` or `features`, and `labels`."
+        ) from None
+
+
+def make_samples(images: Any, labels: Any) -> Samples:
+    """Samples from any arrays; bytes are scaled to 0..1, colours are averaged."""
+    array, known = np.asarray(images), np.asarray(labels).astype(np.int64)
+    array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
+    if array.ndim == 4:
+        array = array.mean(axis=3)
+    if array.ndim not in (2, 3) or known.shape != array.shape[:1] or not len(known):
+        raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
+    return Samples(array.astype(np.float32), known)
+
+
+def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
+    """Samples from a folder with one folder of images for each class."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("ond", "Reading images") from None
+    images, labels = [], []
+    for label, folder in enumerate(sorted(part for part in path.iterdir() if part.is_dir())):
+        for file in sorted(part for part in folder.iterdir() if part.suffix.lower() in SUFFIXES):
+            with Image.open(file) as image:
+                images.append(np.asarray(image.convert("L").resize((size, size)), dtype=np.uint8))
+            labels.append(label)
+    if not images:
+        raise InvalidInput(f"{path} holds no folders with images ({', '.join(SUFFIXES)}).")
+    return make_samples(np.stack(images), labels)
+
+
+def _draw(character: str, count: int, noise: float, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Variants of one character: twelve renderings, each warped and disturbed on its own."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError:
+        raise MissingExtra("ond", "Drawing glyphs") from None
+    prints = []
+    for variant in range(12):
+        image = Image.new("L", (GLYPH_SIZE, GLYPH_SIZE))
+        font = ImageFont.load_default(float(11 + variant % 3))
+        place = (8 + rng.uniform(-1, 1), 8 + rng.uniform(-1, 1))
+        ImageDraw.Draw(image).text(place, character, 255, font, anchor="mm", stroke_width=int(variant % 4 == 3))
+        prints.append(np.asarray(image) / 255)
+    chosen = np.stack(prints).astype(np.float32)[rng.integers(0, len(prints), count)]
+    for start in range(0, count, 16):
+        matrix = np.eye(2) + rng.normal(0, 0.06 + noise / 4, (2, 2))
+        chosen[start : start + 16] = warp(chosen[start : start + 16], matrix)
+    noisy = chosen + rng.normal(0, noise, chosen.shape)
+    return np.clip(noisy, 0, 1).astype(np.float32)

@@ -1,0 +1,150 @@
+"""Open World Novelty Detection as a domain: its settings, novelties, trials, agents and protocol under one name.
+
+Importing this needs no extra; the protocol's server and the glyphs are imported where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openfield.core import Belief, Spec, World
+from openfield.domain import Domain
+from openfield.domains.ond.novelty import NOVELTIES
+from openfield.domains.ond.settings import OndSettings
+from openfield.errors import InvalidInput
+from openfield.flags import Flag, Launch
+from openfield.spaces import Box
+from openfield.trial import Phase, Trial
+
+if TYPE_CHECKING:
+    from openfield.journal import Journal
+    from openfield.serve import Closable, Serving, Wire
+    from openfield.view import CellRecord
+
+FLAGS = (
+    Flag(("--data",), "A directory of tests to serve.", lambda launch, path: launch.note(data=path), Path, ("serve",)),
+    Flag(
+        ("--import-legacy",),
+        "A directory of results of the original server, to go on with.",
+        lambda launch, path: launch.note(legacy=path),
+        Path,
+        ("serve",),
+    ),
+    Flag(("--compat",), "Take what old clients post.", lambda launch, _: launch.note(compat=True), None, ("serve",)),
+    Flag(
+        ("--server",),
+        "The address of a server of the protocol; the agents play there.",
+        lambda launch, url: replace(launch.note(server=url), visit=_visit),
+        str,
+        ("run",),
+    ),
+    Flag(("--token",), "What that server wants to be shown.", lambda launch, t: launch.note(token=t), str, ("run",)),
+)
+
+
+class Ond(Domain[OndSettings]):
+    """Batches of samples, K+1 classes, the probability that the world has changed, with and without red light."""
+
+    name = "ond"
+    title = "Open-set recognition: which classes, and since when is there anything new?"
+    settings = OndSettings
+    novelties = NOVELTIES
+    default_novelty = demo_novelty = "classes"
+    agents = {
+        "knn": "openfield.domains.ond.agents:NearestAgent",
+        "msp": "openfield.domains.ond.agents:SoftmaxAgent",
+        "energy": "openfield.domains.ond.agents:EnergyAgent",
+        "mahalanobis": "openfield.domains.ond.agents:MahalanobisAgent",
+        "openmax": "openfield.domains.ond.agents:OpenMaxAgent",
+        "adapting": "openfield.domains.ond.agents:AdaptingAgent",
+    }
+    demo_agents = ("adapting", "msp")
+    metrics = ("performance", "detection", "adaptation", "openset")
+
+    flags = FLAGS
+
+    def spec(self, trial: Trial) -> Spec:
+        """The task, with the number of classes."""
+        settings = self.settings_in(trial, trial.phases[0])
+        known = settings.known
+        task = (
+            f"Give each sample of a batch {known + 1} scores (the unknown class and {known} known ones) and say how "
+            "probable it is that the world has changed. Then buy labels or go on."
+        )
+        return Spec(domain=self.name, task=task, actions=Box(0, 1, (settings.round_size, known + 1)))
+
+    def phases(self, settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+        """Training, the batches before the onset, and those from it on."""
+        from openfield.domains.ond.trials import make_phases
+
+        return make_phases(settings, novelty)
+
+    def trials(
+        self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
+    ) -> list[Trial]:
+        """Trials that differ in their seeds; for a named test of a data directory, the one trial of that test."""
+        if not settings.get("test"):
+            return super().trials(count, seed, novelty, red_light, **settings)
+        from openfield.domains.ond.trials import find_shelf, served_trial
+        from openfield.settings import changed_settings, make_settings
+
+        chosen = make_settings(self.settings, settings)
+        test, digests = find_shelf(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
+        changes = {key: value for key, value in changed_settings(chosen).items() if key != "test"}
+        return [served_trial(test, digests, changes, self.version, red_light)]
+
+    def world(self, trial: Trial) -> World:
+        """The test of a trial."""
+        from openfield.domains.ond.trials import make_built
+        from openfield.domains.ond.world import TestWorld
+
+        before, after = self.settings_in(trial, trial.phases[0]), self.settings_in(trial, trial.phases[-1])
+        return TestWorld(make_built(trial, before, after), before, trial.red_light)
+
+    def detected(self, belief: Belief) -> bool:
+        """The protocol's rule: a probability above one half, for any sample."""
+        novel = belief.novel
+        return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) > 0.5
+
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
+        """Belief over the stream, ROC and OSCR, histograms, confusion, tables per test and over the programme."""
+        from openfield.report.openset import draw_openset
+
+        return draw_openset(played)
+
+    def wire(self) -> Wire:
+        """The protocol's own REST interface."""
+        from openfield.domains.ond.http import OndWire
+
+        return OndWire()
+
+    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+        """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
+        from openfield.domains.ond.builder import write_trials
+        from openfield.domains.ond.http import OndWire
+        from openfield.domains.ond.trials import find_shelf
+        from openfield.groups import GroupDesk
+
+        options = serving.options
+        root = options.get("data") or write_trials(self, trials, journal.path.with_suffix(".data"))
+        if not root.is_dir():
+            raise InvalidInput(f"There is no directory {root}.")
+        desk, shelf = GroupDesk(journal, self, serving.token), find_shelf(str(root))
+        if "legacy" in options:
+            from openfield.domains.ond.legacy import import_results
+
+            import_results(options["legacy"], shelf, desk, self.version)
+        return OndWire(shelf, options.get("compat", False)), desk
+
+
+def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
+    """Plays the tests of a server with agents that are ours, or written for the protocol's original client."""
+    from openfield.domains.ond.guests import visit_server
+
+    return visit_server(DOMAIN, launch.notes or {}, changes)
+
+
+DOMAIN = Ond()

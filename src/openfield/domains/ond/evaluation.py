@@ -1,0 +1,111 @@
+"""What a ledger says in numbers: a batch for the journal, a completed test for the protocol.
+
+Stands between ledger and metrics; reads, never changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from openfield.domains.ond.ledger import Ledger
+from openfield.domains.ond.refusal import Refusal
+from openfield.errors import InvalidInput
+from openfield.metrics.openset import compat
+from openfield.metrics.openset.ranks import NEVER
+
+
+def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str, Any]]:
+    """A batch's top-1 accuracy, and per sample what the open-set metrics need.
+
+    Classes are columns of the scores, the unknown one is -1; a rank of -1 was not answered or has no column.
+    """
+    span = ledger.test.span(number)
+    at = slice(span.start, span.stop)
+    unknown, ranks = ledger.test.unknown_index, ledger.ranks[at]
+    said = ranks >= 0
+    detail = {
+        "round": number,
+        "novel": ledger.test.novel[at].astype(int).tolist(),
+        "label": np.where(ledger.test.labels[at] == unknown, -1, ledger.test.labels[at]).tolist(),
+        "named": np.where(ledger.predicted[at] == unknown, -1, ledger.predicted[at]).tolist(),
+        "guess": ledger.best_known[at].tolist(),
+        "confidence": _short(ledger.confidence[at]),
+        "unknown": _short(ledger.p_unknown[at]),
+        "world": _short(ledger.p_world[at]),
+        "rank": np.where(ranks == NEVER, -1, ranks).tolist(),
+    }
+    if ledger.cluster[at].max(initial=-1) >= 0:
+        detail |= {"cluster": ledger.cluster[at].tolist(), "class": _classes(ledger, span)}
+    return (float((ranks[said] == 0).mean()) if said.any() else None), detail
+
+
+def evaluate(ledger: Ledger) -> dict[str, Any]:
+    """The eight families of numbers a client gets for a completed test; what has no value is null.
+
+    Raises:
+        Refusal: Results are missing.
+    """
+    _check_complete(ledger)
+    test, p, ranks = ledger.test, ledger.p_world, ledger.ranks
+    try:
+        compat.check_labels(test.labels, ledger.columns["classification"])
+    except InvalidInput as error:
+        raise Refusal("InvalidResults", str(error)) from None
+    stats = compat.m_num_stats(p, test.novel)
+    stated = test.metadata.get("threshold")
+    threshold = stated if stated in compat.THRESHOLDS else test.kind.threshold
+    found: dict[str, Mapping[str, Any]] = {
+        "m_acc": compat.acc_of_ranks(test.novel, ranks),
+        "m_acc_failed": compat.failed_reaction_of_ranks(p, test.novel, ranks),
+        "m_is_cdt_and_is_early": compat.m_is_cdt_and_is_early(
+            int(stats["GT_indx"]), int(stats[f"P_indx_{threshold}"]), len(test.ids)
+        ),
+        "m_ndp": compat.m_ndp(p, test.novel),
+        "m_ndp_post": compat.m_ndp_post(p, test.novel),
+        "m_ndp_pre": compat.m_ndp_pre(p, test.novel),
+        "m_num": compat.m_num(p, test.novel),
+        "m_num_stats": stats,
+    }
+    return {family: {name: _finite(value) for name, value in found[family].items()} for family in sorted(found)}
+
+
+def evaluate_more(ledger: Ledger) -> dict[str, Any]:
+    """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds."""
+    test = ledger.test
+    unknown = np.nan_to_num(ledger.p_unknown)
+    found = {
+        "m_ndp_unknown": compat.m_ndp(unknown, test.novel),
+        "m_ndp_unknown_pre": compat.m_ndp_pre(unknown, test.novel),
+        "m_ndp_unknown_post": compat.m_ndp_post(unknown, test.novel),
+        "m_acc_round_wise": compat.round_wise_of_ranks(ledger.ranks, test.round_size or len(test.ids)),
+    }
+    return {family: {name: _finite(value) for name, value in numbers.items()} for family, numbers in found.items()}
+
+
+def _check_complete(ledger: Ledger) -> None:
+    count = len(ledger.test.ids)
+    for kind, said in (("detection", ~np.isnan(ledger.p_world)), ("classification", ledger.ranks >= 0)):
+        if int(said.sum()) != count:
+            raise Refusal(
+                "ResultsIncomplete", f"{kind} results cover {int(said.sum())} of the {count} samples of this test."
+            )
+
+
+def _classes(ledger: Ledger, span: range) -> list[str]:
+    """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
+    rows = (ledger.test.rows[at] for at in span)
+    last = ledger.test.kind.label
+    return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
+
+
+def _short(values: Any) -> list[float | None]:
+    """Nine digits suffice for a chart and every threshold; None was not said."""
+    return [None if math.isnan(value) else round(value, 9) for value in values.tolist()]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,113 @@
+"""What an agent has said of a test so far, sample by sample, and what it has bought.
+
+The state inside a world: posts and purchases go in, vectors over all samples come out. Scores are kept by sample id,
+reduced to what the metrics need, so that a round costs the same however long the test is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domains.ond.rows import Sheet
+from openfield.domains.ond.sheet import Test
+from openfield.metrics.openset.ranks import rank_labels
+
+UNSAID = -1
+
+
+class Ledger:
+    """Everything said of one test in one attempt."""
+
+    def __init__(self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1) -> None:
+        count = len(test.ids)
+        self.test, self.threshold, self.red_light, self.cap = test, threshold, red_light, cap
+        self.p_world, self.p_second = np.full(count, np.nan), np.full(count, np.nan)
+        self.ranks = np.full(count, UNSAID, np.int64)
+        self.predicted = np.full(count, UNSAID, np.int64)
+        """The best column of the scores."""
+        self.p_unknown, self.confidence = np.full(count, np.nan), np.full(count, np.nan)
+        self.best_known = np.full(count, UNSAID, np.int64)
+        """The best column but the unknown one; `confidence` is its score."""
+        self.cluster = np.full(count, UNSAID, np.int64)
+        self.texts: dict[str, dict[int, list[str]]] = {}
+        self.columns: dict[str, int] = {}
+        self.posted: dict[str, set[int]] = {}
+        """Type -> rounds it was posted for."""
+        self.latest: dict[str, NDArray[np.int64]] = {}
+        """Type -> samples of its last posted round."""
+        self.last_round = UNSAID
+        self.declared = False
+        self.used: dict[str, int] = {}
+        """`ROUND TYPE` -> how much of its budget is used."""
+        self.score = 0.0
+        self.scored: set[int] = set()
+        """Rounds whose writers were scored already (text tests)."""
+
+    def post(self, number: int, sheets: Mapping[str, Sheet]) -> None:
+        """Takes the results of a round."""
+        for kind, sheet in sheets.items():
+            again = self.posted.setdefault(kind, set())
+            known = self.latest.get(kind) if number == self.last_round and number in again else None
+            self.latest[kind] = sheet.positions if known is None else np.union1d(known, sheet.positions)
+            again.add(number)
+            self._keep(kind, sheet)
+        self.last_round = number
+
+    def budget(self, kind: str) -> int | None:
+        """How many answers of a kind of feedback a round may have; None is any number."""
+        offer = self.test.kind.feedback[kind]
+        facts = self.test.metadata
+        if not offer.budget or (offer.budget == "detection" and self.red_light):
+            return None
+        most = facts.get("feedback_max_ids", 0) if self.cap < 0 else self.cap
+        if offer.budget == "detection":
+            most = facts.get("max_detection_feedback_ids", most)
+        return int(most)
+
+    def left(self, kind: str) -> int | None:
+        """What is left of a budget in the last posted round."""
+        most = self.budget(kind)
+        return None if most is None else max(most - self.used.get(self.account(kind), 0), 0)
+
+    def account(self, kind: str) -> str:
+        """Where the use of a budget is counted."""
+        return f"{self.last_round} {kind}"
+
+    def hits(self, positions: Any) -> NDArray[np.bool_]:
+        """Which of these samples were named rightly."""
+        return np.asarray(self.ranks[positions] == 0)
+
+    def _keep(self, kind: str, sheet: Sheet) -> None:
+        at, numbers = sheet.positions, sheet.numbers
+        if sheet.texts is not None:
+            self.texts.setdefault(kind, {}).update(zip(at.tolist(), sheet.texts, strict=True))
+        if numbers is None:
+            return
+        self.columns[kind] = numbers.shape[1]
+        if kind == "detection":
+            self.p_world[at] = numbers[:, 0]
+            self.p_second[at] = numbers[:, 1] if numbers.shape[1] > 1 else np.nan
+            self._declare(at)
+        elif kind == "classification":
+            self._keep_classes(at, numbers)
+        else:
+            self.cluster[at] = numbers.argmax(axis=1)
+
+    def _keep_classes(self, at: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        self.ranks[at] = rank_labels(scores, self.test.labels[at])
+        self.predicted[at] = scores.argmax(axis=1)
+        unknown = self.test.unknown_index
+        if 0 <= unknown < scores.shape[1] > 1:
+            self.p_unknown[at] = scores[:, unknown]
+            scores = scores.copy()
+            scores[:, unknown] = -1
+        self.best_known[at] = scores.argmax(axis=1)
+        self.confidence[at] = scores.max(axis=1)
+
+    def _declare(self, at: NDArray[np.int64]) -> None:
+        lit = self.red_light and self.test.index.get(self.test.red_light) in at
+        self.declared = self.declared or lit or bool((self.p_world[at] > self.threshold).any())

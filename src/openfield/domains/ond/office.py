@@ -1,0 +1,303 @@
+"""Sessions and tests as clients of the protocol know them: opened, asked for, posted to, completed, ended.
+
+Stands between the wire and the desk: checks who may do what when, and turns it into replies of a rollout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any
+
+from openfield.core import Reply
+from openfield.domains.ond.actions import Buy, Carry, Complete, Post
+from openfield.domains.ond.archive import pack
+from openfield.domains.ond.evaluation import evaluate
+from openfield.domains.ond.feedback import quote
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import TYPES
+from openfield.domains.ond.sheet import Shelf, Test
+from openfield.domains.ond.trials import served_trial
+from openfield.domains.ond.world import TestWorld
+from openfield.errors import OpenfieldError
+from openfield.groups import Group, GroupDesk
+from openfield.serve import Seat
+
+
+def local_time() -> str:
+    """Now, as the protocol writes it."""
+    return datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+class Office:
+    """Does what requests ask for."""
+
+    def __init__(
+        self, desk: GroupDesk, shelf: Shelf, version: int, compat: bool = False, clock: Callable[[], str] = local_time
+    ) -> None:
+        self._desk, self._shelf, self._version, self._compat, self._clock = desk, shelf, version, compat, clock
+        self._closing: set[tuple[str, str]] = set()
+
+    def test_list(self, protocol: str, area: str) -> bytes:
+        """The list of tests, as published or as found."""
+        if not self._shelf.has_area(protocol, area):
+            raise Refusal("BadDomain", "There are no tests of this protocol and domain.")
+        published = self._shelf.list_file(protocol, area)
+        return "\n".join(self._shelf.names(protocol, area)).encode() if published is None else published
+
+    async def open(self, asked: Mapping[str, Any], tests: Sequence[str]) -> str:
+        """Opens a session; returns its id."""
+        protocol, area = str(asked["protocol"]), str(asked.get("domain") or "image_classification")
+        threshold = _threshold(asked.get("detection_threshold", 0.5 if self._compat else None))
+        if not self._shelf.has_area(protocol, area):
+            raise Refusal("BadDomain", "There are no tests of this protocol and domain.")
+        hints = asked.get("hints") or []
+        if not isinstance(hints, list) or not all(isinstance(hint, str) for hint in hints):
+            raise Refusal("BadRequest", "hints must be a list of texts.")
+        trials = {}
+        for name in tests:
+            test, digests = await asyncio.to_thread(self._load, protocol, area, name)
+            settings = {"data": str(self._shelf.root), "protocol": protocol, "area": area, "threshold": threshold}
+            settings |= {"level": "compat"} if self._compat else {}
+            settings |= _budget_hint(hints, test)
+            trials[name] = served_trial(test, digests, settings, self._version, "red_light" in hints)
+        session = str(uuid.uuid4())
+        facts: dict[str, Any] = {"created": self._clock(), "protocol": protocol, "domain": area}
+        facts |= {"detection_threshold": threshold, "hints": hints}
+        detector = str(asked["novelty_detector_version"])[:200]
+        await self._desk.open(session, detector, trials, facts)
+        return session
+
+    def metadata(self, session: str, test: str) -> dict[str, Any]:
+        """What a client may know of a test."""
+        group = self._group(session, test)
+        place = group.facts["protocol"], group.facts["domain"], test
+        if not self._shelf.has_metadata(*place):
+            raise Refusal("metadata_not_found", "The test has no metadata.", 500)
+        return self._load(*place)[0].shown("red_light" in group.facts["hints"], self._hinted(group, test))
+
+    async def dataset(self, session: str, test: str, number: int) -> bytes | None:
+        """The ids of a round, or None past the end. Round 0 of a test with results starts it again."""
+        group = self._group(session, test)
+        self._check_open(group, test)
+        known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
+        if known.round_size is None:
+            raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
+        if number == 0:
+            await self._start_again(group, test)
+        span = known.span(number)
+        if not span:
+            return None
+        if known.area == "nlt":
+            return _text_rows(known, span)
+        return ("\n".join(known.ids[span.start : span.stop]) + "\n").encode()
+
+    async def post(self, session: str, test: str, number: int, results: dict[str, str]) -> None:
+        """Takes the results of a round: all of them, or none."""
+        group = self._group(session, test)
+        self._check_open(group, test)
+        for kind in results:
+            if kind not in TYPES and not kind.startswith("x_"):
+                raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
+        seat = await self._desk.take(group, test)
+        self._check_open(group, test)
+        world = _world(seat)
+        for kind in results:
+            if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
+                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
+                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+        action = Post(number, results, self._clock())
+        world.prepare(action)
+        await self._take(seat, Reply(action))
+
+    async def feedback(self, session: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
+        """What was asked about answered samples; refused as a whole or not at all."""
+        group = self._group(session, test)
+        self._check_open(group, test)
+        seat = await self._desk.take(group, test)
+        self._check_open(group, test)
+        for kind in kinds:
+            quote(_world(seat).ledger, kind, ids)
+        taken = [seat.take(Reply(Buy(kind, ids))) for kind in kinds]
+        for _, written in taken:
+            await _safe(written)
+        return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
+
+    async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
+        """The numbers of a completed test."""
+        group = self._desk.groups.get(session)
+        done = group is not None and f"test {test}" in group.facts
+        if group is None or test not in group.trials or not (done or devmode):
+            raise Refusal("TestInProcess", "The test is not completed.")
+        if devmode and "devmode" not in group.facts:
+            await self._desk.note(group, "devmode", True)
+        ledger = _world(await self._desk.take(group, test)).ledger
+        return await asyncio.to_thread(evaluate, ledger)
+
+    async def complete(self, session: str, test: str) -> None:
+        """Closes a test: its rounds are booked one by one. A completion that a crash cut short is taken up again."""
+        group, key = self._group(session, test), (session, test)
+        if f"test {test}" in group.facts or key in self._closing:
+            raise Refusal("TestCompleted", "The test is completed.")
+        self._closing.add(key)
+        try:
+            seat = await self._desk.take(group, test)
+            await _safe(self._close(seat))
+            self._desk.finish(group, test, seat)
+            world = _world(seat)
+            await self._desk.note(group, f"test {test}", {"first": world.first_post, "completed": world.completed})
+        finally:
+            self._closing.discard(key)
+
+    async def end(self, session: str) -> None:
+        """Ends a session, whatever its tests are."""
+        group = self._group(session)
+        group.facts["ended"] = at = self._clock()
+        await self._desk.note(group, "ended", at)
+
+    def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
+        """A line for each session, or for each of its tests."""
+        after = _moment(wanted["after"]) if "after" in wanted else None
+        lines: list[str] = []
+        for group in sorted(self._desk.groups.values(), key=lambda group: (group.agent, group.id)):
+            ended = group.facts.get("ended")
+            if wanted.get("session_id", group.id) != group.id or wanted.get("detector", group.agent) != group.agent:
+                continue
+            if after is not None and (ended is None or _moment(ended) < after):
+                continue
+            if with_tests:
+                lines += _test_lines(group, tests)
+            else:
+                lines.append(f"{group.id},{group.agent},{group.facts['created']},{ended or 'Incomplete'}")
+        return lines
+
+    def latest(self, session: str) -> dict[str, Any]:
+        """The finished tests in order, and where the others stand."""
+        group = self._group(session)
+        at_hand = {test: self._desk.at_hand(group, test) for test in group.trials if test not in _finished(group)}
+        rounds = {test: _world(seat).ledger.last_round + 1 for test, seat in at_hand.items() if seat is not None}
+        return {"finished_tests": list(_finished(group)), "next_rounds": rounds}
+
+    async def zip(self, session: str, tests: Sequence[str] | None) -> bytes:
+        """All that was posted in a session, in the layout clients know."""
+        group = self._desk.groups.get(session)
+        if group is None:
+            raise Refusal("session_id_invalid", "There is no such session.")
+        chosen = [test for test in group.trials if tests is None or test in tests]
+        return await asyncio.to_thread(lambda: pack(group, {test: self._desk.steps(group, test) for test in chosen}))
+
+    def _group(self, session: str, test: str | None = None) -> Group:
+        """A session that has not ended, and has this test."""
+        group = self._desk.groups.get(session)
+        if group is None:
+            raise Refusal("session_id_invalid", "There is no such session.")
+        if "ended" in group.facts:
+            raise Refusal("SessionEnded", "The session has ended.")
+        if test is not None and test not in group.trials:
+            there = self._shelf.has(group.facts["protocol"], group.facts["domain"], test)
+            raise Refusal("test_id_invalid", "The session has no such test.", 400 if there else 500)
+        return group
+
+    def _check_open(self, group: Group, test: str) -> None:
+        seat = self._desk.at_hand(group, test)
+        if f"test {test}" in group.facts or (seat is not None and _world(seat).completed):
+            raise Refusal("TestCompleted", "The test is completed.")
+
+    def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
+        try:
+            return self._shelf.load(protocol, area, test)
+        except (OpenfieldError, OSError, UnicodeError):
+            raise Refusal("test_id_invalid", "There is no such test, or it cannot be read.", 500) from None
+
+    def _hinted(self, group: Group, test: str) -> dict[str, int]:
+        known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
+        found = _budget_hint(group.facts["hints"], known)
+        return {"feedback_max_ids": found["cap"]} if found else {}
+
+    async def _start_again(self, group: Group, test: str) -> None:
+        seat = await self._desk.take(group, test)
+        ledger = _world(seat).ledger
+        if ledger.posted:
+            carry = Carry(dict(ledger.used), ledger.score, sorted(ledger.scored))
+            await self._desk.restart(group, test, Reply(carry))
+
+    def _close(self, seat: Seat) -> object:
+        """Everything from the declaration to the last booked round, in one go."""
+        rollout = seat.rollout
+        if not _world(seat).completed:
+            rollout.reply(Reply(Complete(self._clock())))
+        while not rollout.over:
+            rollout.reply(Reply(None, _world(seat).look("beliefs")))
+        return rollout.commit()
+
+    async def _take(self, seat: Seat, reply: Reply) -> Any:
+        turn, written = seat.take(reply)
+        await _safe(written)
+        return turn
+
+
+async def _safe(written: object) -> None:
+    """Waits until what was taken is on disk."""
+    if isinstance(written, Future):
+        await asyncio.wrap_future(written)
+
+
+def _world(seat: Seat) -> TestWorld:
+    world = seat.rollout.world
+    if not isinstance(world, TestWorld):
+        raise OpenfieldError("This seat is not about a test of ond.")
+    return world
+
+
+def _finished(group: Group) -> dict[str, str]:
+    """Completed tests and when, in that order."""
+    done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
+    return {test: value["completed"] for test, value in sorted(done.items(), key=lambda item: item[1]["completed"])}
+
+
+def _threshold(value: Any) -> float:
+    if value is None:
+        raise Refusal("MissingParamsError", "Missing: detection_threshold.")
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = -1.0
+    if not 0 <= found <= 1:
+        raise Refusal("BadRequest", "detection_threshold must be a number from 0 to 1.")
+    return found
+
+
+def _budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
+    """A hint may lower the budget of a session; nothing else may be changed by one."""
+    for hint in hints:
+        key, _, value = hint.partition("=")
+        if key == "feedback_max_ids" and value.isascii() and value.isdigit():
+            return {"cap": min(int(value[:9]), int(test.metadata.get("feedback_max_ids", 0)))}
+    return {}
+
+
+def _text_rows(test: Test, span: range) -> bytes:
+    """Rows of a text test, without what is to be found out, in utf-16."""
+    rows = (test.rows[at] for at in span)
+    lines = (f"{row[0]},{row[2]},|{row[1].replace('|', '||')}|,{row[4]},{row[5]}\n" for row in rows)
+    return "".join(lines).encode("utf-16")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        raise Refusal("BadRequest", "after must be a time such as 2026-01-31 12:00:00.") from None
+
+
+def _test_lines(group: Group, tests: Sequence[str] | None) -> Iterator[str]:
+    done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
+    ended = group.facts.get("ended", "Incomplete")
+    for test in list(_finished(group)) if tests is None else tests:
+        first = done.get(test, {}).get("first") or "N/A"
+        yield f"{group.id},{group.agent},{test},{first},{ended}"
+    if tests is None and not done:
+        yield f"{group.id},{group.agent}, NA,N/A,{ended}"

@@ -1,0 +1,17 @@
+"""What the protocol refuses: a status, a reason existing clients know, a message for their reader.
+
+Raised by the ledger and the wire; the shell turns it into the protocol's error object.
+"""
+
+from __future__ import annotations
+
+from openfield.errors import OpenfieldError
+
+
+class Refusal(OpenfieldError):
+    """A request the protocol refuses. Clients know the statuses 400 (their fault) and 500 (ours) and no others."""
+
+    def __init__(self, reason: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.status = status

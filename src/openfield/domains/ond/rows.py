@@ -1,0 +1,145 @@
+"""Posted results, read: rows of ids and values, checked as strictly as the test wants it.
+
+Bytes in, values out; stands between the wire and the ledger.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.sheet import Test
+
+NUMERIC = ("detection", "classification", "characterization")
+TYPES = (
+    *NUMERIC,
+    "transcription",
+    "labels",
+    "pen_pressure",
+    "letter_size",
+    "word_spacing",
+    "slant_angle",
+    "appearance",
+)
+"""What may be posted; further types begin with `x_`."""
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    """Posted rows of one type: where each belongs in the test, and what it says."""
+
+    positions: NDArray[np.int64]
+    numbers: NDArray[np.float64] | None
+    """Rows x columns; None for types whose values are text, or where rows have no values at all."""
+    texts: list[list[str]] | None = None
+
+
+def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -> Sheet:
+    """The rows of a posted part.
+
+    Args:
+        kind: The type of result.
+        content: CSV text without a header.
+        test: Whose samples they are about.
+        number: The round they were posted for.
+        compat: Whether to accept what old clients post: rows of other rounds, further columns, the last of duplicates.
+
+    Raises:
+        Refusal: A row is not about a sample of the test, or says what it may not.
+    """
+    ids, rests = _split(content)
+    span = test.span(number)
+    if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
+        positions = np.arange(span.start, span.stop)
+    else:
+        positions = _locate(ids, test, kind)
+        _check_place(positions, test, number, compat, kind)
+    if kind not in NUMERIC:
+        return Sheet(positions, None, [_fields(rest) for rest in rests])
+    if not any(rests):
+        if compat:
+            return Sheet(positions, None)
+        raise Refusal("InvalidResults", f"The {kind} rows have no values.")
+    numbers = read_numbers(rests, kind)
+    if kind == "detection" and numbers.shape[1] > 2 and not compat:
+        raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {numbers.shape[1]}.")
+    return Sheet(positions, numbers)
+
+
+def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
+    """Rows of comma separated numbers from 0 to 1, all of one length."""
+    columns = rests[0].count(",") + 1
+    if len({rest.count(",") for rest in rests}) != 1:
+        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+    flat = _floats(",".join(rests), kind)
+    if not (flat.min() >= 0 and flat.max() <= 1):  # which a NaN is not
+        raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
+    return flat.reshape(len(rests), columns)
+
+
+def _floats(text: str, kind: str) -> NDArray[np.float64]:
+    """JSON's reader is the fastest there is (1.8 ms for 41,400 numbers, Python's float 6); `.5` needs the other."""
+    try:
+        return np.array(_LIST.decode(f"[{text}]"), dtype=np.float64)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return np.array([float(part) for part in text.split(",")], dtype=np.float64)
+    except ValueError:
+        raise Refusal("InvalidResults", f"The {kind} values must be numbers.") from None
+
+
+def _split(content: str) -> tuple[list[str], list[str]]:
+    """Ids and the rest of every row; an id that holds a comma is quoted by `|`."""
+    if not any(sign in content for sign in _RARE):  # then it is all cuts at the first comma, at a third of the cost
+        rows = [line.partition(",") for line in content.split("\n") if line]
+        ids, rests = [row[0] for row in rows], [row[2] for row in rows]
+    else:
+        lines = [line for line in content.replace("\r\n", "\n").split("\n") if line.strip()]
+        pairs = [_unquote(line) if line[0] in '|"' else line.partition(",")[::2] for line in lines]
+        ids, rests = [pair[0].strip() for pair in pairs], [pair[1].strip() for pair in pairs]
+    if not ids:
+        raise Refusal("InvalidResults", "There are no rows.")
+    return ids, rests
+
+
+def _unquote(line: str) -> tuple[str, str]:
+    quote = line[0]
+    end = line.find(quote, 1)
+    while end != -1 and line[end + 1 : end + 2] == quote:  # a doubled quote stands for one
+        end = line.find(quote, end + 2)
+    if end == -1:
+        return line, ""
+    return line[1:end].replace(quote * 2, quote), line[end + 1 :].removeprefix(",")
+
+
+def _locate(ids: Sequence[str], test: Test, kind: str) -> NDArray[np.int64]:
+    found = [test.index.get(key, -1) for key in ids]
+    if min(found) < 0:
+        stranger = ids[found.index(-1)]
+        raise Refusal("InvalidResults", f"'{stranger[:80]}' in the {kind} rows is no sample of this test.")
+    return np.array(found, dtype=np.int64)
+
+
+def _check_place(positions: NDArray[np.int64], test: Test, number: int, compat: bool, kind: str) -> None:
+    if compat:
+        return
+    if len(set(positions.tolist())) != len(positions):
+        raise Refusal("InvalidResults", f"A sample occurs twice in the {kind} rows.")
+    span = test.span(number)
+    placed = kind in ("detection", "classification", "labels")  # others may come for the whole test with round 0
+    if placed and (positions.min() < span.start or positions.max() >= span.stop):
+        raise Refusal("InvalidResults", f"The {kind} rows must be about samples of round {number}.")
+
+
+def _fields(rest: str) -> list[str]:
+    return next(csv.reader([rest], delimiter=",", quotechar="|"), [])
+
+
+_RARE = ("|", '"', " ", "\t", "\r")
+_LIST: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[float])

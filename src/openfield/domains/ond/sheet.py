@@ -1,0 +1,248 @@
+"""A test as its files have it: samples in order with their truth, and what a client may know of it.
+
+Stands before the world: data directories and builders make tests, worlds play them.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.errors import InvalidInput, UnknownName
+from openfield.trial import file_digest
+
+PROTOCOLS = ("OND", "CONDDA")
+SHOWN = (
+    "protocol",
+    "known_classes",
+    "max_novel_classes",
+    "round_size",
+    "feedback_max_ids",
+    "pre_novelty_batches",
+    "pre_novelty_training",
+    "max_detection_feedback_ids",
+)
+"""The metadata that reaches a client; `red_light` joins it where it is granted."""
+SHEET, FACTS, LIST, ARRAYS = "_single_df.csv", "_metadata.json", "test_ids.csv", "arrays.npz"
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of feedback an area sells."""
+
+    reads: str
+    content: Literal["label", "columns", "accuracy", "distance", "writers"]
+    columns: tuple[int, ...] = ()
+    budget: Literal["", "ids", "detection"] = ""
+    wrong: bool = False
+    early: bool = False
+
+
+class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of test: its columns, its encoding, its feedback."""
+
+    novel: int
+    label: int
+    unknown: Literal["first", "last"]
+    feedback: dict[str, Offer]
+    encoding: str = "utf-8"
+    threshold: float = 0.5
+
+
+class Test:
+    """Samples in order, with their truth. Never changed once made."""
+
+    __test__ = False
+
+    def __init__(
+        self, name: str, area: str, rows: Sequence[Sequence[str]], metadata: Mapping[str, Any], images: Any = None
+    ) -> None:
+        """A test from the rows of its sheet, ids first.
+
+        Raises:
+            InvalidInput: A row lacks a column or holds no number where one belongs.
+        """
+        self.name, self.area = name, area
+        self.kind = find_area(area)
+        self.metadata = {key.replace("-", "_"): value for key, value in metadata.items()}
+        self.rows = rows
+        self.images: NDArray[Any] | None = images
+        self.ids = [row[0] for row in rows]
+        self.index = {key: number for number, key in enumerate(self.ids)}
+        self.novel = self._numbers(self.kind.novel, name) != 0
+        self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
+
+    @property
+    def round_size(self) -> int | None:
+        """Samples in a round; None where the metadata does not say."""
+        size = self.metadata.get("round_size")
+        return int(size) if isinstance(size, int | float) and size >= 1 else None
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are, the last one perhaps short."""
+        return -(-len(self.ids) // (self.round_size or max(len(self.ids), 1)))
+
+    @property
+    def known(self) -> int:
+        """K, the number of known classes."""
+        found = self.metadata.get("known_classes", self.metadata.get("nonnovel_classes"))
+        return int(found) if found is not None else int(self.labels[~self.novel].max(initial=0)) + 1
+
+    @property
+    def unknown_index(self) -> int:
+        """The column of the unknown class: as the metadata say, else by the custom of the area."""
+        stated = self.metadata.get("unknown_index")
+        return int(stated) if stated is not None else 0 if self.kind.unknown == "first" else self.known
+
+    @property
+    def red_light(self) -> str:
+        """The id of the first novel sample; empty if there is none."""
+        stated = self.metadata.get("red_light")
+        first = np.flatnonzero(self.novel)
+        return str(stated) if stated else self.ids[first[0]] if len(first) else ""
+
+    def shown(self, red_light: bool, changes: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """The metadata a client may see."""
+        seen = {key: self.metadata[key] for key in SHOWN if key in self.metadata} | dict(changes or {})
+        return seen | ({"red_light": self.red_light} if red_light else {})
+
+    def span(self, number: int) -> range:
+        """The positions of a round's samples."""
+        size = self.round_size or len(self.ids)
+        return range(min(number * size, len(self.ids)), min((number + 1) * size, len(self.ids)))
+
+    def _writers(self) -> NDArray[np.int64]:
+        """Writers are names; their places in the alphabet stand for them."""
+        names = {name: number for number, name in enumerate(sorted({row[self.kind.label] for row in self.rows}))}
+        return np.array([names[row[self.kind.label]] for row in self.rows], dtype=np.int64)
+
+    def _numbers(self, column: int, name: str) -> NDArray[np.int64]:
+        try:
+            return np.array([int(float(row[column])) for row in self.rows], dtype=np.int64)
+        except (ValueError, IndexError, OverflowError):
+            raise InvalidInput(f"Test {name}: column {column} must hold a number in every row.") from None
+
+
+@functools.cache
+def areas() -> dict[str, Area]:
+    """All areas by name."""
+    text = resources.files("openfield.domains.ond").joinpath("areas.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Area])
+
+
+def find_area(name: str) -> Area:
+    """The area of this name."""
+    if name not in areas():
+        raise UnknownName("area", name, areas(), label="Known")
+    return areas()[name]
+
+
+class Shelf:
+    """A data directory: `PROTOCOL/AREA/TEST_single_df.csv` and `TEST_metadata.json`, read when asked for."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        self._known: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
+
+    def has_area(self, protocol: str, area: str) -> bool:
+        """Whether there are tests of this protocol and area."""
+        return protocol in PROTOCOLS and area in areas() and (self.root / protocol / area).is_dir()
+
+    def list_file(self, protocol: str, area: str) -> bytes | None:
+        """The list of tests as published, if there is one."""
+        path = self.root / protocol / area / LIST
+        return path.read_bytes() if path.is_file() else None
+
+    def names(self, protocol: str, area: str) -> list[str]:
+        """All tests there are now, sorted."""
+        folder = self.root / protocol / area
+        return sorted(path.name.removesuffix(SHEET) for path in folder.glob(f"*{SHEET}"))
+
+    def has(self, protocol: str, area: str, name: str) -> bool:
+        """Whether there is such a test; names that are no plain file stem never are."""
+        return self.has_area(protocol, area) and is_stem(name) and self._path(protocol, area, name, SHEET).is_file()
+
+    def has_metadata(self, protocol: str, area: str, name: str) -> bool:
+        """Whether the test has metadata."""
+        return is_stem(name) and self._path(protocol, area, name, FACTS).is_file()
+
+    def load(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
+        """A test and the digests of its files; files never change once published, so each is read once."""
+        key = protocol, area, name
+        if key not in self._known:
+            self._known[key] = self._read(protocol, area, name)
+        return self._known[key]
+
+    def _read(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
+        if not self.has(protocol, area, name):
+            raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.")
+        sheet = self._path(protocol, area, name, SHEET).read_bytes()
+        digests = {name + SHEET: file_digest(sheet)}
+        metadata: dict[str, Any] = {}
+        if self.has_metadata(protocol, area, name):
+            facts = self._path(protocol, area, name, FACTS).read_bytes()
+            digests[name + FACTS] = file_digest(facts)
+            metadata = _decode_metadata(facts, name)
+        rows = read_rows(sheet, find_area(area).encoding)
+        return Test(name, area, rows, {"protocol": protocol} | metadata, self._images(rows)), digests
+
+    def _images(self, rows: Sequence[Sequence[str]]) -> NDArray[Any] | None:
+        arrays = load_arrays(self.root)
+        if arrays is None:
+            return None
+        place = {key: number for number, key in enumerate(arrays["ids"].tolist())}
+        found = [place.get(row[0], -1) for row in rows]
+        return None if -1 in found else arrays["images"][found]
+
+    def _path(self, protocol: str, area: str, name: str, suffix: str) -> Path:
+        return self.root / protocol / area / f"{name}{suffix}"
+
+
+@functools.lru_cache(4)
+def load_arrays(root: Path) -> dict[str, NDArray[Any]] | None:
+    """The images of a data directory that a builder wrote, and its training samples; None if there are none."""
+    path = root / ARRAYS
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def is_stem(name: str) -> bool:
+    """Whether a name is a plain file stem that stays inside its folder."""
+    return 0 < len(name.encode()) <= 200 and not any(c in name for c in "/\\\0\n\r") and not name.startswith(".")
+
+
+def read_rows(content: bytes, encoding: str) -> list[tuple[str, ...]]:
+    """The rows of a sheet: `|` quotes, the first line is a header, rows without id are left out."""
+    text = io.StringIO(content.decode(encoding))
+    rows = csv.reader(text, delimiter=",", quotechar="|")
+    next(rows, None)
+    return [tuple(row) for row in rows if row and row[0].strip("\n\t\r \"',.")]
+
+
+def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8") -> bytes:
+    """A sheet with these rows."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=",", quotechar="|", lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode(encoding)
+
+
+def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"Test {name}: its metadata cannot be read: {error}.") from None
+    return {key.replace("-", "_"): value for key, value in found.items()}

@@ -1,0 +1,108 @@
+"""When has the world changed? Change detectors over a stream of how strange each sample looks.
+
+Each takes values from 0 to 1 that are even on the training stream (`Rarity`), and is calibrated so that in a stated
+share of streams of a stated length it gives a false alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+
+class Rarity:
+    """How rare a score is among those of held-out known samples: about even from 0 to 1 while nothing changes."""
+
+    def __init__(self, scores: Floats) -> None:
+        self._sorted = np.sort(np.asarray(scores, dtype=float))
+
+    def __call__(self, scores: Floats) -> Floats:
+        """The share of known samples that look more known than these."""
+        return np.asarray(1 - np.searchsorted(self._sorted, scores, "right") / len(self._sorted))
+
+
+class Stream(Protocol):
+    """Takes rarities one by one and keeps a statistic that grows when they are too high."""
+
+    value: float
+
+    def push(self, rarity: float) -> float:
+        """Takes one more; returns the statistic."""
+        ...
+
+
+class Cusum:
+    """The sum of excess over what is usual, never below 0."""
+
+    def __init__(self, slack: float = 0.15) -> None:
+        self._slack, self.value = 0.5 + slack, 0.0
+
+    def push(self, rarity: float) -> float:
+        """Takes one more; returns the statistic."""
+        self.value = max(0.0, self.value + rarity - self._slack)
+        return self.value
+
+
+class PageHinkley:
+    """The rise of the sum of deviations from the running mean above its lowest point."""
+
+    def __init__(self, slack: float = 0.05) -> None:
+        self._slack, self.value = slack, 0.0
+        self._count, self._mean, self._sum, self._lowest = 0, 0.0, 0.0, 0.0
+
+    def push(self, rarity: float) -> float:
+        """Takes one more; returns the statistic."""
+        self._count += 1
+        self._mean += (rarity - self._mean) / self._count
+        self._sum += rarity - self._mean - self._slack
+        self._lowest = min(self._lowest, self._sum)
+        self.value = self._sum - self._lowest
+        return self.value
+
+
+class Window:
+    """How far the mean of the last values lies above one half, in standard deviations."""
+
+    def __init__(self, size: int = 30) -> None:
+        self._recent: list[float] = []
+        self._size, self.value = size, 0.0
+
+    def push(self, rarity: float) -> float:
+        """Takes one more; returns the statistic."""
+        self._recent = [*self._recent[-self._size + 1 :], rarity]
+        excess = sum(self._recent) / len(self._recent) - 0.5
+        self.value = excess * math.sqrt(12 * len(self._recent)) if len(self._recent) >= self._size // 2 else 0.0
+        return self.value
+
+
+STREAMS: dict[str, type[Stream]] = {"cusum": Cusum, "page-hinkley": PageHinkley, "window": Window}
+
+
+def calibrate(kind: str, rarities: Floats, length: int, rate: float, seed: int, streams: int = 400) -> float:
+    """The threshold that streams of unchanged samples pass in this share of cases.
+
+    Args:
+        kind: One of `STREAMS`.
+        rarities: Of held-out known samples, each ranked against the others.
+        length: Of the streams.
+        rate: The share of streams that may give a false alarm.
+        seed: Of the draws.
+        streams: How many streams are drawn.
+    """
+    rng = np.random.default_rng(seed)
+    highest = []
+    for _ in range(streams):
+        stream = STREAMS[kind]()
+        highest.append(max(stream.push(value) for value in rng.choice(rarities, length).tolist()))
+    # the bound on a quantile of few held-out samples is loose: their own spread is part of the error
+    return float(np.quantile(highest, 1 - rate)) * (1 + 2 / math.sqrt(len(rarities)))
+
+
+def probability(statistic: float, threshold: float) -> float:
+    """A statistic as a probability that is one half at the threshold."""
+    return statistic / (statistic + threshold) if statistic > 0 else 0.0

@@ -1,0 +1,64 @@
+"""Trials of this domain: which test a trial stands for, and where its files are.
+
+Domain -> trials -> world; the same function serves built tests and tests of a data directory.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from openfield.domains.ond.builder import Built, build_test
+from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.sheet import SHEET, Shelf, Test, load_arrays
+from openfield.errors import InvalidInput
+from openfield.trial import Limits, Phase, Trial
+
+UNHURRIED = Limits(reply_seconds=None)
+
+
+@functools.lru_cache(32)
+def find_shelf(root: str) -> Shelf:
+    """The data directory at a place; one for all worlds, so that each test is read once."""
+    return Shelf(root)
+
+
+def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Built:
+    """The test a trial is about, and what may be learned from before it."""
+    named = [name.removesuffix(SHEET) for name in trial.files if name.endswith(SHEET)]
+    if not named:
+        return build_test(settings, changed, trial.seed)
+    shelf = find_shelf(settings.data)
+    test, digests = shelf.load(settings.protocol, settings.area, named[0])
+    if digests != trial.files:
+        raise InvalidInput(f"The files of test {named[0]} have changed since the trial was made.")
+    arrays = load_arrays(shelf.root)
+    if arrays is None or "train_images" not in arrays or not settings.training:
+        return Built(test, np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
+    return Built(test, arrays["train_images"], arrays["train_labels"])
+
+
+def make_phases(settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+    """Training, the batches before the onset, and those from it on."""
+    trains = (Phase("training", 1),) if settings.training else ()
+    return (*trains, Phase("test", settings.before), Phase("test", settings.after, novelty))
+
+
+def served_trial(
+    test: Test, digests: dict[str, str], settings: dict[str, object], version: int, red_light: bool
+) -> Trial:
+    """The trial behind a test that clients of the protocol ask for."""
+    size = test.round_size or len(test.ids)
+    onset = int(np.flatnonzero(test.novel)[0]) // size if test.novel.any() else test.rounds
+    novelty = ("recorded",) if onset < test.rounds else ()
+    return Trial(
+        domain="ond",
+        version=version,
+        seed=0,
+        phases=(Phase("test", onset), Phase("test", test.rounds - onset, novelty)),
+        settings={"training": 0} | settings,  # not the test's name: tests that differ in nothing else are compared
+        red_light=red_light,
+        limits=UNHURRIED,
+        files=digests,
+    )

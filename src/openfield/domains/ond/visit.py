@@ -1,0 +1,198 @@
+"""A visit to a server: sessions opened, tests played step by step, scores fetched, sessions ended.
+
+The client's workflow of the protocol. Who plays is a `Player`: an agent of ours (`TurnPlayer`) or one written for the
+protocol (`host.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from openfield.core import Agent, Ask, Turn
+from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
+from openfield.domains.ond.client import Client, read_ids
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.sheet import load_arrays
+from openfield.errors import AgentProtocol, InvalidInput
+
+Feedback = Callable[[str, Sequence[str] | None], list[str]]
+"""Buys feedback of a kind on some ids of the round just posted."""
+
+
+class Player(Protocol):
+    """Plays tests of the protocol."""
+
+    name: str
+    threshold: float
+
+    def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
+        """A test begins."""
+        ...
+
+    def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
+        """Answers a round: results to be posted one after the other; after the last, feedback may be bought."""
+        ...
+
+    def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """The test is over: results to be posted with round 0, if any."""
+        ...
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """What is played where."""
+
+    protocol: str = "OND"
+    area: str = "image_classification"
+    hints: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    """Empty means all the server offers."""
+    most: int | None = None
+    """At most so many tests."""
+    resume: str | None = None
+    """A session to go on with."""
+    evaluate: bool = True
+    save: str | None = None
+    """A folder for the scores of each test."""
+
+
+def play_session(client: Client, player: Player, visit: Visit) -> dict[str, dict[str, Any]]:
+    """Plays all tests of a visit; returns the server's numbers for each."""
+    tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
+    session, left = visit.resume, tests
+    if session is None:
+        session = client.open(_configuration(player, visit), tests)
+    else:
+        done = set(client.finished(session))
+        left = [test for test in tests if test not in done]
+    for test in left:
+        play_test(client, player, session, test)
+    scores = {test: _scores(client, session, test) for test in tests} if visit.evaluate else {}
+    if visit.save is not None:
+        _save(Path(visit.save), player.name, scores)
+    client.end(session)
+    return scores
+
+
+def play_test(client: Client, player: Player, session: str, test: str) -> None:
+    """Plays one test from its first round to its completion."""
+    ids: list[str] = []
+    number = 0
+
+    def feedback(kind: str, chosen: Sequence[str] | None) -> list[str]:
+        return client.feedback(session, test, kind, chosen, number)
+
+    player.start(session, test, client.metadata(session, test), feedback)
+    while (content := client.dataset(session, test, number)) is not None:
+        for results in player.play(number, content):
+            client.post(session, test, number, results)
+        ids += read_ids(content)
+        number += 1
+    last = player.finish(ids)
+    if last:
+        client.post(session, test, 0, last)
+    client.complete(session, test)
+
+
+class TurnPlayer:
+    """Lets an agent that answers turns play tests of a server, with the images of a data directory."""
+
+    def __init__(self, name: str, make: Callable[[], Agent], root: str, threshold: float = 0.5) -> None:
+        self.name, self.threshold, self._make = name, threshold, make
+        arrays = load_arrays(Path(root)) if root else None
+        if arrays is None:
+            raise InvalidInput("This agent needs images: --set data=DIR, a data directory with arrays.npz.")
+        self._arrays = arrays
+        self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
+
+    def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
+        """A fresh agent learns from the directory's training samples."""
+        self._agent, self._feedback, self._light = self._make(), feedback, metadata.get("red_light")
+        self._lit = False
+        self._clusters: list[list[float]] | None = None
+        self._condda = metadata.get("protocol") == "CONDDA"
+        seen: dict[str, Any] = {"metadata": dict(metadata)}
+        seen |= {"images": self._arrays["train_images"], "labels": self._arrays["train_labels"]}
+        self._agent(Turn(ask=Ask.READY, observation=seen, phase="training", first=True))
+
+    def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
+        """Shows the batch as a turn and posts what the agent answers."""
+        ids = read_ids(content)
+        self._lit = self._lit or self._light in ids
+        light = self._lit if self._light is not None else None
+        images = self._arrays["images"][[self._place[key] for key in ids]]
+        seen = {"round": number, "ids": ids, "images": images}
+        reply = self._agent(Turn(observation=seen, first=True, red_light=light))
+        if not isinstance(reply.action, Scores):
+            raise AgentProtocol(f"Batch {number} waits for Scores.")
+        said = reply.belief.novel if reply.belief else 0.0
+        beliefs = said if isinstance(said, tuple) else (said,) * len(ids)
+        kind = "characterization" if self._condda else "classification"
+        yield {"detection": _rows(ids, [(value,) for value in beliefs]), kind: _rows(ids, reply.action.p)}
+        self._trade(number, light)
+
+    def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Clusters of the whole test, if the agent gave any."""
+        self._agent(Turn(ask=Ask.NONE, last="terminated"))
+        return {} if self._clusters is None else {"characterization": _rows(ids, self._clusters)}
+
+    def _trade(self, number: int, light: bool | None) -> None:
+        """Buys what the agent wants to buy, until it goes on."""
+        answer: Any = None
+        while True:
+            seen = {"round": number, "answered": True}
+            action = self._agent(Turn(observation=seen, feedback=answer, red_light=light)).action
+            answer = None
+            match action:
+                case Buy():
+                    answer = self._buy(action)
+                case Clusters():
+                    self._clusters = action.p
+                case NextBatch():
+                    self._agent(Turn(ask=Ask.NONE, last="terminated", red_light=light))
+                    return
+                case _:
+                    raise AgentProtocol(f"Batch {number} waits for Buy, Clusters or NextBatch.")
+
+    def _buy(self, action: Buy) -> dict[str, Any]:
+        try:
+            return {"type": action.type, "lines": self._feedback(action.type, action.ids)}
+        except Refusal as error:
+            return {"type": action.type, "refused": error.reason, "message": str(error)}
+
+
+def _configuration(player: Player, visit: Visit) -> dict[str, Any]:
+    return {
+        "protocol": visit.protocol,
+        "domain": visit.area,
+        "novelty_detector_version": f"{player.name}-0.0.1",
+        "detection_threshold": player.threshold,
+        "hints": list(visit.hints),
+    }
+
+
+def _scores(client: Client, session: str, test: str) -> dict[str, Any]:
+    try:
+        return client.evaluate(session, test)
+    except Refusal as error:
+        return {"refused": str(error)}
+
+
+def _save(folder: Path, name: str, scores: Mapping[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for test, numbers in scores.items():
+        (folder / f"{test}_{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
+
+
+def _rows(ids: Sequence[str], table: Any) -> str:
+    """CSV rows; numbers are written so that they are read back the same."""
+    rows = np.asarray(table, dtype=float).tolist()
+    return "".join(f"{_quoted(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))
+
+
+def _quoted(key: str) -> str:
+    return f"|{key.replace('|', '||')}|" if "," in key or key[:1] in '|"' else key

@@ -1,0 +1,275 @@
+"""The protocol's thirteen requests, as calls on values: parameters in, an answer out, no socket anywhere.
+
+Stands between `http.py`, which does the talking, and the desk, whose seats hold the rollouts. `office.py` knows what
+sessions and tests are; this file knows what requests look like.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from openfield.domains.ond.office import Office
+from openfield.domains.ond.refusal import Refusal
+
+Parameters = Mapping[str, Any]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What goes back to a client."""
+
+    body: bytes = b""
+    status: int = 200
+    type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Handler = Callable[["Wire", Parameters], Awaitable[Answer]]
+
+
+class Wire:
+    """Answers requests."""
+
+    def __init__(self, office: Office) -> None:
+        self._office = office
+
+    async def answer(self, method: str, path: str, parameters: Parameters) -> Answer:
+        """The answer to a request; refusals are answers too."""
+        try:
+            handler = find_handler(method, path)
+            return await handler(self, parameters)
+        except Refusal as error:
+            return refuse(error)
+
+    async def list_tests(self, given: Parameters) -> Answer:
+        """GET /test/ids."""
+        if given.get("test_requirements") is not None:
+            asked = _object(given["test_requirements"], "test_requirements")
+            _need(asked, "protocol", "domain", "detector_seed")
+        elif given.get("protocol") is None:
+            raise Refusal("MissingRequestValue", "protocol is missing.")
+        else:
+            asked = dict(given)
+        protocol, area = str(asked["protocol"]), str(asked.get("domain") or "image_classification")
+        body = self._office.test_list(protocol, area)
+        return _file(body, f"{protocol}_{area}_1234.csv", "attachment")
+
+    async def open_session(self, given: Parameters) -> Answer:
+        """POST /session."""
+        _need(given, "configuration")
+        asked = _object(given["configuration"], "configuration")
+        _need(asked, "protocol", "novelty_detector_version")
+        listed = asked.get("test_ids", given.get("test_ids"))
+        if listed is None:
+            raise Refusal("MissingParamsError", "test_ids is missing.")
+        lines = listed.split("\n") if isinstance(listed, str) else [str(line) for line in _list(listed, "test_ids")]
+        tests = [name for name in (line.strip(" \t\r\n\"',") for line in lines) if name]
+        if not tests:
+            raise Refusal("EmptyFile", "The list of tests is empty.")
+        return _json({"session_id": await self._office.open(asked, tests)})
+
+    async def read_metadata(self, given: Parameters) -> Answer:
+        """GET /test/metadata."""
+        session, test = _need(given, "session_id", "test_id")
+        return _json(self._office.metadata(session, test))
+
+    async def read_dataset(self, given: Parameters) -> Answer:
+        """GET /session/dataset."""
+        session, test, number = _need(given, "session_id", "test_id", "round_id")
+        body = await self._office.dataset(session, test, read_round(number))
+        if body is None:
+            return Answer(status=204)
+        return _file(body, f"{session}.{test}.{number}.csv", "inline")
+
+    async def post_results(self, given: Parameters) -> Answer:
+        """POST /session/results."""
+        asked = _identification(given)
+        kinds = asked["result_types"]
+        if not isinstance(kinds, str):
+            raise Refusal("MissingParamsError", "result_types must be a text such as 'detection|classification'.")
+        await self._post(given, asked, kinds.split("|"))
+        return Answer(b"OK")
+
+    async def post_and_ask(self, given: Parameters) -> Answer:
+        """POST /session/resultsfeedback."""
+        asked = _identification(given)
+        if isinstance(asked["result_types"], str):
+            raise Refusal("MissingParamsError", "result_types must be a list.")
+        await self._post(given, asked, _list(asked["result_types"], "result_types"))
+        wanted = asked.get("feedback_types", given.get("feedback_types"))
+        if not wanted:
+            return Answer(b"OK")
+        kinds = _list(_listed(wanted, "feedback_types"), "feedback_types")
+        ids = asked.get("feedback_ids", given.get("feedback_ids"))
+        chosen = _list(_listed(ids, "feedback_ids"), "feedback_ids") if ids else None
+        return await self._feedback(asked["session_id"], asked["test_id"], str(asked["round_id"]), kinds, chosen)
+
+    async def read_feedback(self, given: Parameters) -> Answer:
+        """GET /session/feedback; POST as well, for lists of ids too long for an address."""
+        session, test, kinds = _need(given, "session_id", "test_id", "feedback_type")
+        ids = given.get("feedback_ids")
+        chosen = (_list(ids, "feedback_ids") if isinstance(ids, list) else str(ids).split("|")) if ids else None
+        number = str(given.get("round_id") or "last")
+        return await self._feedback(session, test, number, kinds.split("|"), chosen)
+
+    async def read_evaluation(self, given: Parameters) -> Answer:
+        """GET /session/evaluations."""
+        session, test = _need(given, "session_id", "test_id")
+        return _json(await self._office.evaluation(session, test, bool(given.get("devmode"))))
+
+    async def complete_test(self, given: Parameters) -> Answer:
+        """DELETE /test."""
+        session, test = _need(given, "session_id", "test_id")
+        await self._office.complete(session, test)
+        return Answer(b"OK")
+
+    async def end_session(self, given: Parameters) -> Answer:
+        """DELETE /session."""
+        (session,) = _need(given, "session_id")
+        await self._office.end(session)
+        return Answer(b"OK")
+
+    async def read_status(self, given: Parameters) -> Answer:
+        """GET /session/status."""
+        tests = str(given["test_ids"]).split("|") if given.get("test_ids") else None
+        wanted = {key: str(given[key]) for key in ("after", "session_id", "detector") if given.get(key)}
+        lines = self._office.status(wanted, bool(given.get("include_tests")), tests)
+        return Answer("".join(f"{line}\n" for line in lines).encode())
+
+    async def read_latest(self, given: Parameters) -> Answer:
+        """GET /session/latest."""
+        (session,) = _need(given, "session_id")
+        return _json(self._office.latest(session))
+
+    async def read_zip(self, given: Parameters) -> Answer:
+        """GET /session/zip."""
+        (session,) = _need(given, "session_id")
+        tests = str(given["test_id"]).split("|") if given.get("test_id") else None
+        body = await self._office.zip(session, tests)
+        return _file(body, f"{session}.zip", "attachment", "application/zip")
+
+    async def _post(self, given: Parameters, asked: Mapping[str, Any], kinds: list[Any]) -> None:
+        results: dict[str, str] = {}
+        for kind in kinds:
+            text = given.get(f"{kind}_file")
+            if not isinstance(text, str):
+                raise Refusal("MissingParamsError", f"{str(kind)[:40]}_file is missing.")
+            results[str(kind)] = text
+        number = read_round(asked["round_id"])
+        await self._office.post(asked["session_id"], asked["test_id"], number, results)
+
+    async def _feedback(self, session: str, test: str, number: str, kinds: list[Any], ids: list[Any] | None) -> Answer:
+        named = list(dict.fromkeys(str(kind) for kind in kinds))
+        bodies = await self._office.feedback(session, test, named, None if ids is None else [str(key) for key in ids])
+        parts = [
+            (kind, f"{session}.{test}.{number}_{kind}.csv", body) for kind, body in zip(named, bodies, strict=True)
+        ]
+        if len(parts) == 1:
+            return _file(parts[0][2], parts[0][1], "attachment")
+        return _multipart(parts)
+
+
+HANDLERS: dict[str, dict[str, Handler]] = {
+    "/test/ids": {"GET": Wire.list_tests},
+    "/session": {"POST": Wire.open_session, "DELETE": Wire.end_session},
+    "/test/metadata": {"GET": Wire.read_metadata},
+    "/session/dataset": {"GET": Wire.read_dataset},
+    "/session/results": {"POST": Wire.post_results},
+    "/session/feedback": {"GET": Wire.read_feedback, "POST": Wire.read_feedback},
+    "/session/resultsfeedback": {"POST": Wire.post_and_ask},
+    "/session/evaluations": {"GET": Wire.read_evaluation},
+    "/test": {"DELETE": Wire.complete_test},
+    "/session/status": {"GET": Wire.read_status},
+    "/session/latest": {"GET": Wire.read_latest},
+    "/session/zip": {"GET": Wire.read_zip},
+}
+
+
+def find_handler(method: str, path: str) -> Handler:
+    """What answers a request."""
+    offered = HANDLERS.get(path.rstrip("/") or "/")
+    if offered is None:
+        raise Refusal("NotFound", "There is nothing at this address.", 404)
+    handler = offered.get("GET" if method == "HEAD" else method)
+    if handler is None:
+        raise Refusal("MethodNotAllowed", f"This address answers {', '.join(offered)}.", 405)
+    return handler
+
+
+def refuse(error: Refusal) -> Answer:
+    """The protocol's error object; clients insist on all three keys."""
+    body = {"reason": error.reason, "message": str(error), "stack_trace": ""}
+    return Answer(msgspec.json.encode(body), error.status, "application/json")
+
+
+def read_round(value: Any) -> int:
+    """A round's number, given as a number or as its digits."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 12:
+        return int(value)
+    raise Refusal("BadRequest", "round_id must be a whole number from 0 on.")
+
+
+def _need(given: Parameters, *names: str) -> list[Any]:
+    missing = [name for name in names if given.get(name) in (None, "")]
+    if missing:
+        raise Refusal("MissingParamsError", f"Missing: {', '.join(missing)}.")
+    return [given[name] for name in names]
+
+
+def _identification(given: Parameters) -> dict[str, Any]:
+    _need(given, "test_identification")
+    asked = _object(given["test_identification"], "test_identification")
+    _need(asked, "session_id", "test_id", "round_id", "result_types")
+    return asked | {key: str(asked[key]) for key in ("session_id", "test_id")}
+
+
+def _object(value: Any, name: str) -> dict[str, Any]:
+    """A JSON object, given as text or already read."""
+    try:
+        found = msgspec.json.decode(value) if isinstance(value, str) else value
+    except (msgspec.DecodeError, RecursionError):
+        raise Refusal("BadRequest", f"{name} is no JSON.") from None
+    if not isinstance(found, dict):
+        raise Refusal("BadRequest", f"{name} must be a JSON object.")
+    return found
+
+
+def _listed(value: Any, name: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return value.split("|")
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Refusal("BadRequest", f"{name} must be a list.")
+    return value
+
+
+def _json(value: Any) -> Answer:
+    return Answer(msgspec.json.encode(value, order="sorted"), type="application/json")
+
+
+def _file(body: bytes, name: str, disposition: str, kind: str = "text/csv; charset=utf-8") -> Answer:
+    plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\;' else "_" for c in name)[:200]
+    return Answer(body, type=kind, headers=(("content-disposition", f'{disposition}; filename="{plain}"'),))
+
+
+def _multipart(parts: list[tuple[str, str, bytes]]) -> Answer:
+    border = secrets.token_hex(16)
+    body = b"".join(
+        f'--{border}\r\nContent-Disposition: form-data; name="{name}"; filename="{file}"\r\n'
+        "Content-Type: text/csv\r\n\r\n".encode()
+        + content
+        + b"\r\n"
+        for name, file, content in parts
+    )
+    return Answer(body + f"--{border}--\r\n".encode(), type=f"multipart/form-data; boundary={border}")

@@ -1,0 +1,203 @@
+"""A test as a passive world: batches are shown, answered, and labels of answered samples may be bought.
+
+Stands between a test and the rollout. An episode is a batch. A local agent goes batch by batch (`Scores`, `Buy`,
+`NextBatch`); a client of the protocol posts what it likes (`Post`, `Buy`) until it declares the test complete, and
+the batches are booked then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
+from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
+from openfield.domains.ond.builder import Built
+from openfield.domains.ond.evaluation import describe_round
+from openfield.domains.ond.feedback import buy
+from openfield.domains.ond.ledger import Ledger
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import Sheet, read_sheet
+from openfield.domains.ond.settings import OndSettings
+from openfield.errors import AgentProtocol, OpenfieldError
+
+
+class TestWorld:
+    """One test, played once."""
+
+    __test__ = False
+
+    def __init__(self, built: Built, settings: OndSettings, red_light: bool) -> None:
+        self.test, self._built, self._settings = built.test, built, settings
+        self.red_light = red_light
+        self.first_post = self.completed = ""
+        self._sheets: tuple[Post, dict[str, Sheet]] | None = None
+        self.reset()
+
+    @property
+    def over(self) -> bool:
+        """Whether the last batch is booked."""
+        return self._number + 1 >= self.test.rounds
+
+    def reset(self) -> Turn:
+        """Shows what may be learned from before the test, and what may be known of it."""
+        self.ledger = Ledger(self.test, self._settings.threshold, self.red_light, self._settings.cap)
+        self._number, self._answered, self._closing = -1, False, False
+        seen: dict[str, Any] = {"metadata": self.test.shown(self.red_light)}
+        trains = bool(len(self._built.labels))
+        if trains:
+            seen |= {"images": self._built.images, "labels": self._built.labels}
+        phase: PhaseName = "training" if trains else "test"
+        self.truth = Truth(episode_over=trains)
+        return Turn(ask=Ask.READY, observation=seen, phase=phase, first=True)
+
+    def step(self, reply: Reply) -> Turn:
+        """Takes an answer, a purchase, a go-ahead, or what a client of the protocol sent."""
+        if self._number < 0 and not _is_served(reply.action):
+            return self._show_batch()
+        if self.truth.episode_over and self._number >= 0:
+            return self._book_batch() if self._closing else self._show_batch()
+        action = read_action(reply.action)
+        return self._serve(action) if self._number < 0 else self._answer(action, reply.belief)
+
+    def look(self, query: str) -> Any:
+        """`beliefs`: what was said of the batch being booked, as one belief."""
+        if query != "beliefs":
+            raise OpenfieldError("In ond there is only `beliefs` to look at.")
+        said = self.ledger.p_world[self.test.span(self._number)]
+        return Belief(tuple(float(value) for value in np.nan_to_num(said)))
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def prepare(self, post: Post) -> None:
+        """Reads posted results before they are taken, so that a bad post is refused and leaves no trace.
+
+        Raises:
+            Refusal: A part cannot be used.
+        """
+        self._sheets = post, self._read(post)
+
+    def _read(self, post: Post) -> dict[str, Sheet]:
+        compat = self._settings.level == "compat"
+        return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+
+    def _serve(self, action: Action) -> Turn:
+        """What a client of the protocol asks for."""
+        feedback = None
+        match action:
+            case Post():
+                prepared, self._sheets = self._sheets, None
+                fits = prepared is not None and prepared[0] is action
+                self.ledger.post(action.round, prepared[1] if prepared and fits else self._refusable(action))
+                self.first_post = self.first_post or action.at
+            case Carry():
+                self.ledger.used, self.ledger.score = dict(action.used), action.score
+                self.ledger.scored = set(action.scored)
+            case Complete():
+                self._closing, self.completed = True, action.at
+                return self._book_batch()
+            case Buy():
+                feedback = self._sell(action)
+            case _:
+                raise AgentProtocol("this is nothing a client of the protocol sends")
+        self.truth = Truth()
+        return Turn(observation={"posted": self.ledger.last_round}, feedback=feedback)
+
+    def _refusable(self, post: Post) -> dict[str, Sheet]:
+        try:
+            return self._read(post)
+        except Refusal as error:
+            raise AgentProtocol(str(error)) from None
+
+    def _answer(self, action: Any, belief: Belief | None) -> Turn:
+        """What a local agent does with the batch it was shown."""
+        match action:
+            case Scores() if not self._answered:
+                self._take_scores(action.p, belief)
+                self._answered = True
+                return self._turn({"round": self._number, "answered": True}, self._round_scores())
+            case Buy() if self._answered:
+                return self._turn({"round": self._number, "answered": True}, self._sell(action))
+            case Clusters() if self._answered:
+                at = np.arange(len(self.test.ids))
+                self.ledger.post(0, {"characterization": Sheet(at, self._table(action.p, len(at)))})
+                return self._turn({"round": self._number, "answered": True})
+            case NextBatch() if self._answered:
+                return self._end_batch()
+            case Scores():  # a bare table again, as from an agent that knows nothing else
+                return self._end_batch()
+        wanted = "Buy, Clusters or NextBatch" if self._answered else "Scores"
+        raise AgentProtocol(f"batch {self._number} waits for {wanted}, not for {type(action).__name__}")
+
+    def _take_scores(self, p: list[list[float]], belief: Belief | None) -> None:
+        at = np.array(self.test.span(self._number))
+        scores = self._table(p, len(at))
+        kind = "characterization" if self._settings.protocol == "CONDDA" else "classification"
+        if kind == "classification" and scores.shape[1] <= self.test.unknown_index:
+            raise AgentProtocol(f"scores have {scores.shape[1]} columns; {self.test.known + 1} are wanted")
+        said = belief.novel if belief is not None else 0.0
+        worlds = np.array([said] * len(at) if isinstance(said, float | int) else said, dtype=float)
+        if worlds.shape != (len(at),) or not ((worlds >= 0) & (worlds <= 1)).all():
+            raise AgentProtocol(f"the belief must be one probability, or one for each of the {len(at)} samples")
+        self.ledger.post(self._number, {"detection": Sheet(at, worlds[:, None]), kind: Sheet(at, scores)})
+
+    def _table(self, p: list[list[float]], rows: int) -> Any:
+        if len(p) != rows or len({len(row) for row in p}) != 1:
+            raise AgentProtocol(f"scores must be a table with {rows} rows of equal length")
+        table = np.array(p, dtype=float)
+        if not ((table >= 0) & (table <= 1)).all():
+            raise AgentProtocol("scores must be numbers from 0 to 1")
+        return table
+
+    def _sell(self, action: Buy) -> dict[str, Any]:
+        try:
+            return {"type": action.type, "lines": buy(self.ledger, action.type, action.ids).lines}
+        except Refusal as error:
+            return {"type": action.type, "refused": error.reason, "message": str(error)}
+
+    def _round_scores(self) -> dict[str, float] | None:
+        if not self._settings.scores:
+            return None
+        ranks = self.ledger.ranks[self.test.span(self._number)]
+        return {f"top{k}": float(((ranks >= 0) & (ranks < k)).mean()) for k in (1, 3)}
+
+    def _show_batch(self) -> Turn:
+        first = self._number >= 0 or bool(len(self._built.labels))
+        self._number += 1
+        self._answered = False
+        span = self.test.span(self._number)
+        seen: dict[str, Any] = {"round": self._number, "ids": self.test.ids[span.start : span.stop]}
+        if self.test.images is not None:
+            seen["images"] = self.test.images[span.start : span.stop]
+        return self._turn(seen, first=first)
+
+    def _turn(self, seen: Any, feedback: Any = None, first: bool = False) -> Turn:
+        self.truth = Truth(novel=self._is_novel())
+        return Turn(observation=seen, feedback=feedback, first=first, red_light=self._light())
+
+    def _book_batch(self) -> Turn:
+        self._number += 1
+        return self._end_batch()
+
+    def _end_batch(self) -> Turn:
+        performance, detail = describe_round(self.ledger, self._number)
+        novel = self._is_novel()
+        self.truth = Truth(novel=novel, episode_over=True, performance=performance, detail=detail)
+        return Turn(ask=Ask.NONE, last="terminated", red_light=self._light())
+
+    def _is_novel(self) -> bool:
+        """Whether the onset lies in this batch or before it."""
+        return bool(self.test.novel[: self.test.span(self._number).stop].any())
+
+    def _light(self) -> bool | None:
+        return self._is_novel() if self.red_light else None
+
+
+def _is_served(action: Any) -> bool:
+    """Whether an action is what the wire sends, which goes without batches being shown."""
+    served = ("post", "carry", "complete", "buy")
+    return isinstance(action, Post | Carry | Complete | Buy) or (
+        isinstance(action, dict) and action.get("do") in served
+    )

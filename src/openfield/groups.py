@@ -1,0 +1,193 @@
+"""Sessions of several trials: a group of cells that one foreign agent plays in any order, each when it first asks.
+
+The desk of wires whose sessions hold many tests. A group is entered into the journal with its cells; what is said of
+it later (when it ended, which tests are finished) are further facts of the journal. There is no second store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hmac
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Reply
+from openfield.domain import Domain
+from openfield.errors import AgentFault, RunBusy
+from openfield.journal import Journal
+from openfield.plan import Cell, facts_of
+from openfield.record import Recorder
+from openfield.rollout import Rollout
+from openfield.serve import Seat
+from openfield.trial import Trial
+from openfield.view import RESUMABLE, Run
+
+KEPT = 32
+"""How many finished trials are kept in memory; others are replayed when asked for."""
+
+
+class Group(msgspec.Struct):
+    """A session: who plays which trials, and what was said of it."""
+
+    id: str
+    agent: str
+    repeat: int
+    trials: dict[str, str]
+    """The session's own name of a trial -> its id."""
+    facts: dict[str, Any]
+
+
+class GroupDesk:
+    """Keeps sessions, and the seats of their trials."""
+
+    def __init__(self, journal: Journal, domain: Domain[Any], token: str | None = None) -> None:
+        self.groups: dict[str, Group] = {}
+        self._journal, self._domain, self._token = journal, domain, token
+        self._trials: dict[str, Trial] = {}
+        self._seats: dict[tuple[str, str], Seat] = {}
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._finished: OrderedDict[tuple[str, str], Seat] = OrderedDict()
+        self._load()
+
+    def check(self, token: str | None) -> None:
+        """Lets in only who shows the token, where there is one."""
+        if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
+            raise AgentFault("The token is wrong.")
+
+    async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Group:
+        """Enters a session; returns when it is safely on disk."""
+        repeat = sum(group.agent == agent for group in self.groups.values())
+        ids = {known: trial.id for known, trial in trials.items()}
+        group = Group(name, agent, repeat, ids, dict(facts))
+        self.groups[name] = group
+        self._trials |= {trial.id: trial for trial in trials.values()}
+        cells = [Cell(agent, trial, repeat) for trial in trials.values()]
+        said = facts_of(cells) | {f"session {name}": _TEXT.encode(group).decode()}
+        await asyncio.to_thread(self._journal.enter, cells, {agent: None}, said)
+        return group
+
+    async def note(self, group: Group, key: str, value: Any) -> None:
+        """Says something more of a session, once; returns when it is safely on disk."""
+        group.facts[key] = value
+        text = _TEXT.encode(value).decode()
+        await asyncio.to_thread(self._journal.enter, [], {}, {f"session {group.id} {key}": text})
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """Refuses: a session here holds several trials; wires ask `take` for one of them."""
+        raise AgentFault("Here a session holds several trials; this wire cannot play them.")
+
+    def at_hand(self, group: Group, trial: str) -> Seat | None:
+        """The seat of a trial, if it is open or was finished lately."""
+        key = group.id, trial
+        return self._seats.get(key) or self._finished.get(key)
+
+    async def take(self, group: Group, trial: str) -> Seat:
+        """The seat of a trial, opened or resumed if it is not at hand."""
+        found = self.at_hand(group, trial)
+        if found is not None:
+            return found
+        async with self._lock(group, trial):
+            found = self.at_hand(group, trial)
+            if found is None:
+                found = await asyncio.to_thread(self._sit, group, trial)
+                self._keep((group.id, trial), found)
+        return found
+
+    async def restart(self, group: Group, trial: str, carry: Reply) -> Seat:
+        """Starts a new attempt at a trial; the old one stays on record as superseded. `carry` is its first reply."""
+        async with self._lock(group, trial):
+            seat = await asyncio.to_thread(self._sit, group, trial, True)
+            _, written = seat.take(carry)
+            self._seats[group.id, trial] = seat
+        if isinstance(written, Future):
+            await asyncio.wrap_future(written)
+        return seat
+
+    def finish(self, group: Group, trial: str, seat: Seat) -> None:
+        """Books a trial that is over."""
+        if self._seats.pop((group.id, trial), None) is not None:
+            seat.rollout.close(seat.rollout.outcome)
+        self._keep((group.id, trial), seat)
+
+    def steps(self, group: Group, trial: str) -> list[Any]:
+        """All recorded steps of a trial's latest attempt."""
+        cell = self._cell(group, trial)
+        with Run(self._journal.path) as run:
+            (record,) = run.cells(with_episodes=False, only=cell.id)
+            return list(run.steps(cell.id, record.attempt)) if record.attempt else []
+
+    def close(self) -> None:
+        """Books all seats; trials that are not over can be resumed."""
+        for seat in self._seats.values():
+            seat.rollout.close("cancelled")
+        self._seats.clear()
+
+    def _load(self) -> None:
+        """Finds the sessions of earlier servers in the journal."""
+        with Run(self._journal.path) as run:
+            facts = {key: value for key, value in run.facts.items() if key.startswith("session ")}
+            self._trials = {cell.trial.id: cell.trial for cell in run.cells(with_episodes=False)} if facts else {}
+        for key, value in facts.items():
+            _, name, *rest = key.split(" ", 2)
+            if not rest:
+                self.groups[name] = _GROUP.decode(value)
+        for key, value in facts.items():
+            _, name, *rest = key.split(" ", 2)
+            if rest and name in self.groups:
+                self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
+
+    def _sit(self, group: Group, trial: str, again: bool = False) -> Seat:
+        """Opens a trial: a new attempt, or what is recorded of the latest one, replayed."""
+        cell = self._cell(group, trial)
+        with Run(self._journal.path) as run:
+            (record,) = run.cells(with_episodes=False, only=cell.id)
+            live = record.outcome in RESUMABLE or again
+            if live and not self._journal.lease(cell.id):
+                raise RunBusy(f"Another process plays test {trial} of session {group.id}.")
+            attempt = self._journal.begin(cell.id) if again or not record.attempt else record.attempt
+            past = [] if again or not record.attempt else list(run.raw_steps(cell.id, attempt))
+        recorder = Recorder(cell.id, attempt, self._journal.add, len(past)) if live else None
+        rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
+        return Seat(rollout, self._domain.spec(cell.trial), cell.seed, group.id)
+
+    def _cell(self, group: Group, trial: str) -> Cell:
+        return Cell(group.agent, self._trials[group.trials[trial]], group.repeat)
+
+    def _lock(self, group: Group, trial: str) -> asyncio.Lock:
+        return self._locks.setdefault((group.id, trial), asyncio.Lock())
+
+    def _keep(self, key: tuple[str, str], seat: Seat) -> None:
+        if not seat.rollout.over:
+            self._seats[key] = seat
+            return
+        self._finished[key] = seat
+        while len(self._finished) > KEPT:
+            self._finished.popitem(last=False)
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[None]:
+    """Keeps every other server off a run file: two would not know of each other's sessions.
+
+    Raises:
+        RunBusy: Another server has it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
+    with lock.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.") from None
+        yield
+
+
+_TEXT = msgspec.json.Encoder()
+_GROUP = msgspec.json.Decoder(Group)

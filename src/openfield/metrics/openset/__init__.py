@@ -1,0 +1,1 @@
+"""Open-set recognition: known and unknown told apart, the known classified, the change noticed."""

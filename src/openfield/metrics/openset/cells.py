@@ -1,0 +1,126 @@
+"""The open-set measures of a recorded trial, read from the details its episodes carry.
+
+Stands in metrics: one cell -> numbers of its trial. An episode that answers a batch of samples has a detail with
+`label`, `named`, `guess`, `confidence`, `world`, `novel` and `rank` per sample; cells without such details have none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.metrics.metric import Metric, Number
+from openfield.metrics.openset import measures
+from openfield.metrics.openset.clusters import score_clusters
+from openfield.view import CellRecord
+
+FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")
+
+
+class Answers:
+    """All answered samples of a cell, in order."""
+
+    def __init__(self, parts: list[dict[str, Any]]) -> None:
+        def column(name: str) -> NDArray[Any]:
+            return np.array([value for part in parts for value in part[name]], dtype=float)
+
+        (self.novel, self.label, self.named, self.guess, self.confidence, self.world, self.rank) = map(column, FIELDS)
+        self.novel = self.novel.astype(bool)
+
+
+def read_answers(cell: CellRecord) -> Answers | None:
+    """The answered samples of a cell; None if it is not about samples."""
+    details = [episode.detail for episode in cell.episodes if episode.phase == "test"]
+    parts = [part for part in details if isinstance(part, dict) and all(name in part for name in FIELDS)]
+    return Answers(parts) if parts else None
+
+
+def measure_openset(cell: CellRecord) -> dict[str, float | None]:
+    """How well known and unknown were told apart, and the known named."""
+    found: dict[str, float | None] = dict.fromkeys(number.name for number in NUMBERS)
+    answers = read_answers(cell)
+    if answers is None:
+        return found
+    said = ~np.isnan(answers.confidence)
+    label, guess, conf, named = (
+        part[said] for part in (answers.label, answers.guess, answers.confidence, answers.named)
+    )
+    found |= {
+        "auroc": measures.auroc(conf, label),
+        "fpr95": measures.fpr95(conf, label),
+        "fpr95_known": measures.fpr95(conf, label, "known"),
+        "aupr_out": measures.aupr(conf, label),
+        "aupr_in": measures.aupr(conf, label, "known"),
+        "oscr": measures.oscr(guess, conf, label),
+        "ccr10": measures.ccr_at_fpr(guess, conf, label, 0.1),
+        "closed_accuracy": measures.closed_accuracy(guess, label),
+        "novel_accuracy": _mean(answers.rank[answers.novel & (answers.rank >= -0.5)] == 0),
+        "macro_f1": _macro_f1(named, label),
+        "ece": measures.calibration_error(conf, guess == label) if len(conf) else None,
+    }
+    delay, alarm = measures.detection_delay(np.nan_to_num(answers.world), answers.novel)
+    if answers.novel.any():
+        found |= {"sample_delay": None if delay is None or alarm else float(delay)}
+    if not answers.novel[:1].any():
+        found |= {"sample_alarm": float(alarm)}
+    return found | _measure_clusters(cell)
+
+
+def _measure_clusters(cell: CellRecord) -> dict[str, float | None]:
+    details = [episode.detail for episode in cell.episodes if isinstance(episode.detail, dict)]
+    pairs = [
+        (true, found)
+        for part in details
+        if "cluster" in part
+        for true, found, novel in zip(part["class"], part["cluster"], part["novel"], strict=True)
+        if novel and found >= 0
+    ]
+    if not pairs:
+        return {}
+    scores = score_clusters(*zip(*pairs, strict=True))
+    return {f"cluster_{name}": value for name, value in scores.items()}
+
+
+def _macro_f1(named: NDArray[Any], label: NDArray[Any]) -> float | None:
+    if not len(label):
+        return None
+    classes = int(max(named.max(), label.max())) + 1
+    return measures.macro_f1(measures.confusion(named, label, classes))
+
+
+def _mean(flags: NDArray[Any]) -> float | None:
+    return float(flags.mean()) if len(flags) else None
+
+
+def _number(name: str, title: str, note: str, better: str = "higher", kind: str = "mean") -> Number:
+    bounds = None if kind == "count" else (0.0, 1.0)
+    return Number(name=name, title=title, note=note, better=better, kind=kind, bounds=bounds)  # type: ignore[arg-type]
+
+
+NUMBERS = (
+    _number("auroc", "AUROC", "chance that an unknown sample looks less known than a known one"),
+    _number("fpr95", "FPR95, unknown positive", "known samples alarmed when 95 % of the unknown are found", "lower"),
+    _number("fpr95_known", "FPR95, known positive", "unknown samples let in when 95 % of the known are", "lower"),
+    _number("aupr_out", "AUPR out", "area under precision over recall of unknown samples"),
+    _number("aupr_in", "AUPR in", "area under precision over recall of known samples"),
+    _number("oscr", "OSCR", "known samples named rightly against unknown ones let in, area over all thresholds"),
+    _number("ccr10", "CCR at FPR 10 %", "known samples named rightly when a tenth of the unknown are let in"),
+    _number("closed_accuracy", "Closed accuracy", "known samples named rightly among the known classes"),
+    _number("novel_accuracy", "Accuracy on novel samples", "novel samples named as the test has them"),
+    _number("macro_f1", "Macro F1 over K+1", "mean F1 over the classes, the unknown one included"),
+    _number("ece", "Calibration error", "distance of stated confidence from the share that is right (ECE)", "lower"),
+    _number("sample_delay", "Delay in samples", "samples from the onset to the alarm, none before", "lower", "count"),
+    _number("sample_alarm", "False alarm in samples", "share of tests with an alarm before the onset", "lower", "rate"),
+    _number("cluster_nmi", "Clusters: NMI", "information clusters and classes of novel samples share"),
+    _number("cluster_ari", "Clusters: ARI", "agreement on pairs of novel samples, corrected for chance"),
+    _number("cluster_purity", "Clusters: purity", "novel samples in clusters of their own class"),
+    _number("cluster_accuracy", "Clusters: accuracy", "novel samples right under the best matching of clusters"),
+)  # fmt: skip
+OPENSET = Metric(
+    name="openset",
+    note="How well known and unknown samples were told apart, the known classified, and the change noticed.",
+    numbers=NUMBERS,
+    measure=measure_openset,
+)

@@ -1,0 +1,107 @@
+"""The programme's metrics without their oddities, and the programme's measures M1 to M6 over many tests.
+
+Stands in metrics: arrays of one test, or the numbers of many, -> numbers; what cannot be computed is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from openfield.metrics.openset.compat import THRESHOLDS, check_novel
+from openfield.metrics.openset.ranks import Ints, first_of
+from openfield.metrics.stats import Estimate, estimate_count, estimate_mean, estimate_rate
+
+LAST_SAMPLES = 100
+"""How many samples at the end of a test stand for its asymptotic performance."""
+
+
+def detection_delays(p_novel: ArrayLike, gt_novel: ArrayLike) -> dict[str, int | None]:
+    """Samples from the onset to the first detection, per threshold, counted from 1; None where there is none."""
+    p, novel = check_novel(p_novel, gt_novel)
+    onset = first_of(novel)
+    found = {h: None if onset is None else first_of(p[onset:] >= h) for h in THRESHOLDS}
+    return {f"delay_{h}": None if at is None else at + 1 for h, at in found.items()}
+
+
+def accuracies(gt_novel: ArrayLike, ranks: Ints) -> dict[str, float | None]:
+    """Accuracy before the onset and from it on, the first novel sample counted as novel; None of nothing."""
+    novel = np.asarray(gt_novel, dtype=bool)
+    onset = first_of(novel)
+    parts = {"full": ranks, "before": ranks[:onset], "after": ranks[len(ranks) if onset is None else onset :]}
+    return {f"{name}_top{k}": _mean(part < k) for name, part in parts.items() for k in (1, 3)}
+
+
+class TestFacts(msgspec.Struct, frozen=True):
+    """What the programme's measures need to know of one test."""
+
+    __test__ = False
+    length: int
+    onset: int | None
+    """The first novel sample, counted from 0."""
+    detection: int | None
+    """The first sample at which a change was declared, counted from 0."""
+    performance: float | None = None
+    """The agent's, over the last samples of the test."""
+    after: tuple[float, ...] = ()
+    """The agent's, sample by sample from the onset on."""
+    baseline_before: float | None = None
+    baseline_after: tuple[float, ...] = ()
+
+    @property
+    def correct(self) -> bool:
+        """Whether the change was declared at or after the onset."""
+        return self.onset is not None and self.detection is not None and self.detection >= self.onset
+
+
+def program_measures(tests: Iterable[TestFacts]) -> dict[str, Estimate]:
+    """M1 to M6 with intervals over tests.
+
+    M1 samples missed until a correct detection; M2 share of tests correctly detected; M2.1 share with a declaration
+    before the onset; M3/M4 asymptotic performance over the baseline's before the onset (system or given detection, as
+    the tests were run); M5 the agent's share of agent and baseline after the onset; M6 the same quotient over the last
+    samples.
+    """
+    known = list(tests)
+    novel = [test for test in known if test.onset is not None]
+    missed = [float(test.detection - test.onset) for test in novel if test.correct]  # type: ignore[operator]
+    return {
+        "M1": estimate_count(missed),
+        "M2": estimate_rate([float(test.correct) for test in novel]),
+        "M2.1": estimate_rate([float(_early(test)) for test in novel]),
+        "M3/M4": estimate_mean(_present(map(_relative, novel)), None),
+        "M5": estimate_mean(_present(map(_share_of_both, novel))),
+        "M6": estimate_mean(_present(map(_last_quotient, novel)), None),
+    }
+
+
+def _early(test: TestFacts) -> bool:
+    return test.detection is not None and test.onset is not None and test.detection < test.onset
+
+
+def _relative(test: TestFacts) -> float | None:
+    if test.performance is None or not test.baseline_before:
+        return None
+    return test.performance / test.baseline_before
+
+
+def _share_of_both(test: TestFacts) -> float | None:
+    ours, theirs = sum(test.after), sum(test.baseline_after)
+    return ours / (ours + theirs) if test.baseline_after and ours + theirs else None
+
+
+def _last_quotient(test: TestFacts) -> float | None:
+    theirs = sum(test.baseline_after[-LAST_SAMPLES:])
+    return sum(test.after[-LAST_SAMPLES:]) / theirs if theirs else None
+
+
+def _present(values: Iterable[float | None]) -> Sequence[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(hits: Any) -> float | None:
+    return float(hits.mean()) if len(hits) else None

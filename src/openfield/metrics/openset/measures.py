@@ -1,0 +1,153 @@
+"""Today's open-set measures: how well known and unknown are told apart while the known are classified.
+
+Stands in metrics: arrays of one test -> numbers. `conf` is higher for samples that look known; label -1 is unknown.
+Every curve is one sort and cumulative sums: O(N log N) once, never per threshold.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from openfield.errors import InvalidInput
+from openfield.metrics.openset.ranks import Floats
+
+UNKNOWN = -1
+Curve = tuple[Floats, Floats]
+
+
+def auroc(conf: ArrayLike, label: ArrayLike) -> float | None:
+    """The chance that an unknown sample looks less known than a known one, ties half."""
+    known, unknown = _parts(conf, label)
+    if not len(known) or not len(unknown):
+        return None
+    order = np.sort(known)
+    below = np.searchsorted(order, unknown, "left").sum()
+    equal = np.searchsorted(order, unknown, "right").sum() - below
+    return float(1 - (below + equal / 2) / (len(known) * len(unknown)))
+
+
+def fpr95(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float | None:
+    """False alarms at the first threshold that finds 95 % of the positives.
+
+    Args:
+        conf: Higher for samples that look known.
+        label: -1 is unknown.
+        positive: `unknown` as OpenOOD and pytorch-ood count, `known` as many papers do.
+    """
+    known, unknown = _parts(conf, label)
+    if not len(known) or not len(unknown):
+        return None
+    wanted, others = (-unknown, -known) if positive == "unknown" else (known, unknown)
+    threshold = np.sort(wanted)[::-1][math.ceil(0.95 * len(wanted)) - 1]
+    return float((others >= threshold).mean())
+
+
+def aupr(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float | None:
+    """The area under precision over recall, by trapezoids (not average precision)."""
+    values, unknown = np.asarray(conf, dtype=float), np.asarray(label) == UNKNOWN
+    score, wanted = (-values, unknown) if positive == "unknown" else (values, ~unknown)
+    if not wanted.any() or wanted.all():
+        return None
+    hits, said = _cumulate(score, wanted)
+    recall, precision = np.append(0, hits / hits[-1]), np.append(1.0, hits / said)
+    return float(np.trapezoid(precision, recall))
+
+
+def roc_curve(conf: ArrayLike, label: ArrayLike) -> Curve:
+    """False alarm rate and detection rate of unknown samples at every threshold."""
+    unknown = np.asarray(label) == UNKNOWN
+    hits, said = _cumulate(-np.asarray(conf, dtype=float), unknown)
+    misses = said - hits
+    return np.append(0, misses / max(misses[-1], 1)), np.append(0, hits / max(hits[-1], 1))
+
+
+def oscr_curve(pred: ArrayLike, conf: ArrayLike, label: ArrayLike) -> Curve:
+    """Share of unknown samples let in, and share of known ones let in and named rightly, at every threshold."""
+    labels = np.asarray(label)
+    unknown, right = labels == UNKNOWN, (np.asarray(pred) == labels) & (labels != UNKNOWN)
+    score = np.asarray(conf, dtype=float)
+    accepted, _ = _cumulate(score, unknown)
+    correct, _ = _cumulate(score, right)
+    return np.append(0, accepted / max(accepted[-1], 1)), np.append(0, correct / max(int((~unknown).sum()), 1))
+
+
+def oscr(pred: ArrayLike, conf: ArrayLike, label: ArrayLike) -> float | None:
+    """The area under the OSCR curve, which is OpenAUC: known, rightly named and more known-looking than an unknown."""
+    labels = np.asarray(label)
+    if not (labels == UNKNOWN).any() or not (labels != UNKNOWN).any():
+        return None
+    false, correct = oscr_curve(pred, conf, label)
+    return float(np.trapezoid(correct, false))
+
+
+def ccr_at_fpr(pred: ArrayLike, conf: ArrayLike, label: ArrayLike, rate: float) -> float | None:
+    """Share of known samples named rightly and strictly above the threshold that lets in this share of unknown ones."""
+    labels, values = np.asarray(label), np.asarray(conf, dtype=float)
+    known, unknown = _parts(conf, label)
+    if not len(known) or not len(unknown):
+        return None
+    threshold = np.sort(unknown)[::-1][max(math.ceil(rate * len(unknown)), 1) - 1]
+    return float(((np.asarray(pred) == labels) & (labels != UNKNOWN) & (values > threshold)).sum() / len(known))
+
+
+def closed_accuracy(pred: ArrayLike, label: ArrayLike) -> float | None:
+    """Share of known samples named rightly, as if there were no unknown ones."""
+    labels = np.asarray(label)
+    known = labels != UNKNOWN
+    return float((np.asarray(pred)[known] == labels[known]).mean()) if known.any() else None
+
+
+def confusion(pred: ArrayLike, label: ArrayLike, classes: int) -> NDArray[np.int64]:
+    """Counts of true (rows) against named (columns) classes; the last row and column are the unknown."""
+    true, said = (np.where(np.asarray(a) == UNKNOWN, classes, np.asarray(a)).astype(np.int64) for a in (label, pred))
+    if len(true) and (min(true.min(), said.min()) < 0 or max(true.max(), said.max()) > classes):
+        raise InvalidInput(f"Classes must be 0 to {classes - 1}, or -1 for the unknown.")
+    table = np.bincount(true * (classes + 1) + said, minlength=(classes + 1) ** 2)
+    return table.reshape(classes + 1, classes + 1).astype(np.int64)
+
+
+def macro_f1(table: NDArray[np.int64]) -> float:
+    """The mean F1 over the classes that occur, the unknown one included."""
+    hits, true, said = np.diag(table), table.sum(axis=1), table.sum(axis=0)
+    occurs = (true + said) > 0
+    return float((2 * hits[occurs] / (true + said)[occurs]).mean()) if occurs.any() else 0.0
+
+
+def calibration_error(conf: ArrayLike, right: ArrayLike, bins: int = 15) -> float:
+    """ECE: how far the stated confidence lies from the share that is right, over bins of equal width."""
+    values, hits = np.asarray(conf, dtype=float), np.asarray(right, dtype=float)
+    place = np.clip(np.ceil(values * bins).astype(int) - 1, 0, bins - 1)
+    gap = np.bincount(place, values - hits, minlength=bins)
+    return float(np.abs(gap).sum() / len(values)) if len(values) else math.nan
+
+
+def risk_coverage_area(conf: ArrayLike, right: ArrayLike) -> float:
+    """AURC: the mean error of the most confident samples, over all shares of samples kept."""
+    order = np.argsort(-np.asarray(conf, dtype=float), kind="stable")
+    wrong = np.cumsum(~np.asarray(right, dtype=bool)[order])
+    return float((wrong / np.arange(1, len(order) + 1)).mean()) if len(order) else math.nan
+
+
+def detection_delay(p_world: ArrayLike, novel: ArrayLike, threshold: float = 0.5) -> tuple[int | None, bool]:
+    """Samples from the onset to the first alarm from there on (None if never), and whether there was one before it."""
+    said, flags = np.asarray(p_world) >= threshold, np.asarray(novel, dtype=bool)
+    onset = int(np.argmax(flags)) if flags.any() else len(flags)
+    after = np.flatnonzero(said[onset:])
+    return (int(after[0]) if len(after) else None), bool(said[:onset].any())
+
+
+def _parts(conf: ArrayLike, label: ArrayLike) -> tuple[Floats, Floats]:
+    values, unknown = np.asarray(conf, dtype=float), np.asarray(label) == UNKNOWN
+    if values.shape != unknown.shape or values.ndim != 1:
+        raise InvalidInput(f"Confidences {values.shape} and labels {unknown.shape} must be flat and equally long.")
+    return values[~unknown], values[unknown]
+
+
+def _cumulate(score: Floats, wanted: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """At every distinct threshold from the highest on: wanted samples at or above it, and all such samples."""
+    order = np.argsort(-score, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(score[order])), len(order) - 1)
+    return np.cumsum(wanted[order])[ends], ends + 1

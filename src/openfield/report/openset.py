@@ -1,0 +1,196 @@
+"""Figures for trials about samples: belief over the stream, ROC and OSCR, scores, confusion, tables.
+
+Stands in report: cells -> answers -> drawings. Everything is read from the details that episodes carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.metrics.openset import measures
+from openfield.metrics.openset.cells import Answers, read_answers
+from openfield.metrics.openset.fixed import LAST_SAMPLES, TestFacts, program_measures
+from openfield.metrics.openset.ranks import first_of
+from openfield.report.chart import MOST_POINTS, Frame, draw_line, wrap_svg
+from openfield.view import CellRecord
+
+MOST_CLASSES, MOST_TESTS, BINS = 12, 24, 24
+"""Larger confusions and longer lists are left to the export."""
+Played = Mapping[str, Sequence[CellRecord]]
+
+
+def draw_openset(played: Played) -> str:
+    """All figures of a scenario, agent by agent."""
+    known = {
+        agent: [(cell, answers) for cell in cells if (answers := read_answers(cell))] for agent, cells in played.items()
+    }
+    known = {agent: found for agent, found in known.items() if found}
+    if not known:
+        return ""
+    panels = "".join(_draw_agent(agent, [answers for _, answers in found]) for agent, found in known.items())
+    tables = _draw_programme(known) + "".join(_draw_tests(agent, found) for agent, found in known.items())
+    return f"<h3>Sample by sample</h3>{panels}{tables}"
+
+
+def _draw_agent(agent: str, tests: Sequence[Answers]) -> str:
+    """The five drawings of one agent, over all its tests."""
+    joined = {
+        name: np.concatenate([getattr(test, name) for test in tests])
+        for name in ("label", "guess", "named", "confidence")
+    }
+    said = ~np.isnan(joined["confidence"])
+    label, guess, named, conf = (joined[name][said] for name in ("label", "guess", "named", "confidence"))
+    figures = [
+        _figure("P(world changed) over the stream; the line is the red light, the dashes the threshold", _stream(tests))
+    ]
+    if len(label) and (label < 0).any() and (label >= 0).any():
+        figures.append(
+            _figure(
+                f"ROC of unknown samples, AUROC {measures.auroc(conf, label):.3f}",
+                _curve(*measures.roc_curve(conf, label)),
+            )
+        )
+        figures.append(
+            _figure(f"OSCR {measures.oscr(guess, conf, label):.3f}", _curve(*measures.oscr_curve(guess, conf, label)))
+        )
+        figures.append(_figure("How known samples look: known solid, unknown dashed", _histogram(conf, label)))
+    body = "".join(figures) + _draw_confusion(named, label)
+    return f'<h4>{escape(agent)}</h4><div class="panels">{body}</div>'
+
+
+def _figure(caption: str, drawing: str) -> str:
+    return f"<figure><figcaption><small>{escape(caption)}</small></figcaption>{drawing}</figure>"
+
+
+def _stream(tests: Sequence[Answers]) -> str:
+    """The mean belief, samples counted from the onset."""
+    onsets = [first_of(test.novel) for test in tests]
+    starts = [0 if onset is None else -onset for onset in onsets]
+    ends = [start + len(test.world) for start, test in zip(starts, tests, strict=True)]
+    first, last = min(starts), max(ends)
+    step = max(1, (last - first) // MOST_POINTS)
+    total, count = np.zeros(last - first), np.zeros(last - first)
+    for start, test in zip(starts, tests, strict=True):
+        at = slice(start - first, start - first + len(test.world))
+        total[at] += np.nan_to_num(test.world)
+        count[at] += 1
+    mean = total / np.maximum(count, 1)
+    frame = Frame(first, last, 380, 190)
+    points = [(first + at, float(mean[at : at + step].mean())) for at in range(0, len(mean), step)]
+    light = (
+        ""
+        if all(onset is None for onset in onsets)
+        else f'<path class="o" d="M{frame.x(0)} {frame.y(1) - 5}V{frame.y(0)}"/>'
+    )
+    dashes = f'<path class="g" stroke-dasharray="4 4" d="M{frame.left} {frame.y(0.5)}H{frame.x(last)}"/>'
+    return wrap_svg(frame, "belief over the stream", _axes(frame) + light + dashes + draw_line("b", frame, points))
+
+
+def _curve(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+    frame = Frame(0, 1, 380, 190)
+    chosen = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
+    points = [(float(x[at]), float(y[at])) for at in chosen]
+    return wrap_svg(frame, "curve", _axes(frame) + draw_line("p", frame, points))
+
+
+def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
+    """Two outlines on a common scale."""
+    edges = np.linspace(conf.min(), max(conf.max(), conf.min() + 1e-9), BINS + 1)
+    parts = [np.histogram(conf[label >= 0], edges)[0], np.histogram(conf[label < 0], edges)[0]]
+    shares = [part / max(part.sum(), 1) for part in parts]
+    top = max(float(share.max()) for share in shares) or 1.0
+    frame = Frame(0, BINS - 1, 380, 190)
+    lines = [
+        draw_line(kind, frame, [(at, float(v) / top) for at, v in enumerate(share)])
+        for kind, share in zip("pb", shares, strict=True)
+    ]
+    return wrap_svg(
+        frame,
+        "histogram of scores",
+        _axes(frame) + lines[0] + lines[1].replace("<path", '<path stroke-dasharray="4 3"'),
+    )
+
+
+def _axes(frame: Frame) -> str:
+    right = frame.x(frame.last)
+    return "".join(
+        f'<path class="g" d="M{frame.left} {frame.y(value)}H{right}"/>'
+        f'<text class="t e" x="{frame.left - 5}" y="{frame.y(value) + 3}">{text}</text>'
+        for value, text in ((0.0, "0"), (0.5, ".5"), (1.0, "1"))
+    )
+
+
+def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> str:
+    if not len(label) or max(named.max(), label.max()) > MOST_CLASSES:
+        return ""
+    table = measures.confusion(named, label, int(max(named.max(), label.max())) + 1)
+    used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
+    names = ["unknown" if at == len(table) - 1 else str(at) for at in used]
+    head = "".join(f'<th class="num">{name}</th>' for name in names)
+    rows = "".join(
+        f"<tr><th>{name}</th>" + "".join(f'<td class="num">{table[row, column]}</td>' for column in used) + "</tr>"
+        for name, row in zip(names, used, strict=True)
+    )
+    caption = "<figcaption><small>True classes in rows, named ones in columns</small></figcaption>"
+    return f"<figure>{caption}{_table('', head, rows)}</figure>"
+
+
+def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
+    """M1 to M6; what needs a baseline is told against the next agent of the scenario."""
+    agents = list(known)
+    rows = ""
+    for agent in agents:
+        rival = next((other for other in agents if other != agent), None)
+        base = {cell.trial.id: answers for cell, answers in known[rival]} if rival else {}
+        found = program_measures(facts_of(answers, base.get(cell.trial.id)) for cell, answers in known[agent])
+        cells = "".join(f"<td>{escape(str(value))}</td>" for value in found.values())
+        rows += f"<tr><th>{escape(agent)}<small>baseline: {escape(rival or 'none')}</small></th>{cells}</tr>"
+    head = "".join(f"<th>{name}</th>" for name in ("M1", "M2", "M2.1", "M3/M4", "M5", "M6"))
+    return f"<h4>The programme's measures</h4>{_table('', head, rows)}"
+
+
+def facts_of(answers: Answers, baseline: Answers | None = None) -> TestFacts:
+    """What the programme's measures need to know of a recorded test."""
+    onset = first_of(answers.novel)
+    hits = (answers.rank == 0).astype(float)
+    theirs = (baseline.rank == 0).astype(float) if baseline is not None else None
+    return TestFacts(
+        length=len(hits),
+        onset=onset,
+        detection=first_of(np.nan_to_num(answers.world) > 0.5),
+        performance=float(hits[-LAST_SAMPLES:].mean()) if onset is not None else None,
+        after=tuple(hits[onset:]) if onset is not None else (),
+        baseline_before=float(theirs[:onset].mean()) if theirs is not None and onset else None,
+        baseline_after=tuple(theirs[onset:]) if theirs is not None and onset is not None else (),
+    )
+
+
+def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
+    """One line for each test."""
+    rows = ""
+    for cell, answers in found[:MOST_TESTS]:
+        facts = facts_of(answers)
+        hits, onset = answers.rank == 0, facts.onset
+        numbers = [
+            "-" if onset is None else str(onset),
+            "-" if facts.detection is None else str(facts.detection),
+            f"{hits[:onset].mean():.3f}" if onset != 0 else "-",
+            "-" if onset is None else f"{hits[onset:].mean():.3f}",
+        ]
+        name = next((file.removesuffix("_single_df.csv") for file in cell.trial.files), cell.trial.id)
+        rows += f"<tr><th>{escape(name)}</th>" + "".join(f'<td class="num">{text}</td>' for text in numbers) + "</tr>"
+    head = "".join(f'<th class="num">{name}</th>' for name in ("red light", "declared", "accuracy before", "after"))
+    left = f" <small>{len(found) - MOST_TESTS} more are left out</small>" if len(found) > MOST_TESTS else ""
+    return (
+        f"<details><summary><b>{escape(agent)}</b>, test by test{left}</summary>{_table('test', head, rows)}</details>"
+    )
+
+
+def _table(corner: str, head: str, rows: str) -> str:
+    return (
+        f'<div class="wide"><table><thead><tr><th>{corner}</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )

@@ -1,0 +1,115 @@
+"""A client of the protocol as small as can be, over an application in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import msgspec
+import numpy as np
+
+from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.http import make_app
+from openfield.domains.ond.office import Office
+from openfield.domains.ond.sheet import FACTS, SHEET, Shelf, write_rows
+from openfield.domains.ond.wire import Wire
+from openfield.groups import GroupDesk
+from openfield.journal import Journal
+
+TEST = "OND.1.0000.7"
+OTHER = "OND.1.0001.8"
+KNOWN = 4
+
+
+def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, onset: int = 15, **facts: object) -> None:
+    """An image test: known classes 1..4 in turn, every second sample novel (class 0) from the onset on."""
+    place = root / "OND" / "image_classification"
+    place.mkdir(parents=True, exist_ok=True)
+    novel = [int(at >= onset and (at - onset) % 2 == 0) for at in range(count)]
+    rows = [(f"{name}-{at}.png", new, 0 if new else 1 + at % KNOWN) for at, new in enumerate(novel)]
+    (place / f"{name}{SHEET}").write_bytes(write_rows(("id", "novel", "class"), rows))
+    metadata = {"protocol": "OND", "known_classes": KNOWN, "round_size": size, "feedback_max_ids": 3} | facts
+    metadata |= {"red_light": f"{name}-{onset}.png", "difficulty": "secret", "threshold": 0.5}
+    (place / f"{name}{FACTS}").write_bytes(
+        msgspec.json.encode({key: v for key, v in metadata.items() if v is not None})
+    )
+
+
+class Client:
+    """Opens a run file and talks to an office over HTTP without a socket."""
+
+    def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
+        self.shelf, self.journal = Shelf(root), Journal(run)
+        self.desk = GroupDesk(self.journal, DOMAIN, token)
+        app = make_app(Wire(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
+        self.loop = asyncio.new_event_loop()
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://ond")
+
+    def close(self, at_once: bool = False) -> None:
+        """Stops the server; at once means as if killed: nothing is booked."""
+        self.loop.run_until_complete(self.http.aclose())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        if not at_once:
+            self.desk.close()
+        self.journal.close()
+
+    def ask(self, method: str, path: str, **request: object) -> httpx.Response:
+        return self.loop.run_until_complete(self.http.request(method, path, **request))  # type: ignore[arg-type]
+
+    def open(self, *tests: str, hints: tuple[str, ...] = (), **changes: object) -> str:
+        asked = {"protocol": "OND", "novelty_detector_version": "probe-1", "detection_threshold": 0.5}
+        asked |= {"hints": list(hints), "domain": "image_classification"} | changes
+        names = "\n".join(tests or (TEST,))
+        files = {"configuration": msgspec.json.encode(asked), "test_ids": names.encode()}
+        answer = self.ask("POST", "/session", files=files)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["session_id"])
+
+    def dataset(self, session: str, number: object, test: str = TEST) -> httpx.Response:
+        asked = {"session_id": session, "test_id": test, "round_id": number}
+        return self.ask("GET", "/session/dataset", params=asked)
+
+    def post(self, session: str, number: object, test: str = TEST, **results: str | bytes) -> httpx.Response:
+        asked = {"session_id": session, "test_id": test, "round_id": number, "result_types": "|".join(results)}
+        files = {"test_identification": ("t.json", msgspec.json.encode(asked))}
+        files |= {f"{kind}_file": (f"{kind}.csv", text) for kind, text in results.items()}  # type: ignore[misc]
+        return self.ask("POST", "/session/results", files=files)
+
+    def feedback(self, session: str, kind: str, test: str = TEST, **more: str) -> httpx.Response:
+        asked = {"session_id": session, "test_id": test, "feedback_type": kind} | more
+        return self.ask("GET", "/session/feedback", params=asked)
+
+    def complete(self, session: str, test: str = TEST) -> httpx.Response:
+        return self.ask("DELETE", "/test", params={"session_id": session, "test_id": test})
+
+    def play(self, session: str, test: str = TEST, p: float = 0.9) -> None:
+        """A whole test: perfect answers, the change seen when it comes."""
+        known = self.shelf.load("OND", "image_classification", test)[0]
+        for number in range(known.rounds):
+            ids = self.dataset(session, number, test).text.split()
+            assert self.post(session, number, test, **answers(known, ids, p)).text == "OK"
+        assert self.complete(session, test).text == "OK"
+
+
+def answers(test: object, ids: list[str], p: float = 0.9) -> dict[str, str]:
+    """Right answers: detection from the onset on, classes as they are."""
+    index, labels, novel = test.index, test.labels, np.maximum.accumulate(test.novel)  # type: ignore[attr-defined]
+    detection = "".join(f"{key},{p if novel[index[key]] else 0.1}\n" for key in ids)
+    rows = []
+    for key in ids:
+        row = ["0.05"] * (KNOWN + 1)
+        row[labels[index[key]]] = "0.8"
+        rows.append(f"{key},{','.join(row)}\n")
+    return {"detection": detection, "classification": "".join(rows)}
+
+
+def refused(answer: httpx.Response, status: int, reason: str) -> None:
+    """An error as clients understand it, without anything of the inside."""
+    body = answer.json()
+    assert (answer.status_code, body["reason"]) == (status, reason), answer.text
+    assert body["message"]
+    assert body["stack_trace"] == ""
+    assert "/src/" not in answer.text
+    assert "Traceback" not in answer.text

@@ -1,0 +1,29 @@
+"""A server as its own process, over a real socket."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def server(folder: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serves until the block ends, or is killed inside it; gives the address and the process."""
+    command = [sys.executable, "-c", "from openfield.cli import main; main()", "serve", "ond", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "-o", str(folder / "served.sqlite"), *words], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        line = process.stdout.readline() if process.stdout else ""
+        found = re.search(r":(\d+),", line)
+        assert found is not None, line
+        yield f"http://127.0.0.1:{found[1]}", process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()

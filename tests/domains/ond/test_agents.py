@@ -1,0 +1,105 @@
+"""The agents: as good as stated, calibrated as stated, and gaining from what they buy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openfield as of
+from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.agents import AdaptingAgent, NearestAgent
+from openfield.domains.ond.classifier import Classifier
+from openfield.domains.ond.detectors import DETECTORS
+from openfield.domains.ond.streams import STREAMS, Rarity, calibrate
+from openfield.errors import AgentCrashed
+from openfield.metrics.openset import measures
+from openfield.rollout import Rollout, drive
+
+
+@pytest.fixture(scope="module")
+def splits():
+    """Three splits of the digits: training features and logits, test features, logits and labels."""
+    found = []
+    for trial in DOMAIN.trials(3):
+        built = DOMAIN.world(trial)._built
+        x, y = built.images.reshape(len(built.images), -1), built.labels - 1
+        model = Classifier(64, 6, 1)
+        model.fit(x, y)
+        test = built.test.images.reshape(-1, 64)
+        found.append((model.read(x), y, model.read(test), np.where(built.test.labels == 0, -1, built.test.labels - 1)))
+    return found
+
+
+def test_the_classifier_knows_the_known_digits(splits) -> None:
+    accuracies = [measures.closed_accuracy(logits.argmax(axis=1), label) for _, _, (_, logits), label in splits]
+    assert np.mean(accuracies) >= 0.97
+
+
+@pytest.mark.parametrize(
+    ("name", "bar"),
+    {
+        "knn": 0.93,
+        "mahalanobis": 0.9,
+        "msp": 0.85,
+        "entropy": 0.85,
+        "maxlogit": 0.8,
+        "energy": 0.8,
+        "openmax": 0.8,
+    }.items(),
+)
+def test_detectors_tell_unknown_digits(splits, name: str, bar: float) -> None:
+    found = []
+    for known, y, test, label in splits:
+        detector = DETECTORS[name]()
+        detector.fit(*known, y)
+        found.append(measures.auroc(detector.score(*test), label))
+    assert np.mean(found) >= bar
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_calibrated_streams_keep_their_false_alarm_rate(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    alarms, found = [], []
+    for repeat in range(40):
+        held = rng.normal(size=200)
+        rarity = Rarity(held)
+        threshold = calibrate(kind, rarity(held), 200, 0.05, repeat, streams=100)
+        for shift, hits in ((0.0, alarms), (-1.5, found)):
+            for _ in range(5):
+                stream = STREAMS[kind]()
+                hits.append(max(stream.push(value) for value in rarity(rng.normal(shift, 1, 200)).tolist()) > threshold)
+    assert np.mean(alarms) <= 0.08  # 200 streams at 5 %: the bound is three standard errors above
+    assert np.mean(found) >= (0.9 if kind != "page-hinkley" else 0.0)  # it needs a stretch of normal samples first
+
+
+def novel_accuracy(agent, trial) -> float:
+    world = DOMAIN.world(trial)
+    drive(Rollout(world), agent(DOMAIN.spec(trial), 1))
+    late = np.flatnonzero(world.test.novel)[20:]
+    return float(world.ledger.hits(late).mean())
+
+
+def test_the_adapting_agent_gains_on_novel_samples() -> None:
+    trials = DOMAIN.trials(3, 1)
+    gains = [novel_accuracy(AdaptingAgent, trial) - novel_accuracy(NearestAgent, trial) for trial in trials]
+    assert np.mean(gains) > 0.03
+
+
+def test_given_detection_is_believed() -> None:
+    (trial,) = DOMAIN.trials(1, red_light=True)
+    world = DOMAIN.world(trial)
+    drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 1))
+    assert (world.ledger.p_world[220:] == 1).all()
+
+
+def test_agents_say_that_they_need_samples() -> None:
+    (trial,) = DOMAIN.trials(1, training=0)
+    with pytest.raises(AgentCrashed, match="learns from samples"):
+        drive(Rollout(DOMAIN.world(trial)), NearestAgent(DOMAIN.spec(trial), 1))
+
+
+def test_the_demo_pair_is_measured(tmp_path) -> None:
+    result = of.run(["knn"], DOMAIN.trials(5, before=3, after=4), tmp_path / "r.sqlite", workers=0)
+    numbers = result.summary().groups[0].estimates
+    assert numbers["auroc"].mean > 0.9
+    assert numbers["closed_accuracy"].mean > 0.95

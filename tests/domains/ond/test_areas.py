@@ -1,0 +1,97 @@
+"""The other kinds of tests: activity recognition, transcription, text; their formats and what feedback they sell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from domains.ond.protocol import Client, refused
+from openfield.domains.ond.feedback import edit_distance
+
+NAMES = {"activity_recognition": "AR.1", "transcripts": "DT.1", "nlt": "NL.1"}
+HEADER = "id,a,b,c,d,e,f,g,h,i,j\n"
+
+
+def rows(area: str) -> list[str]:
+    if area == "activity_recognition":
+        return [f"v{n}.mp4,{int(n > 3)},{int(n > 3)},{n % 3},0,0,k1,k2,k3,k4,k5" for n in range(8)]
+    if area == "transcripts":
+        return [f"p{n}.png,|the cat, sat {n}|,{int(n > 3)},0,{int(n > 3)},{n % 6},1,2,3,4,0" for n in range(8)]
+    return [f"t{n},|a, text {n}|,w{n % 2},w{n % 3},good,tea,{int(n > 3)},{int(n > 3)},{n}" for n in range(8)]
+
+
+@pytest.fixture(params=NAMES)
+def area(request: pytest.FixtureRequest, data: Path) -> str:
+    place = data / "OND" / request.param
+    place.mkdir(parents=True)
+    coding = "utf-16" if request.param == "nlt" else "utf-8"
+    text = HEADER + "".join(f"{row}\n" for row in rows(request.param))
+    (place / f"{NAMES[request.param]}_single_df.csv").write_bytes(text.encode(coding))
+    facts = {"protocol": "OND", "known_classes": 3, "round_size": 4, "feedback_max_ids": 2}
+    (place / f"{NAMES[request.param]}_metadata.json").write_bytes(msgspec.json.encode(facts))
+    return str(request.param)
+
+
+def ids(area: str, number: int) -> list[str]:
+    return [row.split(",")[0] for row in rows(area)][number * 4 : number * 4 + 4]
+
+
+def test_a_round_is_posted_and_feedback_bought(client: Client, area: str) -> None:
+    name = NAMES[area]
+    session = client.open(name, domain=area)
+    body = client.dataset(session, 1, name).content
+    if area == "nlt":
+        assert body[:2] in (b"\xff\xfe", b"\xfe\xff")
+        assert body.decode("utf-16").splitlines()[0] == "t4,w0,|a, text 4|,good,tea"
+    else:
+        assert body.decode().split() == ids(area, 1)
+    said = {"detection": "".join(f"{key},0.9,0.1\n" for key in ids(area, 1))}
+    if area == "nlt":
+        said["labels"] = "".join(f"{key},1,w0\n" for key in ids(area, 1))
+    else:
+        said["classification"] = "".join(f"{key},1,0,0,0\n" for key in ids(area, 1))
+    if area == "transcripts":
+        said["transcription"] = "".join(f"{key},|the cat, sat|\n" for key in ids(area, 1))
+    assert client.post(session, 1, name, **said).text == "OK"
+
+    def bought(kind: str) -> list[str]:
+        return client.feedback(session, kind, name).text.splitlines()
+
+    if area == "activity_recognition":  # samples 4..7 have classes 1, 2, 0, 1 and are all novel
+        assert bought("labels") == ["v4.mp4,1", "v5.mp4,2"]
+        assert bought("classification") == ["v4.mp4,k1,k2,k3,k4,k5", "v5.mp4,k1,k2,k3,k4,k5"]
+        assert bought("score") == ["accuracy,0.25"]
+        assert bought("detection") == ["v4.mp4,1", "v5.mp4,1"]
+        refused(client.feedback(session, "labels", name), 400, "FeedbackBudgetExceeded")
+    elif area == "transcripts":
+        assert bought("classification") == ["p4.png,3", "p5.png,3"]
+        assert bought("transcription") == ["p4.png,3", "p5.png,3"]  # a blank counts as a piece of its own
+        assert bought("score") == ["accuracy,0.25"]
+    else:  # real writers of 4..7: w1, w2, w0, w1; reported: w0, w1, w0, w1
+        assert bought("score") == ["current_score,3.0"]
+        assert bought("labels") == ["t4,w1", "t5,w2", "t7,w1"]
+        assert bought("score") == ["current_score,0.0"]
+        assert bought("detection") == ["t4,1", "t5,1"]
+    assert client.complete(session, name).text == "OK"
+
+
+def test_wrong_tuples_and_undeclared_novelty(client: Client, area: str) -> None:
+    name = NAMES[area]
+    session = client.open(name, domain=area)
+    low = "".join(f"{key},0.1\n" for key in ids(area, 0))
+    assert client.post(session, 0, name, detection=low).text == "OK"
+    kind = {"activity_recognition": "labels", "transcripts": "transcription", "nlt": "score"}[area]
+    assert client.feedback(session, kind, name).text == ""
+    high = "".join(f"{key},0.9\n" for key in ids(area, 1))
+    assert client.post(session, 1, name, detection=high).text == "OK"
+    if area == "nlt":
+        client.post(session, 1, name, labels="".join(f"{key},maybe,w1\n" for key in ids(area, 1)))
+        refused(client.feedback(session, "score", name), 400, "InvalidTuple")
+
+
+def test_distances_forget_signs_and_spaces() -> None:
+    assert edit_distance('a  "cat"; sat', "a cat sat") == 0
+    assert edit_distance("kitten", "sitting") == 3
+    assert edit_distance("", "ab") == 2

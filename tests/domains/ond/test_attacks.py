@@ -1,0 +1,292 @@
+"""Bad input and attacks: each is refused with the protocol's error object, and nothing of it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
+from openfield.errors import DiskFull, RunBusy
+from openfield.groups import holding
+from openfield.journal import Journal
+
+
+def known(client: Client, test: str = TEST):
+    return client.shelf.load("OND", "image_classification", test)[0]
+
+
+def rows(client: Client, number: int = 0, value: object = 0.1) -> list[str]:
+    return [f"{key},{value}" for key in known(client).ids[number * 10 : number * 10 + 10]]
+
+
+BAD = {
+    "text": lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",high"],
+    "nan": lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",nan"],
+    "infinite": lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",1e999"],
+    "negative": lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",-0.1"],
+    "above one": lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",1.1"],
+    "ragged": lambda lines: [*lines[:-1], lines[-1] + ",0.5"],
+    "trailing comma": lambda lines: [*lines[:-1], lines[-1] + ","],
+    "duplicate": lambda lines: [*lines, lines[0]],
+    "stranger": lambda lines: [*lines, "elsewhere.png,0.5"],
+    "header": lambda lines: ["id,P_world_changed", *lines],
+    "empty": lambda lines: [],
+    "no values": lambda lines: [line.split(",")[0] for line in lines],
+    "six columns": lambda lines: [line + ",0,0,0,0" for line in lines],
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_bad_rows_are_refused_and_leave_no_trace(client: Client, fault: str) -> None:
+    session = client.open()
+    refused(client.post(session, 0, detection="\n".join(BAD[fault](rows(client)))), 400, "InvalidResults")
+    assert client.post(session, 0, detection="\n".join(rows(client))).text == "OK"
+
+
+def test_one_bad_part_refuses_the_whole_post(client: Client) -> None:
+    session = client.open()
+    good = answers(known(client), known(client).ids[:10])
+    refused(client.post(session, 0, detection=good["detection"], classification="x,1"), 400, "InvalidResults")
+    assert client.post(session, 0, **good).text == "OK"
+
+
+def test_binary_uploads_unknown_types_and_missing_parts_are_refused(client: Client) -> None:
+    session = client.open()
+    refused(client.post(session, 0, detection=b"\x89PNG\xfe\xff\x80"), 400, "BadRequest")
+    refused(client.post(session, 0, gossip="a,1"), 400, "InvalidResults")
+    refused(client.post(session, 0, **{"../x": "a,1"}), 400, "InvalidResults")
+    asked = {"session_id": session, "test_id": TEST, "round_id": 0, "result_types": "detection"}
+    files = {"test_identification": msgspec.json.encode(asked)}
+    refused(client.ask("POST", "/session/results", files=files), 400, "MissingParamsError")
+
+
+def test_missing_newlines_do_not_merge_rounds_and_order_does_not_matter(client: Client) -> None:
+    session, test = client.open(), known(client)
+    for number in range(3):
+        good = answers(test, test.ids[number * 10 : number * 10 + 10][::-1])
+        assert client.post(session, number, **{kind: text.rstrip("\n") for kind, text in good.items()}).text == "OK"
+    client.complete(session)
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_acc"]["full_top1"] == 1
+
+
+@pytest.mark.parametrize("again", [0, "0", "00"])
+def test_a_round_posted_twice_is_refused(client: Client, again: object) -> None:
+    session = client.open()
+    assert client.post(session, 0, detection="\n".join(rows(client))).text == "OK"
+    refused(client.post(session, again, detection="\n".join(rows(client))), 400, "DetectionRepost")
+    refused(client.post(session, 0.0, detection="\n".join(rows(client))), 400, "BadRequest")
+
+
+def test_old_clients_are_accepted_in_compat(compat: Client) -> None:
+    test = known(compat)
+    session = compat.open(TEST, OTHER, detection_threshold=0.5)
+    six = "".join(f"{key},.5,0,0,0,0,0\n" for key in test.ids)  # the whole test as round 0
+    assert compat.post(session, 0, detection=six).text == "OK"
+    refused(compat.post(session, 0, detection=six), 400, "DetectionRepost")
+    whole = answers(test, test.ids)["classification"]
+    assert compat.post(session, 0, classification=whole).text == "OK"
+    assert compat.post(session, 0, classification=whole + whole).text == "OK"  # the last of duplicates counts
+    assert compat.post(session, 1, detection="\n".join(test.ids[:3])).text == "OK"  # ids without values
+    refused(compat.post(session, 2, detection="nobody,0.5"), 400, "InvalidResults")
+    compat.complete(session)
+    found = compat.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_acc"]["full_top1"] == 1
+
+
+def test_a_legacy_session_without_threshold_is_opened_in_compat_only(client: Client, compat: Client) -> None:
+    asked = {"protocol": "OND", "novelty_detector_version": "1"}
+    files = {"configuration": msgspec.json.encode(asked), "test_ids": TEST.encode()}
+    refused(client.ask("POST", "/session", files=files), 400, "MissingParamsError")
+    assert compat.ask("POST", "/session", files=files).status_code == 200
+
+
+def test_ids_with_commas_bars_and_unicode_are_samples_like_any_other(client: Client, data: Path) -> None:
+    odd = ["a,b.png", "ü|ñ.png", "雪.png", "x" * 4096]
+    place = data / "OND/image_classification"
+    sheet = "id,novel,class\n" + "".join(f"|{key.replace('|', '||')}|,0,1\n" for key in odd)
+    (place / "OND.odd_single_df.csv").write_text(sheet)
+    (place / "OND.odd_metadata.json").write_text('{"known_classes": 1, "round_size": 9, "protocol": "OND"}')
+    session = client.open("OND.odd")
+    posted = "".join(f"|{key.replace('|', '||')}|,0.25\n" for key in odd)
+    assert client.post(session, 0, "OND.odd", detection=posted).text == "OK"
+
+
+def test_oversized_bodies_are_refused_before_they_are_read(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openfield.domains.ond.http.MOST_BYTES", 1000)
+    session = client.open()
+    refused(client.post(session, 0, detection="x" * 2000), 400, "BadRequest")
+
+
+def test_feedback_is_about_answered_samples_only(client: Client) -> None:
+    session, test = client.open(), known(client)
+    refused(client.feedback(session, "classification"), 400, "DetectionPostRequired")
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    future = client.feedback(session, "classification", feedback_ids="|".join(test.ids[10:20]))
+    assert (future.status_code, future.text) == (200, "")
+    mixed = client.feedback(session, "classification", feedback_ids=f"{test.ids[25]}|nobody|{test.ids[2]}")
+    assert mixed.text == f"{test.ids[2]},3\n"
+    refused(client.feedback(session, "labels"), 400, "InvalidFeedbackType")
+    refused(client.feedback(session, "classification|gossip"), 400, "InvalidFeedbackType")
+
+
+def test_undeclared_novelty_sells_no_detection(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    assert client.feedback(session, "detection").text == ""
+    assert client.feedback(session, "score").text == ""
+    client.post(session, 1, **answers(test, test.ids[10:20]))
+    assert client.feedback(session, "score").text == "accuracy,1.0\n"
+    assert client.feedback(session, "detection").text.splitlines() == [f"{key},0" for key in test.ids[10:13]]
+
+
+def test_budgets_are_kept_per_round_and_type_and_not_refunded(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    assert len(client.feedback(session, "classification").text.splitlines()) == 3
+    refused(client.feedback(session, "classification"), 400, "FeedbackBudgetExceeded")
+    assert client.dataset(session, 0).status_code == 200  # the test starts again
+    refused(client.feedback(session, "classification"), 400, "DetectionPostRequired")
+    assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+    refused(client.feedback(session, "classification"), 400, "FeedbackBudgetExceeded")
+    client.post(session, 1, **answers(test, test.ids[10:20]))
+    two = "|".join(test.ids[10:12])
+    assert len(client.feedback(session, "classification", feedback_ids=two).text.splitlines()) == 2
+    assert len(client.feedback(session, "classification").text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("budget", [0, None])
+def test_no_budget_sells_nothing(client: Client, data: Path, budget: int | None) -> None:
+    write_test(data, "OND.0", feedback_max_ids=budget)
+    session = client.open("OND.0")
+    test = known(client, "OND.0")
+    client.post(session, 0, "OND.0", **answers(test, test.ids[:10]))
+    refused(client.feedback(session, "classification", "OND.0"), 400, "FeedbackBudgetExceeded")
+
+
+def test_a_red_light_declares_novelty_and_frees_detection(client: Client) -> None:
+    session, test = client.open(hints=("red_light",)), known(client)
+    low = "".join(f"{key},0.0\n" for key in test.ids[10:20])
+    client.post(session, 1, detection=low)
+    assert len(client.feedback(session, "detection").text.splitlines()) == 10
+
+
+def test_several_kinds_of_feedback_come_as_parts_in_order(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 1, **answers(test, test.ids[10:20]))
+    answer = client.feedback(session, "score|classification")
+    assert answer.headers["content-type"].startswith("multipart/form-data")
+    assert answer.text.index('name="score"') < answer.text.index('name="classification"')
+    assert f"{session}.{TEST}.last_score.csv" in answer.text
+
+
+def test_results_and_feedback_in_one_request(client: Client) -> None:
+    session, test = client.open(), known(client)
+    asked = {"session_id": session, "test_id": TEST, "round_id": 0}
+    parts = {f"{kind}_file": text.encode() for kind, text in answers(test, test.ids[:10]).items()}
+    wrong = {"test_identification": msgspec.json.encode(asked | {"result_types": "detection"})} | parts
+    refused(client.ask("POST", "/session/resultsfeedback", files=wrong), 400, "MissingParamsError")
+    listed = asked | {"result_types": ["detection", "classification"]}
+    more = {"feedback_types": ["classification"], "feedback_ids": test.ids[:2]}
+    files = {"test_identification": msgspec.json.encode(listed | more)} | parts
+    assert client.ask("POST", "/session/resultsfeedback", files=files).text == f"{test.ids[0]},1\n{test.ids[1]},2\n"
+    listed["round_id"] = 1
+    parts = {f"{kind}_file": text.encode() for kind, text in answers(test, test.ids[10:20]).items()}
+    files = {"test_identification": msgspec.json.encode(listed)} | parts
+    assert client.ask("POST", "/session/resultsfeedback", files=files).text == "OK"
+
+
+def test_long_lists_of_ids_may_be_posted(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    asked = {"session_id": session, "test_id": TEST, "feedback_type": "classification"}
+    asked["feedback_ids"] = "|".join(["x" * 70_000, test.ids[0]])
+    assert client.ask("POST", "/session/feedback", data=asked).text == f"{test.ids[0]},1\n"
+
+
+def test_parallel_posts_are_all_recorded_or_refused(client: Client) -> None:
+    session, test = client.open(), known(client)
+
+    async def post_all() -> list[int]:
+        jobs = []
+        for _ in range(4):
+            for number in range(3):
+                asked = {"session_id": session, "test_id": TEST, "round_id": number, "result_types": "detection"}
+                text = "\n".join(f"{key},0.2" for key in test.ids[number * 10 : number * 10 + 10])
+                files = {"test_identification": msgspec.json.encode(asked), "detection_file": text.encode()}
+                jobs.append(client.http.post("/session/results", files=files))
+        return [answer.status_code for answer in await asyncio.gather(*jobs)]
+
+    statuses = client.loop.run_until_complete(post_all())
+    assert sorted(statuses) == [200] * 3 + [400] * 9
+    world = client.desk.at_hand(client.desk.groups[session], TEST).rollout.world
+    assert (world.ledger.p_world == 0.2).all()
+
+
+def test_parallel_completions_are_recorded_once(client: Client) -> None:
+    session = client.open()
+
+    async def complete_all() -> list[int]:
+        asked = {"session_id": session, "test_id": TEST}
+        jobs = [client.http.delete("/test", params=asked) for _ in range(24)]
+        return [answer.status_code for answer in await asyncio.gather(*jobs)]
+
+    assert sorted(client.loop.run_until_complete(complete_all())) == [200] + [400] * 23
+
+
+def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Path, monkeypatch) -> None:
+    client = Client(data, tmp_path / "full.sqlite")
+    session = client.open()
+    test = known(client)
+    assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+
+    def fail(self: Journal, *entries: object) -> Future[None]:
+        future: Future[None] = Future()
+        future.set_exception(DiskFull("No room left."))
+        return future
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add", fail)
+        seat = client.desk.at_hand(client.desk.groups[session], TEST)
+        patch.setattr(seat.rollout._recorder, "_emit", fail.__get__(client.journal))
+        refused(client.post(session, 1, **answers(test, test.ids[10:20])), 500, "StorageError")
+    client.close(at_once=True)
+    again = Client(data, tmp_path / "full.sqlite")
+    assert again.post(session, 1, **answers(test, test.ids[10:20])).text == "OK"
+    again.close()
+
+
+def test_two_servers_cannot_share_a_run_file(tmp_path: Path) -> None:
+    with holding(tmp_path / "run.sqlite"), pytest.raises(RunBusy), holding(tmp_path / "run.sqlite"):
+        pass
+
+
+def test_sessions_survive_a_restart_at_any_point(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    client = Client(data, path)
+    session, test = client.open(TEST, OTHER), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.feedback(session, "classification")
+    client.close(at_once=True)
+    client = Client(data, path)
+    refused(client.post(session, 0, **answers(test, test.ids[:10])), 400, "DetectionRepost")
+    refused(client.feedback(session, "classification"), 400, "FeedbackBudgetExceeded")
+    client.post(session, 1, **answers(test, test.ids[10:20]))
+    client.close()
+    client = Client(data, path)
+    client.post(session, 2, **answers(test, test.ids[20:]))
+    client.complete(session)
+    client.close(at_once=True)
+    client = Client(data, path)
+    assert client.ask("GET", "/session/latest", params={"session_id": session}).json()["finished_tests"] == [TEST]
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_acc"]["full_top1"] == 1
+    client.ask("DELETE", "/session", params={"session_id": session})
+    client.close()
+    client = Client(data, path)
+    refused(client.dataset(session, 0, OTHER), 400, "SessionEnded")
+    client.close()

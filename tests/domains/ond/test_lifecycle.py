@@ -1,0 +1,142 @@
+"""Whatever clients do in whatever order, sessions keep to their life: created, tests in progress, completed, ended."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from domains.ond.protocol import OTHER, TEST, Client, answers, write_test
+
+tests = st.sampled_from([TEST, OTHER])
+rounds = st.integers(0, 3)
+
+
+class Life(RuleBasedStateMachine):
+    """A model of one session beside the server, which is now and then killed and started again."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        for name in (TEST, OTHER):
+            write_test(self.root / "data", name)
+        self.client = Client(self.root / "data", self.root / "run.sqlite")
+        self.session = self.client.open(TEST, OTHER)
+        self.posted: dict[str, set[int]] = {TEST: set(), OTHER: set()}
+        self.used: dict[tuple[str, int], int] = {}
+        self.last: dict[str, int] = {}
+        self.done: list[str] = []
+        self.ended = False
+
+    def expect(self, answer, reason: str) -> None:
+        if reason:
+            assert (answer.status_code, answer.json()["reason"]) == (400, reason)
+        else:
+            assert answer.status_code == 200, answer.text
+
+    def refusal(self, test: str) -> str:
+        return "SessionEnded" if self.ended else "TestCompleted" if test in self.done else ""
+
+    @rule(test=tests, number=rounds)
+    def ask_for_data(self, test: str, number: int) -> None:
+        answer = self.client.dataset(self.session, number, test)
+        if not self.refusal(test) and number == 3:
+            assert answer.status_code == 204
+            return
+        self.expect(answer, self.refusal(test))
+        if not self.refusal(test) and number == 0:
+            self.posted[test] = set()  # it started again
+
+    @rule(test=tests, number=st.integers(0, 2))
+    def post(self, test: str, number: int) -> None:
+        known = self.client.shelf.load("OND", "image_classification", test)[0]
+        ids = known.ids[number * 10 : number * 10 + 10]
+        answer = self.client.post(self.session, number, test, **answers(known, ids))
+        wanted = self.refusal(test) or ("DetectionRepost" if number in self.posted[test] else "")
+        self.expect(answer, wanted)
+        if not wanted:
+            self.posted[test].add(number)
+            self.last[test] = number
+
+    @rule(test=tests)
+    def buy(self, test: str) -> None:
+        answer = self.client.feedback(self.session, "classification", test)
+        wanted = self.refusal(test) or ("" if self.posted[test] else "DetectionPostRequired")
+        place = test, self.last.get(test, 0)
+        if not wanted and self.used.get(place, 0) >= 3:
+            wanted = "FeedbackBudgetExceeded"
+        self.expect(answer, wanted)
+        if not wanted:
+            self.used[place] = self.used.get(place, 0) + len(answer.text.splitlines())
+
+    @rule(test=tests)
+    def complete(self, test: str) -> None:
+        self.expect(self.client.complete(self.session, test), self.refusal(test))
+        if not self.refusal(test):
+            self.done.append(test)
+
+    @rule(test=tests)
+    def evaluate(self, test: str) -> None:
+        answer = self.client.ask("GET", "/session/evaluations", params={"session_id": self.session, "test_id": test})
+        if test not in self.done:
+            self.expect(answer, "TestInProcess")
+        else:
+            self.expect(answer, "" if len(self.posted[test]) == 3 else "ResultsIncomplete")
+
+    @rule(kill=st.booleans())
+    def restart_the_server(self, kill: bool) -> None:
+        self.client.close(at_once=kill)
+        self.client = Client(self.root / "data", self.root / "run.sqlite")
+
+    @rule()
+    def end(self) -> None:
+        answer = self.client.ask("DELETE", "/session", params={"session_id": self.session})
+        self.expect(answer, "SessionEnded" if self.ended else "")
+        self.ended = True
+
+    @invariant()
+    def finished_tests_are_those_completed(self) -> None:
+        answer = self.client.ask("GET", "/session/latest", params={"session_id": self.session})
+        if not self.ended:
+            assert answer.json()["finished_tests"] == self.done
+
+    def teardown(self) -> None:
+        if hasattr(self, "client"):
+            self.client.close()
+            self.folder.cleanup()
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(
+    max_examples=12, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+
+
+def test_the_published_document_holds_for_whatever_is_asked(client: Client) -> None:
+    schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    schema = schemathesis.openapi.from_dict(client.ask("GET", "/openapi.json").json())
+    for operation in (result.ok() for result in schema.get_all_operations()):
+
+        @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+        @_given(operation)
+        def probe(case) -> None:
+            body = case.body if isinstance(case.body, dict) else {}
+            files = {key: (None, str(value).encode("utf-8", "replace")) for key, value in body.items()}
+            query = {key: str(value) for key, value in (case.query or {}).items()}
+            answer = client.ask(case.method, case.path, params=query, files=files or None)
+            assert answer.status_code in (200, 204, 400), answer.text
+            if answer.status_code == 400:
+                assert set(answer.json()) == {"reason", "message", "stack_trace"}
+
+        probe()
+
+
+def _given(operation):
+    from hypothesis import given
+
+    return given(case=operation.as_strategy())

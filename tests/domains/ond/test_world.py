@@ -1,0 +1,221 @@
+"""The protocol in process: batches, beliefs, budgets, red light, resume, novelties that take effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+import openfield as of
+from openfield.core import Ask, Belief, Reply
+from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
+from openfield.domains.ond.builder import write_tests
+from openfield.domains.ond.data import load_digits, make_samples, read_folder
+from openfield.domains.ond.settings import OndSettings
+from openfield.errors import AgentProtocol, InvalidInput
+from openfield.rollout import Rollout
+
+SMALL = {"training": 60, "round_size": 10, "before": 2, "after": 3}
+
+
+def world(novelty: str = "classes", red_light: bool = False, **settings):
+    (trial,) = DOMAIN.trials(1, 3, novelty, red_light, **SMALL | settings)
+    return DOMAIN.world(trial)
+
+
+def perfect(test, at: range) -> list[list[float]]:
+    return np.eye(test.known + 1)[test.labels[at.start : at.stop]].tolist()
+
+
+def play(w, belief: float = 0.2) -> list[float | None]:
+    """Answers every batch rightly; returns the performance of each."""
+    w.reset()
+    turn, found = w.step(Reply()), []
+    while True:
+        number = turn.observation["round"]
+        w.step(Reply(Scores(perfect(w.test, w.test.span(number))), Belief(belief)))
+        turn = w.step(Reply(NextBatch()))
+        assert turn.ask is Ask.NONE
+        found.append(w.truth.performance)
+        if w.over:
+            return found
+        turn = w.step(Reply())
+
+
+def test_a_batch_is_answered_then_labels_are_bought_then_it_goes_on() -> None:
+    w = world()
+    ready = w.reset()
+    assert ready.ask is Ask.READY
+    assert set(np.unique(ready.observation["labels"])) <= set(range(1, 7))
+    turn = w.step(Reply())
+    assert len(turn.observation["ids"]) == 10
+    assert turn.observation["images"].shape == (10, 8, 8)
+    w.step(Reply(Scores(perfect(w.test, range(10))), Belief((0.1,) * 10)))
+    bought = w.step(Reply(Buy("classification", turn.observation["ids"][:2]))).feedback
+    assert [line.rpartition(",")[2] for line in bought["lines"]] == [str(label) for label in w.test.labels[:2]]
+    again = w.step(Reply(Buy("classification")))
+    assert len(again.feedback["lines"]) == 3
+    assert w.step(Reply(Buy("classification"))).feedback["refused"] == "FeedbackBudgetExceeded"
+    w.step(Reply(NextBatch()))
+    assert w.truth.performance == 1.0
+    assert w.truth.detail["rank"] == [0] * 10
+
+
+def test_right_answers_are_perfect_and_round_scores_are_told_if_granted() -> None:
+    assert play(world()) == [1.0] * 5
+    w = world(scores=True)
+    w.reset()
+    w.step(Reply())
+    told = w.step(Reply(Scores(perfect(w.test, range(10))))).feedback
+    assert told == {"top1": 1.0, "top3": 1.0}
+
+
+def test_the_red_light_is_given_only_where_the_trial_grants_it() -> None:
+    dark, lit = world(), world(red_light=True)
+    assert "red_light" not in dark.reset().observation["metadata"]
+    assert lit.reset().observation["metadata"]["red_light"] == lit.test.ids[20]
+    lights = []
+    turn = lit.step(Reply())
+    for number in range(5):
+        lights.append(turn.red_light)
+        lit.step(Reply(Scores(perfect(lit.test, lit.test.span(number)))))
+        lit.step(Reply(NextBatch()))
+        turn = lit.step(Reply()) if number < 4 else turn
+    assert lights == [False, False, True, True, True]
+    assert dark.step(Reply()).red_light is None
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Scores([[0.5] * 7] * 9),
+        Scores([[0.5] * 7] * 9 + [[0.5] * 6]),
+        Scores([[1.5] * 7] * 10),
+        Scores([[float("nan")] * 7] * 10),
+        NextBatch(),
+        {"do": "dance"},
+        "shoot",
+    ],
+)
+def test_what_is_no_answer_is_the_agents_fault(action) -> None:
+    w = world()
+    w.reset()
+    w.step(Reply())
+    with pytest.raises(AgentProtocol):
+        w.step(Reply(action))
+
+
+def test_beliefs_must_be_probabilities_for_each_sample() -> None:
+    for belief in (Belief((0.1,) * 3), Belief(1.5), Belief((2.0,) * 10)):
+        w = world()
+        w.reset()
+        w.step(Reply())
+        with pytest.raises(AgentProtocol):
+            w.step(Reply(Scores(perfect(w.test, range(10))), belief))
+
+
+@pytest.mark.parametrize("novelty", [one.id for one in DOMAIN.novelties if one.name not in ("classes", "recorded")])
+def test_attribute_novelties_change_novel_samples_and_nothing_else(novelty: str) -> None:
+    changed, normal = world(novelty), world("none")
+    new = changed.test.novel
+    assert new[:20].sum() == 0
+    assert new[20]
+    assert not normal.test.novel.any()
+    assert (changed.test.labels > 0).all()
+    if novelty == "prior":
+        counts = np.bincount(changed.test.labels[new], minlength=7)
+        assert counts.max() > 0.6 * counts.sum()
+    else:
+        same = {image.tobytes() for image in load_digits().images}
+        inside = np.array([image.tobytes() in same for image in changed.test.images])
+        assert inside[~new].all()
+        assert not inside[new].any()
+
+
+def test_glyphs_are_seeded_and_drawn_as_often_as_needed() -> None:
+    pytest.importorskip("PIL")
+    first, again, other = (world(data="glyphs", known=8, unknown=5).test.images for _ in range(3))
+    assert (first == again).all()
+    assert (again == other).all()
+    assert first.shape == (50, 16, 16)
+
+
+def test_characterisation_clusters_are_scored_at_the_end() -> None:
+    w = world("classes", protocol="OND")
+    w.reset()
+    for number in range(5):
+        w.step(Reply())
+        w.step(Reply(Scores(perfect(w.test, w.test.span(number)))))
+        if number == 4:
+            classes = [int(row[3]) % 10 for row in w.test.rows]
+            w.step(Reply(Clusters(np.eye(10)[classes].tolist())))
+        w.step(Reply(NextBatch()))
+    assert "cluster" in w.truth.detail
+
+
+def test_condda_batches_are_clusters(tmp_path: Path) -> None:
+    def agent(turn: of.Turn) -> of.Reply:
+        if turn.ask is Ask.ACT and not turn.observation.get("answered"):
+            return of.Reply(Scores([[1.0] + [0.0] * 10] * len(turn.observation["ids"])), Belief(0.0))
+        return of.Reply(NextBatch()) if turn.ask is Ask.ACT else of.Reply()
+
+    trials = DOMAIN.trials(1, protocol="CONDDA", **SMALL)
+    result = of.run({"flat": agent}, trials, tmp_path / "c.sqlite", workers=0)
+    assert result.cells[0].outcome == "done"
+    assert "cluster" in result.cells[0].episodes[-1].detail
+
+
+def test_a_recorded_test_replays_to_the_same_turns(tmp_path: Path) -> None:
+    trials = DOMAIN.trials(1, **SMALL)
+    result = of.run(["random"], trials, tmp_path / "r.sqlite", workers=0)
+    from openfield.view import Run
+
+    with Run(tmp_path / "r.sqlite") as run:
+        past = list(run.raw_steps(result.cells[0].id, 1))
+    assert Rollout(DOMAIN.world(trials[0]), past=past).over
+
+
+def test_actions_survive_a_journal() -> None:
+    for action in (Scores([[0.5]]), Buy("score", ["a"]), NextBatch(), Clusters([[1.0]])):
+        plain = msgspec.msgpack.decode(msgspec.msgpack.encode(action))
+        from openfield.domains.ond.actions import read_action
+
+        assert read_action(plain) == action
+
+
+def test_users_bring_arrays_folders_and_directories(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2, -1], 60)
+    np.savez(tmp_path / "mine.npz", features=rng.normal(size=(240, 5)), labels=labels)
+    own = {"data": str(tmp_path / "mine.npz"), "known": 3, "unknown": 1}
+    assert play(world(**own)) == [1.0] * 5
+    from PIL import Image
+
+    for name in ("cat", "dog", "emu"):
+        (tmp_path / "folder" / name).mkdir(parents=True)
+        for number in range(40):
+            pixels = rng.integers(0, 255, (20, 20), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "folder" / name / f"{number}.png")
+    assert read_folder(tmp_path / "folder").images.shape == (120, 16, 16)
+    folder = {"data": str(tmp_path / "folder"), "known": 2, "unknown": 1, "training": 20, "round_size": 5}
+    assert play(world(**folder)) == [1.0] * 5
+    settings = OndSettings(training=50, round_size=10, before=1, after=2)
+    names = write_tests(tmp_path / "dir", settings, msgspec.structs.replace(settings, new_classes=True), [1, 2])
+    (trial,) = DOMAIN.trials(data=str(tmp_path / "dir"), test=names[0])
+    assert DOMAIN.world(trial).test.images.shape == (30, 8, 8)
+    sheet = tmp_path / f"dir/OND/image_classification/{names[1]}_single_df.csv"
+    sheet.write_text(sheet.read_text() + "extra,0,1\n")
+    with pytest.raises(InvalidInput, match="no samples"):
+        world(data=str(tmp_path / "nothing.npz"))
+
+
+def test_too_little_data_is_said() -> None:
+    with pytest.raises(InvalidInput, match="too few samples"):
+        world(training=5000)
+    with pytest.raises(InvalidInput, match="classes"):
+        world(known=10)
+    with pytest.raises(InvalidInput, match="do not belong"):
+        make_samples(np.zeros((3, 2)), [1])

@@ -1,0 +1,69 @@
+"""The figures of trials about samples."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import openfield as of
+from openfield.domains.ond import DOMAIN
+from openfield.metrics.openset.cells import read_answers
+from openfield.report.openset import draw_openset, facts_of
+
+SMALL = {"training": 120, "round_size": 10, "before": 3, "after": 4}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory):
+    path = tmp_path_factory.mktemp("openset") / "r.sqlite"
+    return of.run(["knn", "random"], DOMAIN.trials(5, **SMALL), path, workers=0)
+
+
+class Balanced(HTMLParser):
+    """Counts what is open; raises at what closes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """Closed already."""
+
+
+def test_every_figure_is_drawn_for_every_agent(result) -> None:
+    played = {name: [cell for cell in result.cells if cell.agent == name] for name in ("knn", "random")}
+    drawn = draw_openset(played)
+    for words in ("P(world changed)", "ROC of unknown samples", "OSCR", "unknown dashed", "True classes in rows"):
+        assert drawn.count(words) == 2
+    assert drawn.count("test by test") == 2
+    assert "baseline: random" in drawn
+    parser = Balanced()
+    parser.feed(drawn)
+    assert not parser.open
+
+
+def test_the_page_has_them_and_stays_small(result, tmp_path: Path) -> None:
+    page = result.page(tmp_path / "page.html").read_text()
+    assert "Sample by sample" in page
+    assert len(page) < 300_000
+
+
+def test_names_are_escaped_and_other_domains_have_none(result) -> None:
+    cells = [cell for cell in result.cells if cell.agent == "knn"]
+    assert "<script>" not in draw_openset({"<script>": cells})
+    assert draw_openset({"x": []}) == ""
+
+
+def test_facts_of_a_test_are_those_recorded(result) -> None:
+    cell = next(cell for cell in result.cells if cell.agent == "knn")
+    facts = facts_of(read_answers(cell), read_answers(cell))
+    assert (facts.length, facts.onset) == (70, 30)
+    assert facts.after == facts.baseline_after
