@@ -7,10 +7,12 @@ import sys
 
 import pytest
 
+from openfield.domains.birds import drawing
 from openfield.domains.birds.camera import zoomed_in, zoomed_out
 from openfield.domains.birds.game import SECOND, Game
 from openfield.domains.birds.levels import Camera, Level, Thing
 from openfield.domains.birds.pool import LevelPool
+from openfield.errors import MissingExtra
 
 
 def level(*things, birds=("BirdRed",), **fields):
@@ -171,3 +173,10 @@ def test_the_same_shots_give_the_same_bits_in_another_process():
     command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests'); " + code]
     other = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert other == shots_of_a_level()
+
+
+@pytest.mark.parametrize(("module", "use"), [("Box2D", lambda: Game(level(FAR))), ("PIL", drawing._load_pillow)])
+def test_a_missing_part_is_named_with_the_line_that_installs_it(monkeypatch, module, use):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=r"pip install 'openfield\[birds\]'"):
+        use()

@@ -10,11 +10,18 @@ from PIL import Image
 
 import openfield as of
 from openfield.core import Ask, Belief, Reply
-from openfield.domains.birds import DOMAIN
+from openfield.domains.birds import DOMAIN, agents
 from openfield.domains.birds.actions import Launch, Load, Shot, read_action
+from openfield.domains.birds.camera import zoomed_out
 from openfield.domains.birds.film import write_film
+from openfield.domains.birds.game import Game
 from openfield.domains.birds.logs import write_logs
 from openfield.domains.birds.measures import write_measures
+from openfield.domains.birds.planner import read_sight
+from openfield.domains.birds.pool import LevelPool
+from openfield.domains.birds.scene import see
+from openfield.domains.birds.solver import replay
+from openfield.domains.birds.view import ground_truth
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.registry import find_agent
 from openfield.rollout import Rollout, drive
@@ -216,6 +223,23 @@ def test_every_agent_plays_a_trial_and_says_what_it_believes(name):
     made = trial(novelty="sling", report_step=1)
     agent = find_agent(name, DOMAIN)(DOMAIN.spec(made), 3)
     assert drive(Rollout(DOMAIN.world(made)), agent) == "done"
+
+
+@pytest.mark.parametrize(("bird", "tapped"), [("BirdRed", False), ("BirdYellow", True)])
+def test_the_planner_tries_taps_in_its_head_where_the_bird_has_a_power(monkeypatch, bird, tapped):
+    tried = []
+
+    def imagined(level, shots, profile, tap):
+        tried.append(tap)
+        return replay(level, shots, profile, tap)
+
+    monkeypatch.setattr(agents, "replay", imagined)
+    pool = LevelPool()
+    level = msgspec.structs.replace(pool.level(pool.names(0, "010101")[0]), birds=(bird,))
+    sight = read_sight(ground_truth(see(Game(level), zoomed_out(level.camera))))
+    agents.Planner(DOMAIN.spec(trial()), 1).choose(sight)
+    assert 0.0 in tried
+    assert any(tap > 0 for tap in tried) is tapped
 
 
 def test_the_planner_is_better_than_the_naive_agent_and_that_one_than_chance():

@@ -81,10 +81,12 @@ class Planner(Shooter):
     """Rebuilds the level in its head from what it sees, tries shots there, and takes the best."""
 
     def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
-        """The launch that does most in the imagined level."""
+        """The launch that does most in the imagined level, and the tap, where the bird has a power."""
         level = imagine(sight)
-        best = max(self._candidates(sight), key=lambda shot: progress(replay(level, [shot[0]], "sailon")))
-        return best[0], tap_time(sight, best[0], best[1])
+        candidates = self._candidates(sight)
+        plans = [(launch, 0.0) for launch, _ in candidates]
+        plans += [(launch, tap) for launch, at in candidates if (tap := tap_time(sight, launch, at))]
+        return max(plans, key=lambda plan: progress(replay(level, [plan[0]], "sailon", plan[1] / 1000)))
 
     def _candidates(self, sight: Sight) -> list[tuple[tuple[float, float], tuple[float, float]]]:
         """Both ways to every pig and block, and some angles between."""

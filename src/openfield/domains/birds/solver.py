@@ -35,11 +35,11 @@ def solve(level: Level, profile: ProfileName | None = None, angles: Angles = ANG
     return None
 
 
-def replay(level: Level, shots: Shots, profile: ProfileName | None = None) -> Game:
-    """The level after some shots."""
+def replay(level: Level, shots: Shots, profile: ProfileName | None = None, tap: float = 0.0) -> Game:
+    """The level after some shots, each tapped so many seconds after its release; 0 is never."""
     game = Game(level, profile)
     for dx, dy in shots:
-        game.shoot(dx, dy)
+        game.shoot(dx, dy, tap)
         game.settle()
     return game
 

@@ -48,13 +48,12 @@ class BlockKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PigKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pig; `birds` is how many different birds must hit it where hits count and not damage."""
+    """A pig."""
 
     outline: Ring
     gravity: float
     life: float
     mass: float | None = None
-    birds: int = 0
 
 
 class BirdKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

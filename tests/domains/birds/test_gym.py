@@ -1,0 +1,27 @@
+"""Birds for learners: a table of numbers or a picture in, a continuous shot out."""
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from openfield.domains.birds import DOMAIN
+
+
+def test_the_environment_keeps_gymnasiums_rules():
+    check_env(gymnasium.make("openfield.gym:openfield/Birds-v0").unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize(("observe", "shape"), [("features", (40, 5)), ("image", (480, 640, 3))])
+def test_an_episode_is_a_level_and_its_shots(observe, shape):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=2, after=0, observe=observe, scenario="single")
+    env = gymnasium.make("openfield.gym:openfield/Birds-v0", trial=trial)
+    seen, _ = env.reset(seed=1)
+    assert seen.shape == shape
+    env.action_space.seed(1)
+    ended = truncated = False
+    while not (ended or truncated):
+        seen, reward, ended, truncated, info = env.step(env.action_space.sample())
+        assert seen in env.observation_space
+    assert info["feedback"]["state"] in ("won", "lost")
+    assert reward >= 0
+    env.close()
