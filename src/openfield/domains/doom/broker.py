@@ -56,6 +56,8 @@ def load_aio_pika() -> Any:
         import aio_pika
     except ImportError:
         raise MissingExtra("amqp", "Protocol 0.8 over RabbitMQ") from None
+    for name in ("aiormq", "aio_pika"):  # what matters of their complaints is raised as well
+        logging.getLogger(name).addHandler(logging.NullHandler())
     return aio_pika
 
 
