@@ -22,8 +22,8 @@ from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 
-CALLS = 300
-ROUNDS = 5
+CALLS = 100
+ROUNDS = 15
 
 
 def report(figure: str, value: float, bar: float) -> None:

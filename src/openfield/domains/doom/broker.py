@@ -45,6 +45,8 @@ PORT = 5672
 ANNOUNCED_LESS = 5.0
 """Seconds by which the announced timeout is shorter than ours, as it always was."""
 PATROL_SECONDS = 1.0
+FAREWELL_SECONDS = 10.0
+"""How long a finished session still answers."""
 LOG = logging.getLogger(__name__)
 
 
@@ -54,6 +56,8 @@ def load_aio_pika() -> Any:
         import aio_pika
     except ImportError:
         raise MissingExtra("amqp", "Protocol 0.8 over RabbitMQ") from None
+    for name in ("aiormq", "aio_pika"):  # what matters of their complaints is raised as well
+        logging.getLogger(name).addHandler(logging.NullHandler())
     return aio_pika
 
 
@@ -73,6 +77,8 @@ class AmqpWire:
         self.told = {"amqp": amqp, "config": config, "lease": lease}
         self.config = ini.read_server(Path(config)) if config else None
         self.url = amqp or (self.config.amqp if self.config else None)
+        self.secret: str | None = None
+        """The secret of new experiments, where it is not drawn."""
         self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
         if self.config is not None:
             experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)  # a wrong name is found now
@@ -87,6 +93,7 @@ class AmqpWire:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
         from openfield.domains.doom.rabbit import lead_to
 
+        self.secret = trial.after or trial.id  # by which programs find the model they trained
         return lead_to(self.url or "", words, trial)
 
 
@@ -132,11 +139,13 @@ class Server:
     async def _open(self, request: Registration, incoming: Any) -> None:
         if not request.domain_dict.get("vizdoom"):
             raise AgentProtocol("this server has the domain vizdoom and no other")
-        secret = request.experiment_secret if isinstance(request, RequestTrials) else uuid.uuid4().hex
+        secret = (
+            request.experiment_secret if isinstance(request, RequestTrials) else (self._wire.secret or uuid.uuid4().hex)
+        )
         office = await self._office(request, secret)
         name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
-        line = _Line(self, Session(office, secret, mode_of(request)), name)
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
+        line = _Line(self, Session(office, secret, mode_of(request)), queue)
         self._count += 1
         reply = message(
             "experiment_response",
@@ -179,8 +188,10 @@ class Server:
         while True:
             await asyncio.sleep(min(PATROL_SECONDS, self._wire.lease / 4))
             for name, line in list(self._sessions.items()):
-                if line.session.over:
+                if line.session.over and line.silent() > FAREWELL_SECONDS:
                     del self._sessions[name]
+                    with suppress(self._pika.exceptions.AMQPError):
+                        await line.queue.delete(if_unused=False, if_empty=False)
                 elif line.silent() > self._patience(line.session):
                     await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
 
@@ -190,7 +201,7 @@ class Server:
 
     async def drop(self, name: str, fault: OpenfieldError) -> None:
         """Ends a session; the trial of an agent that is gone is offered again."""
-        line = self._sessions.pop(name, None)
+        line = self._sessions.pop(name, None)  # its queue stays, so that an agent who comes back is told
         if line is not None and line.session.seat is not None and isinstance(self._desk, TrialDesk):
             await self._desk.leave(line.session.seat.session, fault)
 
@@ -217,10 +228,10 @@ class Server:
 class _Line:
     """A session's private queue: one request at a time, a repeated one answered as before."""
 
-    def __init__(self, server: Server, session: Session, name: str) -> None:
+    def __init__(self, server: Server, session: Session, queue: Any) -> None:
         self._server = server
         self.session = session
-        self._name = name
+        self.queue = queue
         self._lock = asyncio.Lock()
         self._last: tuple[str | None, bytes] = (None, b"")
         self._heard = asyncio.get_running_loop().time()
@@ -251,7 +262,7 @@ class _Line:
         except Exception as error:
             LOG.exception("A session failed.")
             fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
-            await self._server.drop(self._name, fault)
+            await self._server.drop(self.queue.name, fault)
             return encode(message("experiment_exception", message=str(fault)))
 
 

@@ -28,6 +28,24 @@ DETOUR = 20
 RETURN_AMMO = 3
 
 
+_QUIET = {
+    name: getattr(ArenaSettings(), name)
+    for name in (
+        "toll",
+        "wall_harm",
+        "wind",
+        "drain",
+        "closeness",
+        "behaviour",
+        "sentry_after",
+        "blink",
+        "respawn",
+        "goal",
+    )
+}
+"""Under these settings nothing happens that the engine does not do by itself."""
+
+
 def tolls(settings: DoomSettings, tick: int) -> Iterator[str]:
     """Every so often the player loses health."""
     if settings.toll and tick and tick % settings.toll_period == 0:
@@ -53,6 +71,7 @@ class ArenaRules:
 
     def __init__(self, settings: ArenaSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
+        self._quiet = all(getattr(settings, name) == value for name, value in _QUIET.items())
         self._rng = rng
         self._reader = reader
         self._count = len(layout.enemies)
@@ -75,6 +94,8 @@ class ArenaRules:
 
     def commands(self, scene: Scene, tick: int) -> list[str]:
         """What happens in this tick beyond the engine's own rules."""
+        if self._quiet:
+            return []
         settings = self._settings
         if self._killed_at is None and len(scene.enemies) < self._count:
             self._killed_at = tick

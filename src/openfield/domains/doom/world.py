@@ -127,9 +127,11 @@ class DoomWorld:
         )
 
     def _true(self, performance: float) -> Truth:
-        over = self._play.ended is not None
-        detail = {"won": self._play.won, "ticks": self._play.ticks} if over else None
-        return Truth(novel=bool(self._phase.novelty), performance=performance, episode_over=over, detail=detail)
+        play, novel = self._play, bool(self._phase.novelty)
+        if play.ended is None:
+            return Truth(novel=novel, performance=performance)
+        detail = {"won": play.won, "ticks": play.ticks}
+        return Truth(novel=novel, performance=performance, episode_over=True, detail=detail)
 
     def _indicator(self) -> bool | None:
         """The duel tells it of the episode, the arena from the onset on."""
