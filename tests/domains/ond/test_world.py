@@ -219,3 +219,18 @@ def test_too_little_data_is_said() -> None:
         world(known=10)
     with pytest.raises(InvalidInput, match="do not belong"):
         make_samples(np.zeros((3, 2)), [1])
+
+
+def test_tests_of_a_directory_are_played_and_specified_by_their_files(data: Path, tmp_path: Path) -> None:
+    trials = DOMAIN.trials(data=str(data), test="OND.1.0000.7")
+    spec = DOMAIN.spec(trials[0])
+    assert spec.actions.shape == (10, 5)
+    result = of.run(["random"], trials, tmp_path / "d.sqlite", workers=0)
+    assert result.cells[0].outcome == "done"
+    sheet = data / "OND/image_classification/OND.1.0000.7_single_df.csv"
+    sheet.write_text(sheet.read_text() + "late,0,1\n")
+    from openfield.domains.ond.trials import find_shelf
+
+    find_shelf.cache_clear()
+    with pytest.raises(InvalidInput, match="have changed"):
+        DOMAIN.world(trials[0])

@@ -58,20 +58,23 @@ def build_from(
     training = deck.draw_known(settings.training)
     rng = deck.rng = np.random.default_rng(derive(seed, "test"))
     deck.shuffle()
-    size = settings.round_size
-    count = size * settings.after
-    novel = np.zeros(size * settings.before + count, bool)
+    first, count = settings.round_size * settings.before, settings.round_size * settings.after
+    ids = _make_ids(first + count, rng)
+    picked = np.empty(first + count, np.int64)
+    picked[:first] = deck.draw_known(first)  # before anything that depends on the novelty: the onset must not show
+    novel = np.zeros(first + count, bool)
     if changed != settings and count:
-        novel[size * settings.before :] = _spread(count, settings.share, rng)
+        novel[first:] = _spread(count, settings.share, rng)
     unknown = novel & changed.new_classes
-    picked = np.empty(len(novel), np.int64)
     picked[unknown] = deck.draw_unknown(int(unknown.sum()))
     picked[novel & ~unknown] = deck.draw_known(int((novel & ~unknown).sum()), changed.skew)
-    picked[~novel] = deck.draw_known(int((~novel).sum()))
+    usual = ~novel
+    usual[:first] = False
+    picked[usual] = deck.draw_known(int(usual.sum()))
     images = samples.images[picked].copy()
     if novel.any() and images.ndim == 3:
         images[novel] = change_images(images[novel], changed)
-    rows = _rows(deck, picked, novel, rng)
+    rows = _rows(deck, picked, novel, ids)
     test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, _metadata(settings), images)
     return Built(test, samples.images[training], deck.number(training))
 
@@ -165,12 +168,15 @@ def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bo
     return flags
 
 
+def _make_ids(count: int, rng: np.random.Generator) -> list[str]:
+    """Opaque ids: nothing about a sample can be read off its name."""
+    keys = {f"{number:010x}" for number in rng.integers(0, 1 << 40, 2 * count)}
+    return sorted(keys, key=lambda key: key[::-1])[:count]
+
+
 def _rows(
-    deck: _Deck, picked: NDArray[np.int64], novel: NDArray[np.bool_], rng: np.random.Generator
+    deck: _Deck, picked: NDArray[np.int64], novel: NDArray[np.bool_], ids: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Sheet rows with opaque ids: nothing about a sample can be read off its name."""
-    keys = {f"{number:010x}" for number in rng.integers(0, 1 << 40, 2 * len(picked))}
-    ids = sorted(keys, key=lambda key: key[::-1])[: len(picked)]
     labels = deck.number(picked)
     strange = np.where(labels == 0, deck.labels[picked] + 1, 0)
     return [

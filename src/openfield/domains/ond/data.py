@@ -65,7 +65,7 @@ def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
         raise InvalidInput(f"There are {len(GLYPHS)} glyphs; known and unknown classes cannot be {classes} together.")
     rng = np.random.default_rng(derive(seed, "glyphs"))
     chosen = rng.permutation(len(GLYPHS))[:classes]
-    size, share = settings.round_size, settings.share if settings.new_classes else 1.0
+    size, share = settings.round_size, settings.share
     each = (settings.training + size * (settings.before + settings.after)) / settings.known
     most = int(max(each, size * settings.after * share / settings.unknown) * 1.3) + 20
     drawn = [_draw(GLYPHS[number], most, settings.noise, rng) for number in chosen]

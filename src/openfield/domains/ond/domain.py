@@ -10,12 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from openfield.core import Belief, Spec, World
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
 from openfield.flags import Flag, Launch
+from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
@@ -68,13 +71,16 @@ class Ond(Domain[OndSettings]):
 
     def spec(self, trial: Trial) -> Spec:
         """The task, with the number of classes."""
+        from openfield.domains.ond.trials import named_test
+
         settings = self.settings_in(trial, trial.phases[0])
-        known = settings.known
+        test = named_test(trial, settings) if trial.files else None
+        known, size = (settings.known, settings.round_size) if test is None else (test.known, test.round_size or 1)
         task = (
             f"Give each sample of a batch {known + 1} scores (the unknown class and {known} known ones) and say how "
             "probable it is that the world has changed. Then buy labels or go on."
         )
-        return Spec(domain=self.name, task=task, actions=Box(0, 1, (settings.round_size, known + 1)))
+        return Spec(domain=self.name, task=task, actions=Box(0, 1, (size, known + 1)))
 
     def phases(self, settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
         """Training, the batches before the onset, and those from it on."""
@@ -86,12 +92,13 @@ class Ond(Domain[OndSettings]):
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
         """Trials that differ in their seeds; for a named test of a data directory, the one trial of that test."""
-        if not settings.get("test"):
-            return super().trials(count, seed, novelty, red_light, **settings)
+        from openfield.domains.ond.data import data_files
         from openfield.domains.ond.trials import find_shelf, served_trial
-        from openfield.settings import changed_settings, make_settings
 
         chosen = make_settings(self.settings, settings)
+        if not chosen.test:
+            made, files = super().trials(count, seed, novelty, red_light, **settings), data_files(chosen)
+            return [msgspec.structs.replace(trial, files=files) for trial in made]
         test, digests = find_shelf(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
         changes = {key: value for key, value in changed_settings(chosen).items() if key != "test"}
         return [served_trial(test, digests, changes, self.version, red_light)]

@@ -27,5 +27,11 @@ NOVELTIES: tuple[Novelty[OndSettings], ...] = (
     Novelty("contrast", 3, "environments", "samples that have lost most of their contrast", _with(contrast=0.3)),
     Novelty("background", 3, "environments", "samples before a bright slope", _with(background=0.7)),
     Novelty("prior", 4, "events", "known classes occur unevenly", _with(skew=2.0)),
-    Novelty("recorded", 1, "objects", "the novelty that a test's own files have", lambda settings: settings),
+    Novelty(
+        "recorded",
+        1,
+        "objects",
+        "the novelty that a test's own files have; in built tests, unknown classes",
+        _with(new_classes=True),
+    ),
 )

@@ -111,7 +111,8 @@ class Office:
                 raise Refusal(reason, f"{kind} results of round {number} were posted before.")
         action = Post(number, results, self._clock())
         world.prepare(action)
-        await self._take(seat, Reply(action))
+        _, written = seat.take(Reply(action))
+        await _safe(written)
 
     async def feedback(self, session: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
         """What was asked about answered samples; refused as a whole or not at all."""
@@ -232,11 +233,6 @@ class Office:
         while not rollout.over:
             rollout.reply(Reply(None, _world(seat).look("beliefs")))
         return rollout.commit()
-
-    async def _take(self, seat: Seat, reply: Reply) -> Any:
-        turn, written = seat.take(reply)
-        await _safe(written)
-        return turn
 
 
 async def _safe(written: object) -> None:

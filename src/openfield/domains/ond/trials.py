@@ -26,17 +26,24 @@ def find_shelf(root: str) -> Shelf:
 
 def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Built:
     """The test a trial is about, and what may be learned from before it."""
-    named = [name.removesuffix(SHEET) for name in trial.files if name.endswith(SHEET)]
-    if not named:
+    test = named_test(trial, settings)
+    if test is None:
         return build_test(settings, changed, trial.seed)
-    shelf = find_shelf(settings.data)
-    test, digests = shelf.load(settings.protocol, settings.area, named[0])
-    if digests != trial.files:
-        raise InvalidInput(f"The files of test {named[0]} have changed since the trial was made.")
-    arrays = load_arrays(shelf.root)
+    arrays = load_arrays(find_shelf(settings.data).root)
     if arrays is None or "train_images" not in arrays or not settings.training:
         return Built(test, np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
     return Built(test, arrays["train_images"], arrays["train_labels"])
+
+
+def named_test(trial: Trial, settings: OndSettings) -> Test | None:
+    """The test of a data directory that a trial is about, if it is about one."""
+    named = [name.removesuffix(SHEET) for name in trial.files if name.endswith(SHEET)]
+    if not named:
+        return None
+    test, digests = find_shelf(settings.data).load(settings.protocol, settings.area, named[0])
+    if digests != trial.files:
+        raise InvalidInput(f"The files of test {named[0]} have changed since the trial was made.")
+    return test
 
 
 def make_phases(settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:

@@ -102,9 +102,9 @@ class Wire:
         wanted = asked.get("feedback_types", given.get("feedback_types"))
         if not wanted:
             return Answer(b"OK")
-        kinds = _list(_listed(wanted, "feedback_types"), "feedback_types")
+        kinds = _list(_listed(wanted), "feedback_types")
         ids = asked.get("feedback_ids", given.get("feedback_ids"))
-        chosen = _list(_listed(ids, "feedback_ids"), "feedback_ids") if ids else None
+        chosen = _list(_listed(ids), "feedback_ids") if ids else None
         return await self._feedback(asked["session_id"], asked["test_id"], str(asked["round_id"]), kinds, chosen)
 
     async def read_feedback(self, given: Parameters) -> Answer:
@@ -239,7 +239,8 @@ def _object(value: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def _listed(value: Any, name: str) -> Any:
+def _listed(value: Any) -> Any:
+    """A list that came as text: JSON, or joined by bars."""
     if not isinstance(value, str):
         return value
     try:
