@@ -280,9 +280,7 @@ def _chain(arrivals: Ints, tuples: Ints, parts: list[_Atoms]) -> tuple[Ints, Int
     return keys, ends[keys]
 
 
-def _follow_memo(
-    scalars: Scalars, parts: list[_Atoms], tuple_puts: Ints, puts: int
-) -> tuple[int, int]:
+def _follow_memo(scalars: Scalars, parts: list[_Atoms], tuple_puts: Ints, puts: int) -> tuple[int, int]:
     """Number the memo entries made on the way, keep the NumPy numbers, and look up those referred to."""
     made = (tuple_puts > 0).astype(np.int64)
     size = len(made)
@@ -305,9 +303,7 @@ def _puts_of(part: _Atoms, size: int) -> Ints:
     return puts
 
 
-def _new_keys(
-    scalars: Scalars, parts: list[_Atoms], steps: list[Ints], before: Ints, made: Ints, size: int
-) -> Ints:
+def _new_keys(scalars: Scalars, parts: list[_Atoms], steps: list[Ints], before: Ints, made: Ints, size: int) -> Ints:
     """Keep the numbers spelled out, in the order of their memo numbers; the highest of each entry is returned."""
     keys, values, highest = [], [], np.full(size, scalars.last)
     for place, part in enumerate(parts):

@@ -1,0 +1,95 @@
+"""Rows of a table as single 64-bit numbers, so that sorting them moves one array instead of four.
+
+Used by `counts` for rows in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+FEWEST_COUNT_BITS = 4
+"""With less room than this most counts would go to the side list."""
+
+
+class Layout(NamedTuple):
+    """How many bits each part of a packed row has, from the highest to the lowest, and what was taken off the ids."""
+
+    obs: int
+    next_obs: int
+    action: int
+    count: int
+    low_obs: int
+    low_next: int
+
+
+class Packed(msgspec.Struct, frozen=True, eq=False):
+    """Packed rows. A count of 0 stands for one that is too large: the next of `large`, which follow the keys' order."""
+
+    keys: Array
+    layout: Layout
+    large: Array
+
+    def blocks(self, size: int) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Input, next input, action and count of sorted rows, so many at a time; ids are relative to the lowest."""
+        used = 0
+        for at in range(0, len(self.keys), size):
+            obs, next_obs, action, count = self._unpack(self.keys[at : at + size])
+            absent = np.flatnonzero(count == 0)
+            count[absent] = self.large[used : used + len(absent)]
+            used += len(absent)
+            yield obs, next_obs, action, count
+
+    def _unpack(self, keys: Array) -> tuple[Array, Array, Array, Array]:
+        layout, parts = self.layout, []
+        for bits in (layout.count, layout.action, layout.next_obs, layout.obs):
+            parts.append((keys & _mask(bits)).astype(np.int64))
+            keys = keys >> np.uint64(bits)
+        return parts[3], parts[2], parts[1], parts[0]
+
+
+def pack(columns: tuple[Array, Array, Array, Array]) -> Packed | None:
+    """Rows as (obs, next_obs, action, count) packed into one array, not yet sorted; None where they do not fit."""
+    obs, next_obs, action, count = columns
+    if count.dtype.kind == "f" or not len(obs):
+        return None
+    layout = _layout(obs, next_obs, action)
+    if layout is None:
+        return None
+    keys = obs.astype(np.int64)
+    keys -= layout.low_obs
+    keys <<= layout.next_obs
+    keys |= next_obs.astype(np.int64) - layout.low_next
+    keys <<= layout.action
+    keys |= action
+    return _with_counts(keys, layout, count)
+
+
+def _layout(obs: Array, next_obs: Array, action: Array) -> Layout | None:
+    low_obs, low_next = int(obs.min()), int(next_obs.min())
+    bits = [(int(top) - low).bit_length() for top, low in ((obs.max(), low_obs), (next_obs.max(), low_next))]
+    bits.append(int(action.max()).bit_length())
+    left = 64 - sum(bits)
+    return Layout(*bits, min(left, 32), low_obs, low_next) if left >= FEWEST_COUNT_BITS else None
+
+
+def _with_counts(keys: Array, layout: Layout, count: Array) -> Packed:
+    """Counts in the lowest bits; those that do not fit go to a list in the order of their keys."""
+    packed = keys.view(np.uint64)
+    packed <<= np.uint64(layout.count)
+    fits = count <= int(_mask(layout.count))
+    if fits.all():
+        packed |= count.astype(np.uint64)
+        return Packed(packed, layout, np.empty(0, np.int64))
+    packed |= np.where(fits, count, 0).astype(np.uint64)
+    order = np.argsort(packed[~fits], kind="stable")
+    return Packed(packed, layout, count[~fits][order].astype(np.int64))
+
+
+def _mask(bits: int) -> np.uint64:
+    return np.uint64((1 << bits) - 1)
