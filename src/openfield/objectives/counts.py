@@ -49,7 +49,7 @@ class Columns(NamedTuple):
     obs: Array
     next_obs: Array
     action: Array
-    count: Array
+    counts: Array
 
     def part(self, start: int, stop: int) -> Columns:
         """The rows from `start` up to `stop`."""
@@ -79,7 +79,7 @@ def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:
 
 def count_ordered(columns: Columns) -> Counts:
     """The histograms of rows in memory that are in order."""
-    if use_compiled(len(columns.obs)) and columns.count.dtype.kind != "f":
+    if use_compiled(len(columns.obs)) and columns.counts.dtype.kind != "f":
         from openfield.objectives.compiled import count_rows
 
         return count_rows(columns)
@@ -124,10 +124,10 @@ def count_block(rows: Columns) -> Counts:
     moves = np.flatnonzero(new_input | _changes(rows.next_obs))
     by_pair, branches = _pairs(np.cumsum(new_input) - 1, rows)
     return Counts(
-        tally(np.add.reduceat(rows.count, inputs)),
+        tally(np.add.reduceat(rows.counts, inputs)),
         tally(by_pair),
-        tally(np.add.reduceat(rows.count, moves)),
-        tally(rows.count),
+        tally(np.add.reduceat(rows.counts, moves)),
+        tally(rows.counts),
         tally(branches),
     )
 
@@ -157,23 +157,23 @@ def _changes(column: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _distinct(rows: Columns) -> Columns:
     """The same rows with the counts of equal keys added up; counts in 64 bits."""
-    rows = rows._replace(count=rows.count.astype(np.float64 if rows.count.dtype.kind == "f" else np.int64))
+    rows = rows._replace(counts=rows.counts.astype(np.float64 if rows.counts.dtype.kind == "f" else np.int64))
     new = _changes(rows.obs) | _changes(rows.next_obs) | _changes(rows.action)
     if new.all():
         return rows
     at = np.flatnonzero(new)
-    return Columns(rows.obs[at], rows.next_obs[at], rows.action[at], np.add.reduceat(rows.count, at))
+    return Columns(rows.obs[at], rows.next_obs[at], rows.action[at], np.add.reduceat(rows.counts, at))
 
 
 def _pairs(number: Array, rows: Columns) -> tuple[Array, Array]:
     """n(o, a) and k(o, a) for every pair seen; `number` numbers the inputs from 0."""
     actions = int(rows.action.max()) + 1
-    exact = rows.count.dtype.kind != "f" and int(rows.count.max()) * len(rows.count) < 2**53
+    exact = rows.counts.dtype.kind != "f" and int(rows.counts.max()) * len(rows.counts) < 2**53
     if actions > DENSE_ACTIONS or not exact:
         order = np.lexsort((rows.action, number))
         at = np.flatnonzero(_changes(number[order]) | _changes(rows.action[order]))
-        return np.add.reduceat(rows.count[order], at), np.diff(at, append=len(order))
+        return np.add.reduceat(rows.counts[order], at), np.diff(at, append=len(order))
     slot = number * actions + rows.action
     branches = np.bincount(slot)
     seen = np.flatnonzero(branches)
-    return np.bincount(slot, rows.count)[seen].astype(np.int64), branches[seen]
+    return np.bincount(slot, rows.counts)[seen].astype(np.int64), branches[seen]

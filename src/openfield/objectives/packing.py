@@ -23,7 +23,7 @@ class Layout(NamedTuple):
     obs: int
     next_obs: int
     action: int
-    count: int
+    counts: int
     low_obs: int
     low_next: int
 
@@ -47,7 +47,7 @@ class Packed(msgspec.Struct, frozen=True, eq=False):
 
     def _unpack(self, keys: Array) -> tuple[Array, Array, Array, Array]:
         layout, parts = self.layout, []
-        for bits in (layout.count, layout.action, layout.next_obs, layout.obs):
+        for bits in (layout.counts, layout.action, layout.next_obs, layout.obs):
             parts.append((keys & _mask(bits)).astype(np.int64))
             keys = keys >> np.uint64(bits)
         return parts[3], parts[2], parts[1], parts[0]
@@ -81,8 +81,8 @@ def _layout(obs: Array, next_obs: Array, action: Array) -> Layout | None:
 def _with_counts(keys: Array, layout: Layout, count: Array) -> Packed:
     """Counts in the lowest bits; those that do not fit go to a list in the order of their keys."""
     packed = keys.view(np.uint64)
-    packed <<= np.uint64(layout.count)
-    fits = count <= int(_mask(layout.count))
+    packed <<= np.uint64(layout.counts)
+    fits = count <= int(_mask(layout.counts))
     if fits.all():
         packed |= count.astype(np.uint64)
         return Packed(packed, layout, np.empty(0, np.int64))

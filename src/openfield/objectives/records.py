@@ -42,7 +42,7 @@ class Rows(NamedTuple):
     obs: np.ndarray[Any, Any]
     action: np.ndarray[Any, Any]
     next_obs: np.ndarray[Any, Any]
-    count: np.ndarray[Any, Any]
+    counts: np.ndarray[Any, Any]
 
 
 class Stretch(NamedTuple):

@@ -159,7 +159,7 @@ def make_table(
     counts, notes = _checked_counts(rows, name)
     positive = counts > 0
     zeros = len(counts) - int(np.count_nonzero(positive))
-    rows = rows._replace(count=counts)
+    rows = rows._replace(counts=counts)
     if zeros:
         rows = Rows(*(column[positive] for column in rows))
         notes = (*notes, f"{zeros} entries with a count of zero left out")
@@ -169,7 +169,7 @@ def make_table(
         obs=obs,
         action=action,
         next_obs=next_obs,
-        count=rows.count,
+        count=rows.counts,
         name=name,
         book=_book(list(codes), ids, name),
         meta=meta or Meta(),
@@ -259,7 +259,7 @@ def _joined(pieces: list[Rows]) -> Rows:
 
 def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
     """Counts as int64, or as float64 where there are fractions or sums beyond 64 bits."""
-    counts = rows.count
+    counts = rows.counts
     if not len(counts):
         return counts.astype(np.int64), ()
     if counts.dtype.kind == "f":
