@@ -1,1 +1,57 @@
 """What an agent did, without asking for its reward: objectives from transition counts."""
+
+from openfield.objectives.conditional import Conditionals, compare_conditionals
+from openfield.objectives.empowerment import empowerment, empowerment_corrected
+from openfield.objectives.entropy import input_entropy, input_entropy_corrected
+from openfield.objectives.evaluate import Evaluation, evaluate, evaluate_file
+from openfield.objectives.frames import (
+    code_book,
+    dense_indices,
+    discretize,
+    downscale,
+    encode,
+    encode_frames,
+    encode_packed,
+    transitions,
+)
+from openfield.objectives.information import (
+    info_gain_dirichlet,
+    info_gain_log_counts,
+    info_gain_per_transition,
+    info_gain_sqrt_counts,
+    info_gain_total,
+)
+from openfield.objectives.similarity import Similarity, compare, jaccard, jensen_shannon
+from openfield.objectives.tables import Meta, Table, load_table
+
+__all__ = [
+    "Conditionals",
+    "Evaluation",
+    "Meta",
+    "Similarity",
+    "Table",
+    "code_book",
+    "compare",
+    "compare_conditionals",
+    "dense_indices",
+    "discretize",
+    "downscale",
+    "empowerment",
+    "empowerment_corrected",
+    "encode",
+    "encode_frames",
+    "encode_packed",
+    "evaluate",
+    "evaluate_file",
+    "info_gain_dirichlet",
+    "info_gain_log_counts",
+    "info_gain_per_transition",
+    "info_gain_sqrt_counts",
+    "info_gain_total",
+    "input_entropy",
+    "input_entropy_corrected",
+    "jaccard",
+    "jensen_shannon",
+    "load_table",
+    "transitions",
+]

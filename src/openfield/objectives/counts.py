@@ -1,6 +1,6 @@
 """The five histograms of a table, filled in one pass over rows in the order (input, next input, action).
 
-Between `tables` and the objectives. Whole numbers only are added up, so that row order, chunks and threads change no bit.
+Between `tables` and the objectives. Whole numbers are added up, so that row order, chunks and threads change no bit.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from openfield.objectives.packing import pack
 
 BLOCK = 1 << 16
 """Rows handled at once: their columns and scratch fit the second-level cache."""
+PLAIN_ACTIONS = 1 << 10
+"""Actions from 0 up to this are counted under their own number; others are ranked first."""
 DENSE_ACTIONS = 64
 """Up to this many actions, the scratch of one slot per input and action is cheaper than sorting."""
 WORTH_COMPILING = 4_000_000
@@ -44,7 +46,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Columns(NamedTuple):
-    """Rows of a table; `action` counts from 0 and stays small."""
+    """Rows of a table."""
 
     obs: Array
     next_obs: Array
@@ -65,6 +67,7 @@ def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:
     """
     if ordered:
         return count_ordered(columns)
+    columns = columns._replace(action=small_actions(columns.action))
     packed = pack(columns)
     if packed is None:
         order = np.lexsort((columns.action, columns.next_obs, columns.obs))
@@ -82,7 +85,7 @@ def count_ordered(columns: Columns) -> Counts:
     if use_compiled(len(columns.obs)) and columns.counts.dtype.kind != "f":
         from openfield.objectives.compiled import count_rows
 
-        return count_rows(columns)
+        return count_rows(columns._replace(action=small_actions(columns.action)))
     return count_stream(columns.part(at, at + BLOCK) for at in range(0, len(columns.obs), BLOCK))
 
 
@@ -118,7 +121,7 @@ def whole_inputs(parts: Iterable[Columns]) -> Iterator[Columns]:
 
 def count_block(rows: Columns) -> Counts:
     """The histograms of rows in order that hold all rows of their inputs."""
-    rows = _distinct(rows)
+    rows = _distinct(rows._replace(action=small_actions(rows.action)))
     new_input = _changes(rows.obs)
     inputs = np.flatnonzero(new_input)
     moves = np.flatnonzero(new_input | _changes(rows.next_obs))
@@ -130,6 +133,13 @@ def count_block(rows: Columns) -> Counts:
         tally(rows.counts),
         tally(branches),
     )
+
+
+def small_actions(action: Array) -> Array:
+    """The actions by numbers from 0, as they are if that is what they do."""
+    if len(action) and (int(action.min()) < 0 or int(action.max()) >= PLAIN_ACTIONS):
+        return np.unique(action, return_inverse=True)[1]
+    return action
 
 
 def use_compiled(rows: int) -> bool:

@@ -22,7 +22,11 @@ def empowerment(table: TableLike) -> float:
 
 def empowerment_corrected(table: TableLike) -> float:
     """Empowerment less the bias (K_oap - K_oa - K_op + K_o) / 2n that the plug-in value has to first order."""
-    counts = as_table(table).counts
+    return correct_empowerment(as_table(table).counts)
+
+
+def correct_empowerment(counts: Counts) -> float:
+    """As `empowerment_corrected`, from histograms."""
     surplus = counts.triples.size - counts.pairs.size - counts.moves.size + counts.inputs.size
     return max(0.0, empowerment_of(counts) - surplus / (2 * counts.total))
 

@@ -21,7 +21,7 @@ def input_entropy(table: TableLike, *, inputs: Inputs = "sources") -> float:
 
     Args:
         table: The transitions.
-        inputs: `sources` counts every input once per action taken on it, as the paper does, so that the last input of an
+        inputs: `sources` counts every input once per action taken on it, as the paper does, so the last input of an
             episode never counts. `all` counts both ends of every transition.
 
     Raises:
@@ -32,8 +32,7 @@ def input_entropy(table: TableLike, *, inputs: Inputs = "sources") -> float:
 
 def input_entropy_corrected(table: TableLike, *, inputs: Inputs = "sources") -> float:
     """Input entropy with the Miller-Madow term (K - 1) / 2n, which the plug-in value is too low by to first order."""
-    visits = input_histogram(as_table(table), inputs)
-    return entropy_of(visits) + (visits.size - 1) / (2 * visits.total)
+    return correct_entropy(input_histogram(as_table(table), inputs))
 
 
 def entropy_of(visits: Histogram) -> float:
@@ -43,6 +42,11 @@ def entropy_of(visits: Histogram) -> float:
     """
     total = float(visits.total)
     return visits.sum_of(lambda count: count / total * log_ratio(total, count))
+
+
+def correct_entropy(visits: Histogram) -> float:
+    """The entropy of these counts with the Miller-Madow term."""
+    return entropy_of(visits) + (visits.size - 1) / (2 * visits.total)
 
 
 def log_ratio(total: float, count: Array) -> Array:

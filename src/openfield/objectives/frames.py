@@ -36,7 +36,9 @@ def downscale(images: Array, size: int) -> Array:
     """
     images = np.asarray(images)
     if images.ndim != 3 or 0 in images.shape[1:]:
-        raise InvalidInput(f"Frames must be (T, H, W); these are {images.shape}. Average the colours of colour frames first.")
+        raise InvalidInput(
+            f"Frames must be (T, H, W); these are {images.shape}. Average the colours of colour frames first."
+        )
     if images.dtype.kind not in "biuf":
         raise InvalidInput(f"Frames must be real numbers; these are {images.dtype}.")
     if size < 1:
@@ -84,7 +86,9 @@ def find_bins(images: Array, bin_count: int | None) -> Array:
         raise InvalidInput("There are no frames to find thresholds for.")
     height, width = images.shape[1:]
     pixels = np.ascontiguousarray(images.reshape(len(images), -1).T)
-    return np.array([percentiles(np.unique(pixel), bin_count) for pixel in pixels]).reshape(height, width, bin_count - 1)
+    return np.array([percentiles(np.unique(pixel), bin_count) for pixel in pixels]).reshape(
+        height, width, bin_count - 1
+    )
 
 
 def percentiles(distinct: Array, bin_count: int) -> Array:
@@ -114,12 +118,16 @@ def encode_packed(discrete: Array, bin_count: int) -> Array:
     """The codes as (T, W) words of 64 bits, lowest first; W is 2 up to 128 bits."""
     discrete = np.asarray(discrete)
     if discrete.ndim < 2 or discrete.dtype.kind not in "biu":
-        raise InvalidInput(f"Levels must be whole numbers of shape (T, H, W); these are {discrete.dtype} {discrete.shape}.")
+        raise InvalidInput(
+            f"Levels must be whole numbers of shape (T, H, W); these are {discrete.dtype} {discrete.shape}."
+        )
     if bin_count < 1:
         raise InvalidInput(f"The number of levels is {bin_count}; it must be positive.")
     digits = discrete.reshape(len(discrete), -1)
     if digits.size and (int(digits.max()) >= bin_count or int(digits.min()) < 0):
-        raise InvalidInput(f"A level is {int(digits.max())} or {int(digits.min())}; levels go from 0 to {bin_count - 1}.")
+        raise InvalidInput(
+            f"A level is {int(digits.max())} or {int(digits.min())}; levels go from 0 to {bin_count - 1}."
+        )
     return pack_digits(digits, bin_count)
 
 
@@ -180,7 +188,9 @@ def transitions(
     """
     inputs, taken = np.asarray(indices), np.asarray(actions)
     if inputs.shape != taken.shape or inputs.ndim != 1:
-        raise InvalidInput(f"There are {inputs.shape} inputs and {taken.shape} actions; one action per frame is needed.")
+        raise InvalidInput(
+            f"There are {inputs.shape} inputs and {taken.shape} actions; one action per frame is needed."
+        )
     rows = _pairs(inputs, taken, _end_flags(episode_ends, len(inputs)), alignment)
     return make_table([sum_rows(rows)], single=True, meta=_with_alignment(meta, alignment))
 

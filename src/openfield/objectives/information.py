@@ -15,7 +15,8 @@ from openfield.errors import InvalidInput
 from openfield.objectives.counts import Counts
 from openfield.objectives.gamma import EULER, rise, spread
 from openfield.objectives.histograms import Array
-from openfield.objectives.tables import Table, TableLike, as_table
+from openfield.objectives.stream import Summary, summarise
+from openfield.objectives.tables import TableLike, as_table
 
 PAPER_STEPS = 100_000_000
 """What the paper divides by, whatever the number of transitions."""
@@ -48,7 +49,7 @@ def info_gain_total(table: TableLike, num_obs: int, num_actions: int | None = No
     """
     checked = as_table(table)
     counts = checked.counts
-    check_sizes(checked, num_obs, num_actions)
+    check_sizes(summarise(checked), num_obs, num_actions)
     return gain_seen(counts, num_obs) if mode == "seen" else gain_counts(counts, num_obs)
 
 
@@ -91,7 +92,7 @@ def gain_counts(counts: Counts, num_obs: int) -> float:
     return math.fsum((counts.pairs.sum_of(lambda count: rise(count, float(num_obs))), counts.triples.sum_of(spread)))
 
 
-def check_sizes(table: Table, num_obs: int, num_actions: int | None = None) -> None:
+def check_sizes(table: Summary, num_obs: int, num_actions: int | None = None) -> None:
     """An environment has at least the inputs and actions that were seen in it.
 
     Raises:

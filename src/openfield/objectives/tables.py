@@ -20,8 +20,6 @@ from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
 
 LARGEST = 2**63 - 1
-PLAIN_ACTIONS = 1 << 10
-"""Actions from 0 up to this are counted under their own number; others are ranked first."""
 FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
 
@@ -80,10 +78,10 @@ class Table(msgspec.Struct, frozen=True, eq=False, kw_only=True, dict=True):
             raise InvalidInput(f"{self.name}: a key occurs more than once.")
         return counts
 
-    @cached_property
+    @property
     def columns(self) -> Columns:
-        """The rows with actions that count from 0."""
-        return Columns(self.obs, self.next_obs, small_actions(self.action), self.count)
+        """The rows in the order of parts that counting sorts by."""
+        return Columns(self.obs, self.next_obs, self.action, self.count)
 
     @cached_property
     def num_inputs(self) -> int:
@@ -141,6 +139,11 @@ def load_table(path: str | Path) -> Table:
     raise InvalidInput(f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip())
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins as Parquet files do."""
+    return _first_bytes(path) == b"PAR1"
+
+
 def make_table(
     pieces: Iterable[Rows],
     codes: Iterable[tuple[list[int], list[int]]] = (),
@@ -155,14 +158,7 @@ def make_table(
     Raises:
         InvalidInput: A count is negative or not a number; the message names the key.
     """
-    rows = _joined(list(pieces))
-    counts, notes = _checked_counts(rows, name)
-    positive = counts > 0
-    zeros = len(counts) - int(np.count_nonzero(positive))
-    rows = rows._replace(counts=counts)
-    if zeros:
-        rows = Rows(*(column[positive] for column in rows))
-        notes = (*notes, f"{zeros} entries with a count of zero left out")
+    rows, zeros, notes = check_rows(_joined(list(pieces)), name)
     obs, next_obs, ids = _ranked(rows.obs, rows.next_obs)
     action = rows.action if rows.action.dtype != object else _ranked(rows.action, rows.action)[0]
     return Table(
@@ -181,11 +177,19 @@ def make_table(
     )
 
 
-def small_actions(action: Array) -> Array:
-    """The actions by numbers from 0, as they are if that is what they do."""
-    if len(action) and (int(action.min()) < 0 or int(action.max()) >= PLAIN_ACTIONS):
-        return np.unique(action, return_inverse=True)[1]
-    return action
+def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
+    """The rows with positive counts, how many had a count of zero, and what a reader should know.
+
+    Raises:
+        InvalidInput: A count is negative or not a number; the message names the key.
+    """
+    counts, notes = _checked_counts(rows, name)
+    positive = counts > 0
+    zeros = len(counts) - int(np.count_nonzero(positive))
+    if not zeros:
+        return rows._replace(counts=counts), 0, notes
+    kept = Rows(*(column[positive] for column in rows._replace(counts=counts)))
+    return kept, zeros, notes
 
 
 def distinct(*columns: Array) -> int:
