@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
 from openfield.objectives.counts import Counts
 from openfield.objectives.empowerment import correct_empowerment, empowerment_of
-from openfield.objectives.entropy import correct_entropy, entropy_of
+from openfield.objectives.entropy import Inputs, correct_entropy, entropy_of, input_histogram
+from openfield.objectives.histograms import Histogram
 from openfield.objectives.information import (
     PAPER_STEPS,
     check_sizes,
@@ -25,7 +26,7 @@ from openfield.objectives.information import (
     sqrt_counts,
 )
 from openfield.objectives.stream import Summary, summarise, summarise_file
-from openfield.objectives.tables import TableLike, as_table
+from openfield.objectives.tables import TableLike, as_table, load_table
 
 Unit = Literal["nats", "bits"]
 
@@ -79,6 +80,7 @@ def evaluate(
     num_actions: int | None = None,
     only: Sequence[str] = (),
     unit: Unit = "nats",
+    inputs: Inputs = "sources",
 ) -> Evaluation:
     """All objectives of a table, or those named.
 
@@ -88,22 +90,28 @@ def evaluate(
         num_actions: Actions of the environment; only checked.
         only: Names of objectives; all if none is given.
         unit: `nats` or `bits`.
+        inputs: Which inputs the entropy counts; `all` needs the table itself, not a summary.
 
     Raises:
         InvalidInput: There is no positive count.
         UnknownName: There is no objective of that name.
     """
+    check_names(only)
     summary = table if isinstance(table, Summary) else summarise(as_table(table))
-    for name in only:
-        if name not in NAMES:
-            raise UnknownName("objective", name, NAMES, label="Known")
+    visits = summary.counts.inputs
+    if inputs == "all":
+        if isinstance(table, Summary):
+            raise InvalidInput(f"{table.name}: counting both ends of transitions needs the table in memory.")
+        visits = input_histogram(as_table(table), inputs)
     num_obs = summary.meta.num_obs if num_obs is None else num_obs
     num_actions = summary.meta.num_actions if num_actions is None else num_actions
     values, reasons, faults = _values(summary, num_obs, num_actions, only or NAMES)
+    if "input_entropy" in values:
+        values["input_entropy"] = entropy_of(visits)
     evaluation = Evaluation(
         table=summary.name,
         values=values,
-        corrected=_corrected(summary.counts, values),
+        corrected=_corrected(summary.counts, visits, values),
         forms=_forms(summary.counts, num_obs, values),
         n=summary.counts.total,
         distinct=_distinct(summary),
@@ -117,16 +125,21 @@ def evaluate(
     return _in_bits(evaluation) if unit == "bits" else evaluation
 
 
-def evaluate_file(
-    path: str | Path,
-    *,
-    num_obs: int | None = None,
-    num_actions: int | None = None,
-    only: Sequence[str] = (),
-    unit: Unit = "nats",
-) -> Evaluation:
-    """As `evaluate` for a file, streamed where its form allows."""
-    return evaluate(summarise_file(path), num_obs=num_obs, num_actions=num_actions, only=only, unit=unit)
+def evaluate_file(path: str | Path, *, inputs: Inputs = "sources", **options: Any) -> Evaluation:
+    """As `evaluate` for a file, streamed where its form and the options allow."""
+    source = summarise_file(path) if inputs == "sources" else load_table(path)
+    return evaluate(source, inputs=inputs, **options)
+
+
+def check_names(only: Sequence[str]) -> None:
+    """Every name is that of an objective.
+
+    Raises:
+        UnknownName: One is not.
+    """
+    for name in only:
+        if name not in NAMES:
+            raise UnknownName("objective", name, NAMES, label="Known")
 
 
 def _values(
@@ -160,10 +173,10 @@ _PLAIN: dict[str, Callable[[Counts], float]] = {
 }
 
 
-def _corrected(counts: Counts, values: dict[str, float | None]) -> dict[str, float]:
+def _corrected(counts: Counts, visits: Histogram, values: dict[str, float | None]) -> dict[str, float]:
     corrected = {}
     if "input_entropy" in values:
-        corrected["input_entropy"] = correct_entropy(counts.inputs)
+        corrected["input_entropy"] = correct_entropy(visits)
     if "empowerment" in values:
         corrected["empowerment"] = correct_empowerment(counts)
     return corrected
