@@ -57,7 +57,7 @@ def evaluate(
     else:
         for record in records:
             _print_lines(compat_lines(record) if compat else evaluation_lines(record, len(records) > 1))
-    _exit_with(records, not json)
+    _exit_with(records)
 
 
 @app.command
@@ -78,17 +78,26 @@ def similarity(
         inputs: Which inputs are compared: those acted on, or both ends of every transition.
     """
     from openfield.objectives import compare, compare_conditionals, load_table
-    from openfield.objectives.wording import compat_similarity_lines, similarity_lines, similarity_record
+    from openfield.objectives.wording import (
+        compat_similarity_lines,
+        similarity_failure,
+        similarity_lines,
+        similarity_record,
+    )
 
     if len(tables) != 2:
         raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
-    first, second = (load_table(path) for path in tables)
-    found = compare(first, second, compat=compat, inputs=inputs)
-    record = similarity_record(tables, found, compare_conditionals(first, second) if conditional else None)
+    try:
+        first, second = (load_table(path) for path in tables)
+        found = compare(first, second, compat=compat, inputs=inputs)
+        record = similarity_record(tables, found, compare_conditionals(first, second) if conditional else None)
+    except OpenfieldError as error:
+        record = similarity_failure(tables, str(error))
     if json:
         _print_json(record)
-    else:
+    elif "error" not in record:
         _print_lines(compat_similarity_lines(record) if compat else similarity_lines(record))
+    _exit_with([record])
 
 
 @app.command
@@ -103,6 +112,39 @@ def convert(source: Path, target: Path) -> None:
 
     rows = run(source, target)
     print(f"{target}: {rows:,} rows, {target.stat().st_size:,} bytes")
+
+
+@app.command
+def frames(
+    *episodes: Path,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    thresholds: Path | None = None,
+    size: int = 8,
+    levels: int = 4,
+    alignment: Literal["action_leads_to_next", "action_led_here"] = "action_leads_to_next",
+) -> None:
+    """Make a table from episodes: NPZ files with frames and actions, or folders of images.
+
+    Args:
+        episodes: One file or folder per episode.
+        output: The table to write, `.parquet` or `.pkl`.
+        thresholds: A table made by this command whose thresholds are to be used; needed to compare agents.
+        size: Height and width that frames are scaled down to.
+        levels: Levels per pixel.
+        alignment: Whether an action was chosen on its frame, or led to it.
+    """
+    from openfield.objectives.episodes import Recipe, build_table, open_episode
+    from openfield.objectives.files import read_thresholds, save_table
+
+    if not episodes:
+        raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
+    recipe = Recipe(size=size, levels=levels, alignment=alignment)
+    bins = read_thresholds(thresholds) if thresholds else None
+    table = build_table([open_episode(path) for path in episodes], recipe, bins)
+    save_table(table, output)
+    print(
+        f"{output}: {len(table.obs):,} distinct transitions of {int(table.count.sum()):,}, {table.num_inputs:,} inputs"
+    )
 
 
 def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +172,7 @@ def _print_lines(lines: Iterable[str]) -> None:
         print(line)
 
 
-def _exit_with(records: list[dict[str, Any]], missing: bool) -> None:
+def _exit_with(records: list[dict[str, Any]]) -> None:
     """One line on the error stream per file that failed, and exit status 2 if there is one."""
     failed = [record["error"] for record in records if "error" in record]
     for line in failed:

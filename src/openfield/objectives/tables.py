@@ -35,6 +35,8 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whose frames set the thresholds: `human` or `shared`."""
     thresholds: str | None = None
     """Hash of the thresholds; tables to be compared must agree."""
+    bins: list[list[list[float]]] | None = None
+    """The thresholds themselves, where this table's frames were discretised by us."""
     num_obs: int | None = None
     """Distinct inputs of the environment, over all agents."""
     num_actions: int | None = None

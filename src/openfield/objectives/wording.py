@@ -78,13 +78,29 @@ def similarity_record(paths: Sequence[Path], found: Similarity, more: Conditiona
     }
 
 
+def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
+    """The JSON object of tables that cannot be compared."""
+    values: dict[str, Any] = dict.fromkeys(("jaccard", "jsd_nats", "jsd_similarity"))
+    return {
+        "schema": SCHEMA,
+        "tables": [str(path) for path in paths],
+        "values": values,
+        "unit": "nats",
+        "reasons": dict.fromkeys(values, error),
+        "error": error,
+    }
+
+
 def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
     """One table for a reader: values with units, corrections beside them, reasons where there is none."""
     if titled:
         yield f"{record['table']}"
     corrected = record.get("bias_corrected", {})
+    if "error" in record and "n" not in record:
+        yield "not evaluated"
+        return
     for name, value in record["values"].items():
-        unit = record.get("units", {}).get(name) or ""
+        unit = (record["units"][name] or "") if value is not None else ""
         beside = f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
         yield f"{name:<24}{_number(value, record['reasons'].get(name))} {unit}".rstrip() + beside
     if "n" in record:
