@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -101,6 +102,43 @@ def similarity(
 
 
 @app.command
+def study(
+    source: Path,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    workers: int | None = None,
+    json: Flag = False,
+) -> None:
+    """Evaluate all tables of a folder or manifest, correlate, and write a page.
+
+    Args:
+        source: A folder of tables named as published, or a TOML manifest.
+        output: Folder for the page, drawings and cached results; `study` beside the tables if not given.
+        workers: Processes; one per processor if not given.
+        json: Print the study as one JSON object.
+    """
+    import os
+
+    from openfield.objectives.manifest import find_entries
+    from openfield.objectives.page import write_study
+    from openfield.objectives.study import run_study
+
+    entries = find_entries(source)
+    folder = output or (source if source.is_dir() else source.parent) / "study"
+    with _progress() as show:
+        found = run_study(entries, folder / "cache", workers=workers or os.cpu_count() or 1, progress=show)
+    page = write_study(found, folder, f"Objectives of {source.resolve().name}")
+    if json:
+        import msgspec
+
+        _print_json(msgspec.to_builtins(found))
+    else:
+        print(f"{page}: {len(found.rows)} agents in environments, {len(found.correlations)} correlations")
+    problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
+    _exit_with([{"error": problem} for problem in problems])
+
+
+@app.command
 def convert(source: Path, target: Path) -> None:
     """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
 
@@ -159,6 +197,17 @@ def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:
         return failure_record(path, str(error), options["only"], options["unit"])
     record = evaluation_record(found, time.perf_counter() - start)
     return record | {"error": found.faults[0]} if found.faults else record
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error stream while a study runs; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task("tables")
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
 def _print_json(record: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from openfield.objectives.histograms import Array
 
@@ -54,37 +55,40 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def correlate(
-    x: str, y: str, points: Sequence[Observation], *, kind: Kind = "pearson", draws: int = DRAWS, seed: int = 0
-) -> list[Correlation]:
+class Pair(msgspec.Struct, frozen=True):
+    """Which two numbers are correlated, and how."""
+
+    x: str
+    y: str
+    kind: Kind = "pearson"
+
+
+def correlate(pair: Pair, points: Sequence[Observation], *, draws: int = DRAWS, seed: int = 0) -> list[Correlation]:
     """One correlation per environment, one pooled after z-scoring within environments, and the mean of the former."""
-    names = sorted({point.environment for point in points})
-    inside = {name: [point for point in points if point.environment == name] for name in names}
-    found = [_describe(inside[name], x, y, kind, "environment", draws, seed, name) for name in names]
-    return [*found, *(_describe(points, x, y, kind, pooling, draws, seed) for pooling in ("z-scored", "mean"))]
+    found = []
+    for name in sorted({point.environment for point in points}):
+        inside = [point for point in points if point.environment == name]
+        found.append(_describe(pair, inside, "environment", draws, seed, name))
+    return [*found, *(_describe(pair, points, pooling, draws, seed) for pooling in ("z-scored", "mean"))]
 
 
-def pearson(x: Array, y: Array) -> float | None:
-    """Pearson's r; None where a side does not vary or there are fewer than three points."""
-    if len(x) < 3:
-        return None
-    a, b = x - x.mean(), y - y.mean()
-    scale = math.sqrt(float(a @ a) * float(b @ b))
-    if scale <= 1e-300 or np.ptp(x) <= 1e-12 * abs(x).max() or np.ptp(y) <= 1e-12 * abs(y).max():
-        return None
-    return max(-1.0, min(1.0, float(a @ b) / scale))
+def pearson(x: Array, y: Array) -> Array:
+    """Pearson's r along the last axis; nan where a side does not vary or there are fewer than three points."""
+    a, b = _centred(x), _centred(y)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    return np.clip(r, -1.0, 1.0) if x.shape[-1] >= 3 else np.full(x.shape[:-1], np.nan)
 
 
-def spearman(x: Array, y: Array) -> float | None:
+def spearman(x: Array, y: Array) -> Array:
     """Spearman's rho: Pearson's r of the ranks, ties sharing theirs."""
     return pearson(ranks(x), ranks(y))
 
 
 def ranks(values: Array) -> Array:
-    """Ranks from 1; equal values share the mean of theirs."""
-    _, place, times = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(times)
-    return (ends - (times - 1) / 2)[place]
+    """Ranks from 1 along the last axis; equal values share the mean of theirs."""
+    one, other = values[..., :, None], values[..., None, :]
+    return (one > other).sum(-1) + ((one == other).sum(-1) + 1) / 2
 
 
 def fisher_interval(r: float, n: int) -> tuple[float, float] | None:
@@ -96,34 +100,23 @@ def fisher_interval(r: float, n: int) -> tuple[float, float] | None:
 
 
 _Data = list[tuple[Array, Array]]
-"""Both sides, environment by environment."""
+"""Both sides, environment by environment; the last axis runs over agents, those before it over draws."""
+_Measure = Callable[[_Data], Array]
 
 
-def _describe(  # noqa: PLR0913  (a private step of `correlate`, with its settings)
-    points: Sequence[Observation],
-    x: str,
-    y: str,
-    kind: Kind,
-    pooling: Pooling,
-    draws: int,
-    seed: int,
-    environment: str | None = None,
+def _describe(
+    pair: Pair, points: Sequence[Observation], pooling: Pooling, draws: int, seed: int, environment: str | None = None
 ) -> Correlation:
-    data, measure = _by_environment(points), _measure(kind, pooling)
-    r = measure(data)
-    if r is None:
-        note = "fewer than three points, or a side that does not vary"
-        return Correlation(
-            x=x, y=y, kind=kind, pooling=pooling, environment=environment, n=len(points), r=None, note=note
-        )
+    data, measure = _by_environment(points), _measure(pair.kind, pooling)
+    plain = Correlation(
+        x=pair.x, y=pair.y, kind=pair.kind, pooling=pooling, environment=environment, n=len(points), r=None
+    )
+    r = float(measure(data)) if points else math.nan
+    if math.isnan(r):
+        return replace(plain, note="fewer than three points, or a side that does not vary")
     random = np.random.default_rng(seed)
-    return Correlation(
-        x=x,
-        y=y,
-        kind=kind,
-        pooling=pooling,
-        environment=environment,
-        n=len(points),
+    return replace(
+        plain,
         r=r,
         fisher=fisher_interval(r, len(points)) if pooling != "mean" else None,
         bootstrap=_bootstrap(data, measure, random, draws),
@@ -138,56 +131,56 @@ def _by_environment(points: Sequence[Observation]) -> _Data:
     return [(np.array([point.x for point in group]), np.array([point.y for point in group])) for group in groups]
 
 
-def _measure(kind: Kind, pooling: Pooling) -> Callable[[_Data], float | None]:
+def _measure(kind: Kind, pooling: Pooling) -> _Measure:
     single = pearson if kind == "pearson" else spearman
 
-    def mean(data: _Data) -> float | None:
-        found = [r for r in (single(x, y) for x, y in data) if r is not None]
-        return math.fsum(found) / len(found) if found else None
+    def mean(data: _Data) -> Array:
+        found = np.stack([single(x, y) for x, y in data])
+        known = ~np.isnan(found)
+        with np.errstate(invalid="ignore"):
+            average: Array = np.where(known, found, 0).sum(0) / known.sum(0)
+        return average
 
-    def pooled(data: _Data) -> float | None:
-        scaled = [(_standardise(x), _standardise(y)) for x, y in data]
-        kept = [pair for pair in scaled if pair[0] is not None and pair[1] is not None]
-        if not kept:
-            return None
-        return single(*(np.concatenate(side) for side in zip(*kept, strict=True)))
+    def pooled(data: _Data) -> Array:
+        sides = [np.concatenate([_standardised(side) for side in part], axis=-1) for part in zip(*data, strict=True)]
+        return single(sides[0], sides[1])
 
     return mean if pooling == "mean" else pooled
 
 
-def _standardise(values: Array) -> Array | None:
-    """Z-scores; None where an environment has too few agents or they do not differ."""
-    spread = float(values.std()) if len(values) > 1 else 0.0
-    return (values - values.mean()) / spread if spread > 1e-12 * max(1e-300, float(abs(values).max())) else None
+def _centred(values: Array) -> Array:
+    """Differences from the mean; what is only rounding becomes nothing."""
+    centred = values - values.mean(-1, keepdims=True)
+    noise = 1e-12 * np.abs(values).max(-1, keepdims=True, initial=0)
+    return np.where(np.abs(centred) > noise, centred, 0.0)
 
 
-def _bootstrap(
-    data: _Data, measure: Callable[[_Data], float | None], random: np.random.Generator, draws: int
-) -> tuple[float, float] | None:
-    found = []
-    for _ in range(draws):
-        chosen = [random.integers(0, len(x), len(x)) for x, _ in data]
-        r = measure([(x[at], y[at]) for (x, y), at in zip(data, chosen, strict=True)])
-        if r is not None:
-            found.append(r)
+def _standardised(values: Array) -> Array:
+    """Z-scores along the last axis; zero where an environment's agents do not differ."""
+    centred = _centred(values)
+    spread = np.sqrt((centred * centred).mean(-1, keepdims=True))
+    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+
+
+def _bootstrap(data: _Data, measure: _Measure, random: np.random.Generator, draws: int) -> tuple[float, float] | None:
+    chosen = [random.integers(0, len(x), (draws, len(x))) for x, _ in data]
+    found = measure([(x[at], y[at]) for (x, y), at in zip(data, chosen, strict=True)])
+    found = found[~np.isnan(found)]
     if len(found) < draws / 2:
         return None
     low, high = np.percentile(found, [2.5, 97.5])
     return float(low), float(high)
 
 
-def _permute(
-    data: _Data, measure: Callable[[_Data], float | None], r: float, random: np.random.Generator, draws: int
-) -> float:
-    stronger = 0
-    for _ in range(draws):
-        other = measure([(x, random.permutation(y)) for x, y in data])
-        stronger += other is not None and abs(other) >= abs(r) - 1e-12
+def _permute(data: _Data, measure: _Measure, r: float, random: np.random.Generator, draws: int) -> float:
+    shuffled = [(np.tile(x, (draws, 1)), random.permuted(np.tile(y, (draws, 1)), axis=1)) for x, y in data]
+    stronger = int((np.abs(measure(shuffled)) >= abs(r) - 1e-12).sum())
     return (stronger + 1) / (draws + 1)
 
 
-def _leave_out(points: Sequence[Observation], measure: Callable[[_Data], float | None]) -> tuple[float, float] | None:
+def _leave_out(points: Sequence[Observation], measure: _Measure) -> tuple[float, float] | None:
     agents = sorted({point.agent for point in points})
-    found = [measure(_by_environment([point for point in points if point.agent != agent])) for agent in agents]
-    known = [r for r in found if r is not None]
+    rests = [[point for point in points if point.agent != agent] for agent in agents]
+    found = [float(measure(_by_environment(rest))) for rest in rests if rest]
+    known = [r for r in found if not math.isnan(r)]
     return (min(known), max(known)) if known else None
