@@ -56,7 +56,8 @@ def _count_rows(obs: Any, next_obs: Any, action: Any, count: Any, actions: int, 
     state, scratch, large = _begin(actions)
     done = 0
     while done < len(obs):
-        done += _pass(obs[done:], next_obs[done:], action[done:], count[done:], state, scratch, few, large)
+        rows = (obs[done:], next_obs[done:], action[done:], count[done:])
+        done += _pass(rows, state, scratch, few, large)
         large = _with_room(large, state[FILLED], actions)
     return _finish(state, scratch, few, large)
 
@@ -74,7 +75,7 @@ def _count_keys(keys: Any, outsized: Any, bits: Any, few: Any) -> Any:
         done = 0
         while done < size:
             here = rows[:, done:size]
-            done += _pass(here[0], here[1], here[2], here[3], state, scratch, few, large)
+            done += _pass((here[0], here[1], here[2], here[3]), state, scratch, few, large)
             large = _with_room(large, state[FILLED], actions)
     return _finish(state, scratch, few, large)
 
@@ -99,8 +100,11 @@ def _unpack(keys: Any, outsized: Any, used: int, bits: Any, rows: Any) -> int:
 
 @njit(cache=True)
 def _begin(actions: int) -> Any:
-    """What is kept between rows: sums of the open runs; per action of the open input sum, next inputs, and list of those
-    touched; values too large to be tallied by position."""
+    """What is kept between rows.
+
+    The sums of the open runs; for each action of the open input its sum, its next inputs, and a list of those touched;
+    and the values too large to be tallied by position.
+    """
     return np.zeros(8, np.int64), np.zeros((3, actions), np.int64), np.empty((2 * actions + 1024, 2), np.int64)
 
 
@@ -114,12 +118,13 @@ def _with_room(large: Any, filled: int, actions: int) -> Any:
 
 
 @njit(cache=True)
-def _pass(obs: Any, next_obs: Any, action: Any, count: Any, state: Any, scratch: Any, few: Any, large: Any) -> Any:
+def _pass(rows: Any, state: Any, scratch: Any, few: Any, large: Any) -> int:
     """Runs of equal triples, moves and inputs are summed and tallied as they end.
 
     Returns how many rows were read: fewer than given when the list of large values is nearly full.
     """
     last_obs, last_next, last_action, n_obs, n_move, n_triple, touched, filled = state
+    obs, next_obs, action, count = rows
     sums, branches, list_of = scratch[0], scratch[1], scratch[2]
     triples, moves = few[TRIPLE], few[MOVE]
     limit = len(large) - 2 * len(sums) - 8
@@ -141,7 +146,7 @@ def _pass(obs: Any, next_obs: Any, action: Any, count: Any, state: Any, scratch:
                     filled = _put(large, filled, MOVE, n_move)
                 n_move = 0
             if new_input:
-                filled = _end_input(n_obs, touched, sums, branches, list_of, few, large, filled)
+                filled = _end_input(n_obs, touched, scratch, few, large, filled)
                 n_obs = touched = 0
             if filled > limit:
                 done = i
@@ -160,12 +165,11 @@ def _pass(obs: Any, next_obs: Any, action: Any, count: Any, state: Any, scratch:
 
 
 @njit(cache=True)
-def _end_input(
-    n_obs: int, touched: int, sums: Any, branches: Any, list_of: Any, few: Any, large: Any, filled: int
-) -> int:
+def _end_input(n_obs: int, touched: int, scratch: Any, few: Any, large: Any, filled: int) -> int:
     """Tally an input and its pairs, and clear their slots."""
     filled = _tally(few[INPUT], large, filled, INPUT, n_obs)
     pairs, fans = few[PAIR], few[BRANCH]
+    sums, branches, list_of = scratch[0], scratch[1], scratch[2]
     for i in range(touched):
         action = np.uint64(list_of[i])
         filled = _tally(pairs, large, filled, PAIR, sums[action])
@@ -198,7 +202,7 @@ def _finish(state: Any, scratch: Any, few: Any, large: Any) -> Any:
     if n_triple:
         filled = _tally(few[TRIPLE], large, filled, TRIPLE, n_triple)
         filled = _tally(few[MOVE], large, filled, MOVE, n_move)
-        filled = _end_input(n_obs, touched, scratch[0], scratch[1], scratch[2], few, large, filled)
+        filled = _end_input(n_obs, touched, scratch, few, large, filled)
     return large[:filled]
 
 

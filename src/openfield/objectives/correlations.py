@@ -76,8 +76,9 @@ def pearson(x: Array, y: Array) -> Array:
     """Pearson's r along the last axis; nan where a side does not vary or there are fewer than three points."""
     a, b = _centred(x), _centred(y)
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
-    return np.clip(r, -1.0, 1.0) if x.shape[-1] >= 3 else np.full(x.shape[:-1], np.nan)
+        r: Array = (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    clipped: Array = np.clip(r, -1.0, 1.0)
+    return clipped if x.shape[-1] >= 3 else np.full(x.shape[:-1], np.nan)
 
 
 def spearman(x: Array, y: Array) -> Array:
@@ -88,7 +89,8 @@ def spearman(x: Array, y: Array) -> Array:
 def ranks(values: Array) -> Array:
     """Ranks from 1 along the last axis; equal values share the mean of theirs."""
     one, other = values[..., :, None], values[..., None, :]
-    return (one > other).sum(-1) + ((one == other).sum(-1) + 1) / 2
+    shared: Array = (one > other).sum(-1) + ((one == other).sum(-1) + 1) / 2
+    return shared
 
 
 def fisher_interval(r: float, n: int) -> tuple[float, float] | None:
@@ -159,7 +161,8 @@ def _standardised(values: Array) -> Array:
     """Z-scores along the last axis; zero where an environment's agents do not differ."""
     centred = _centred(values)
     spread = np.sqrt((centred * centred).mean(-1, keepdims=True))
-    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    scores: Array = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    return scores
 
 
 def _bootstrap(data: _Data, measure: _Measure, random: np.random.Generator, draws: int) -> tuple[float, float] | None:

@@ -51,4 +51,4 @@ def _pack_limbs(digits: Array, base: int) -> Array:
 
 
 def _bit_length(base: int, length: int) -> int:
-    return (base**length - 1).bit_length()
+    return int(base**length - 1).bit_length()

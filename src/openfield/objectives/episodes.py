@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: s
     if not len(observations) == len(actions) == len(ends):
         raise InvalidInput(f"{name}: {len(observations)} frames, {len(actions)} actions and {len(ends)} flags.")
     cuts = [0, *(np.flatnonzero(ends) + 1).tolist(), len(ends)]
-    spans = [(start, stop) for start, stop in zip(cuts, cuts[1:], strict=False) if stop > start]
+    spans = [(start, stop) for start, stop in pairwise(cuts) if stop > start]
     return [
         Episode(f"{name}[{start}:{stop}]", _slices(observations, start, stop), np.asarray(actions[start:stop]))
         for start, stop in spans

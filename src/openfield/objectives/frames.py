@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.codes import integers_of, rank, words_of
+from openfield.objectives.codes import integers_of, rank
 from openfield.objectives.digits import pack_digits
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
@@ -183,7 +183,7 @@ def transitions(
         actions: The action of every frame.
         episode_ends: Which frames are the last of their episode: flags, one per frame, or positions that rise. The last
             frame of all ends an episode anyhow.
-        alignment: `action_leads_to_next` if the action of a frame was chosen on it, `action_led_here` if it came before.
+        alignment: `action_leads_to_next` if a frame's action was chosen on it, `action_led_here` if it came before.
         meta: What is known about the table.
     """
     inputs, taken = np.asarray(indices), np.asarray(actions)
@@ -209,7 +209,7 @@ def sum_rows(rows: Rows) -> Rows:
 
 def _levels(images: Array, bins: Array) -> Array:
     """The number of thresholds at or below each value, in a byte if that is enough."""
-    levels = np.zeros(images.shape, np.uint8 if bins.shape[2] < 256 else np.int64)
+    levels: Array = np.zeros(images.shape, np.uint8 if bins.shape[2] < 256 else np.int64)
     for threshold in np.moveaxis(bins, 2, 0):
         levels += images >= threshold
     return levels

@@ -18,20 +18,21 @@ LARGE = 64.0
 
 
 def rise(steps: Array, start: float) -> Array:
-    """ln Gamma(x) - ln Gamma(start) - steps * digamma(x), where x = start + steps."""
+    """The value of ln Gamma(x) - ln Gamma(start) - steps * digamma(x), where x = start + steps."""
     end = start + steps
     if start < LARGE:
         return np.where(end < LARGE, _rise_small(steps, start), _rise_from_small(steps, start))
     base = (start - 0.5) * np.log1p(steps / start) - steps
-    return base + stirling(end) - stirling(np.float64(start)) + steps * (0.5 / end + _tail(end))
+    risen: Array = base + stirling(end) - stirling(np.array(start)) + steps * (0.5 / end + _tail(end))
+    return risen
 
 
 def spread(counts: Array) -> Array:
-    """counts * digamma(1 + counts) - ln Gamma(1 + counts)."""
+    """The value of v * digamma(1 + v) - ln Gamma(1 + v) for every count v."""
     small = np.minimum(counts, LARGE)
     exact = small * digamma(1 + small) - np.array([math.lgamma(1 + count) for count in small.tolist()])
     wide = np.maximum(counts, LARGE)
-    series = wide + 0.5 - HALF_LOG_TAU - 0.5 * np.log(wide) - wide * _tail(wide) - stirling(wide)
+    series: Array = wide + 0.5 - HALF_LOG_TAU - 0.5 * np.log(wide) - wide * _tail(wide) - stirling(wide)
     return np.where(counts < LARGE, exact, series)
 
 
@@ -42,7 +43,8 @@ def digamma(x: Array) -> Array:
     while (low := x < LARGE).any():
         shift[low] -= 1 / x[low]
         x = np.where(low, x + 1, x)
-    return shift + np.log(x) - 0.5 / x - _tail(x)
+    value: Array = shift + np.log(x) - 0.5 / x - _tail(x)
+    return value
 
 
 def stirling(x: Array) -> Array:
@@ -52,7 +54,7 @@ def stirling(x: Array) -> Array:
 
 
 def _tail(x: Array) -> Array:
-    """ln x - 1/(2x) - digamma(x)."""
+    """The value of ln x - 1/(2x) - digamma(x)."""
     y = 1 / (x * x)
     return y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))
 

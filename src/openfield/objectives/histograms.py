@@ -34,7 +34,9 @@ class Histogram(msgspec.Struct, frozen=True, eq=False):
         """The sum of all numbers tallied, exact for whole ones."""
         if self.values.dtype.kind == "f":
             return math.fsum((self.values * self.times).tolist())
-        return sum(value * time for value, time in zip(self.values.tolist(), self.times.tolist(), strict=True))
+        pairs = zip(self.values.tolist(), self.times.tolist(), strict=True)
+        total: int = sum(value * time for value, time in pairs)
+        return total
 
     def sum_of(self, function: Callable[[Array], Array]) -> float:
         """The sum of a function over all numbers tallied, rounded once."""

@@ -118,7 +118,7 @@ def _count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hash
     if len(seen) < 2:
         return _Counted(*(np.empty(0, np.int64) for _ in range(4)))
     keys, counts = np.unique(np.stack((seen[:-1], taken, seen[1:])), axis=1, return_counts=True)
-    return _Counted(*keys, counts)
+    return _Counted(keys[0], keys[1], keys[2], counts)
 
 
 def _of_group(episodes: Sequence[_Counted], num_obs: int, draws: int, seed: int) -> dict[str, Interval]:
@@ -129,7 +129,7 @@ def _of_group(episodes: Sequence[_Counted], num_obs: int, draws: int, seed: int)
     episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
     distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
     place = place.reshape(-1)
-    rows = Rows(*distinct, np.bincount(place, counts).astype(np.int64))
+    rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
     found = evaluate(make_table([rows]), num_obs=num_obs).values
     if len(episodes) < FEWEST_EPISODES:
         return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}

@@ -75,7 +75,9 @@ def _layout(obs: Array, next_obs: Array, action: Array) -> Layout | None:
     bits = [(int(top) - low).bit_length() for top, low in ((obs.max(), low_obs), (next_obs.max(), low_next))]
     bits.append(int(action.max()).bit_length())
     left = 64 - sum(bits)
-    return Layout(*bits, min(left, 32), low_obs, low_next) if left >= FEWEST_COUNT_BITS else None
+    if left < FEWEST_COUNT_BITS:
+        return None
+    return Layout(bits[0], bits[1], bits[2], min(left, 32), low_obs, low_next)
 
 
 def _with_counts(keys: Array, layout: Layout, count: Array) -> Packed:

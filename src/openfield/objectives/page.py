@@ -31,8 +31,9 @@ WORDS = {
     SIMILARITY: "human similarity",
 }
 READING = (
-    "Entropies and information in nats. Information gain is the paper's: every distinct transition once, per 10^8 steps. "
-    "Human similarity is the Jaccard index of images met; the rarefied one draws the same number of transitions from both. "
+    "Entropies and information in nats. Information gain is the paper's: distinct transitions once, per 10^8 steps. "
+    "Human similarity is the Jaccard index of images met; the rarefied one draws as many transitions from one as from "
+    "the other. "
     "Correlations come with Fisher's 95 % interval, or a bootstrap over agents where Fisher's does not apply."
 )
 
@@ -47,7 +48,7 @@ def write_study(study: Study, folder: Path, title: str) -> Path:
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=1))
     page = folder / "study.html"
     with replacing(page) as draft:
-        draft.write_text(render_study(study, title, drawings.values()), encoding="utf-8")
+        draft.write_text(render_study(study, title, list(drawings.values())), encoding="utf-8")
     return page
 
 

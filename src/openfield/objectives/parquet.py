@@ -7,7 +7,7 @@ Beside `pickles`; the only place that touches pyarrow (extra `data`). A code boo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any

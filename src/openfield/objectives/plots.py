@@ -77,11 +77,11 @@ def draw_bars(title: str, bars: Sequence[Bar], low: float = -1.0, high: float = 
     width, left, right, line = 460, 150, 20, 26
     height = 30 + line * len(bars)
     scale = _Scale([low, high], left, width - right, tight=True)
-    parts = [
-        f'<line x1="{scale.at(mark):.1f}" x2="{scale.at(mark):.1f}" y1="6" y2="{height - 22}" stroke="{INK}" '
-        f'stroke-opacity="{0.6 if mark == 0 else 0.15}"/>' + _text(scale.at(mark), height - 8, f"{mark:g}", "middle")
-        for mark in (low, (low + high) / 2, high)
-    ]
+    parts = []
+    for mark in (low, (low + high) / 2, high):
+        at = scale.at(mark)
+        parts.append(_line((at, 6), (at, height - 22), 0.6 if mark == 0 else 0.15))
+        parts.append(_text(at, height - 8, f"{mark:g}", "middle"))
     for number, bar in enumerate(bars):
         parts += _bar(bar, scale, 18 + line * number, left)
     return _svg(title, width, height, parts)
@@ -104,10 +104,8 @@ class _Scale:
 
 def _axes(across: _Scale, up: _Scale, x: str, y: str, height: int, bottom: int) -> list[str]:
     floor = height - bottom
-    parts = [
-        f'<line x1="{across.start}" x2="{across.stop}" y1="{floor}" y2="{floor}" stroke="{INK}" stroke-opacity=".5"/>',
-        f'<line x1="{across.start}" x2="{across.start}" y1="{floor}" y2="{up.stop}" stroke="{INK}" stroke-opacity=".5"/>',
-    ]
+    corner = (across.start, floor)
+    parts = [_line(corner, (across.stop, floor), 0.5), _line(corner, (across.start, up.stop), 0.5)]
     parts += [_text(across.at(mark), floor + 14, f"{mark:.3g}", "middle") for mark in across.marks()]
     parts += [_text(across.start - 5, up.at(mark) + 4, f"{mark:.2g}", "end") for mark in up.marks()]
     parts.append(_text((across.start + across.stop) / 2, height - 8, x, "middle"))
@@ -121,34 +119,36 @@ def _axes(across: _Scale, up: _Scale, x: str, y: str, height: int, bottom: int) 
 
 def _cell(x: float, y: float, size: int, value: float | None) -> list[str]:
     if value is None:
-        return [
-            f'<rect x="{x}" y="{y}" width="{size - 2}" height="{size - 2}" fill="none" stroke="{INK}" stroke-opacity=".2"/>'
-        ]
+        return [_rect((x, y), (size - 2, size - 2), INK, 0.06)]
     colour = ORANGE if value >= 0 else BLUE
     return [
-        f'<rect x="{x}" y="{y}" width="{size - 2}" height="{size - 2}" fill="{colour}" '
-        f'fill-opacity="{min(1.0, abs(value)) * 0.85:.2f}"/>',
+        _rect((x, y), (size - 2, size - 2), colour, min(1.0, abs(value)) * 0.85),
         _text(x + size / 2 - 1, y + size / 2 + 4, f"{value:.2f}", "middle"),
     ]
 
 
 def _bar(bar: Bar, scale: _Scale, y: float, left: int) -> list[str]:
     zero, end = scale.at(0.0), scale.at(bar.value)
-    parts = [
-        _text(left - 8, y + 4, bar.label, "end"),
-        f'<rect x="{min(zero, end):.1f}" y="{y - 6}" width="{abs(end - zero):.1f}" height="12" fill="{BLUE}" fill-opacity=".5"/>',
-    ]
+    parts = [_text(left - 8, y + 4, bar.label, "end")]
+    parts.append(_rect((min(zero, end), y - 6), (abs(end - zero), 12), BLUE, 0.5))
     if bar.low is not None and bar.high is not None:
-        parts.append(
-            f'<line x1="{scale.at(bar.low):.1f}" x2="{scale.at(bar.high):.1f}" y1="{y}" y2="{y}" stroke="{INK}" stroke-width="1.5"/>'
-        )
+        parts.append(_line((scale.at(bar.low), y), (scale.at(bar.high), y), 1.0))
     if bar.reference is not None:
         at = scale.at(bar.reference)
-        parts.append(
-            f'<polygon points="{at - 5:.1f},{y} {at:.1f},{y - 5} {at + 5:.1f},{y} {at:.1f},{y + 5}" fill="{ORANGE}">'
-            f"<title>paper: {bar.reference:.2f}</title></polygon>"
-        )
+        corners = " ".join(f"{at + dx:.1f},{y + dy:.1f}" for dx, dy in ((-5, 0), (0, -5), (5, 0), (0, 5)))
+        title = f"<title>paper: {bar.reference:.2f}</title>"
+        parts.append(f'<polygon points="{corners}" fill="{ORANGE}">{title}</polygon>')
     return parts
+
+
+def _line(start: tuple[float, float], end: tuple[float, float], opacity: float) -> str:
+    place = f'x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"'
+    return f'<line {place} stroke="{INK}" stroke-opacity="{opacity:g}"/>'
+
+
+def _rect(corner: tuple[float, float], size: tuple[float, float], colour: str, opacity: float) -> str:
+    place = f'x="{corner[0]:.1f}" y="{corner[1]:.1f}" width="{size[0]:.1f}" height="{size[1]:.1f}"'
+    return f'<rect {place} fill="{colour}" fill-opacity="{opacity:.2f}"/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:

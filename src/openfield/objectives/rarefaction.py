@@ -1,6 +1,6 @@
-"""Overlap at equal numbers of transitions: a human has 3 x 10^5 of them and an agent 10^8, which caps their Jaccard index.
+"""Overlap at equal numbers of transitions: a human has 3 x 10^5 and an agent 10^8, which caps their Jaccard index.
 
-Beside `similarity`: what the index would be if both had been watched for the same time, and how much each has seen of what
+Beside `similarity`: what the index would be had both been watched for the same time, and how much each has seen of what
 it would ever see.
 """
 

@@ -41,9 +41,10 @@ def shrink(images: Array, size: int) -> Array:
         shrink_bytes(images, rows, columns, scale, result)
         return result
     kind = np.float32 if exact else np.float64
-    across, down = _matrix(columns, width).astype(kind), rows.weights.astype(np.float64)
+    across: Array = _matrix(columns, width).astype(kind)
+    down = rows.weights.astype(np.float64)
     for at in range(0, count, CHUNK):
-        part = images[at : at + CHUNK, rows.used].astype(np.float32).astype(kind, copy=False)
+        part: Array = images[at : at + CHUNK, rows.used].astype(np.float32).astype(kind, copy=False)
         result[at : at + CHUNK] = down @ (part @ across).astype(np.float64) * scale
     return result
 

@@ -134,7 +134,7 @@ def check_thresholds(first: Table, second: Table) -> None:
 
 
 def _overlap(pair: tuple[Table, Table], inputs: Inputs, compat: bool) -> tuple[int | None, int | None, dict[str, str]]:
-    """Under the original's rule index 0 may lack a code, which its divergence does not mind but its Jaccard index does."""
+    """In compat mode index 0 may lack a code: the original's divergence does not mind, its Jaccard index does."""
     try:
         return *overlap(*(images_met(table, inputs, "last" if compat else "exact") for table in pair)), {}
     except InvalidInput as error:

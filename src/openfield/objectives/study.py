@@ -6,6 +6,7 @@ Over `manifest`, `evaluate` and `similarity`; cached by content, so that a stopp
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from itertools import combinations
@@ -153,7 +154,7 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
         yield from ((task, work(task)) for task in tasks)
         return
     pool: Executor
-    with ProcessPoolExecutor(min(workers, len(tasks))) as pool:
+    with ProcessPoolExecutor(min(workers, len(tasks)), multiprocessing.get_context("spawn")) as pool:
         running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
         for done in as_completed(running):
             yield running[done], done.result()

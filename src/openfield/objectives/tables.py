@@ -118,10 +118,10 @@ def as_table(source: TableLike) -> Table:
         raise InvalidInput("table: keys are tuples of three integers.")
     from openfield.objectives.pickles import as_column
 
-    columns = [as_column(list(column)) for column in zip(*keys, strict=True)] or [np.empty(0, np.int64)] * 3
-    counts = [_plain_count(key, value) for key, value in mapping.items()]
+    counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
+    obs, action, next_obs = (as_column([key[part] for key in keys]) for part in range(3))
     codes = [(list(book), list(book.values()))] if book is not None else []
-    return make_table([Rows(*columns, as_column(counts))], codes)
+    return make_table([Rows(obs, action, next_obs, counts)], codes)
 
 
 def load_table(path: str | Path) -> Table:
@@ -268,10 +268,7 @@ def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
     counts = rows.counts
     if not len(counts):
         return counts.astype(np.int64), ()
-    if counts.dtype.kind == "f":
-        wrong = ~(counts >= 0) | np.isinf(counts)
-    else:
-        wrong = np.asarray(counts < 0, bool)
+    wrong = np.asarray(~(counts >= 0) | np.isinf(counts) if counts.dtype.kind == "f" else counts < 0, bool)
     if wrong.any():
         at = int(np.argmax(wrong))
         key = tuple(int(column[at]) for column in rows[:3])
