@@ -12,7 +12,7 @@ from numba import njit
 
 from openfield.objectives.counts import Columns, Counts
 from openfield.objectives.histograms import SMALL, Array, from_tally
-from openfield.objectives.packing import Packed
+from openfield.objectives.packing import Layout, Packed
 from openfield.objectives.resize import Taps
 
 KINDS = 5
@@ -38,6 +38,13 @@ def count_packed(packed: Packed) -> Counts:
     return _counts(few, _count_keys(packed.keys, packed.large, np.array(layout[:4]), few))
 
 
+def pack_keys(columns: tuple[Array, Array, Array, Array], layout: Layout) -> Array:
+    """`packing.pack`'s keys, in one pass."""
+    keys = np.empty(len(columns[0]), np.uint64)
+    _pack_keys(columns, np.array(layout), keys)
+    return keys
+
+
 def shrink_bytes(images: Array, rows: Taps, columns: Taps, scale: float, result: Array) -> None:
     """`resize.shrink` for 8-bit frames, written into `result`."""
     _shrink(images, rows.used, rows.weights, columns.used, columns.weights, scale, result)
@@ -49,6 +56,17 @@ def _counts(few: Array, large: Array) -> Counts:
         values, times = np.unique(large[large[:, 0] == kind, 1], return_counts=True)
         parts.append(from_tally(few[kind], values, times))
     return Counts(*parts)
+
+
+@njit(cache=True)
+def _pack_keys(columns: Any, layout: Any, keys: Any) -> None:
+    obs, next_obs, action, counts = columns
+    limit = (1 << layout[3]) - 1
+    for i in range(len(keys)):
+        key = (np.int64(obs[i]) - layout[4]) << layout[1] | (np.int64(next_obs[i]) - layout[5])
+        key = key << layout[2] | np.int64(action[i])
+        count = np.int64(counts[i])
+        keys[i] = np.uint64(key << layout[3] | (count if count <= limit else 0))
 
 
 @njit(cache=True)

@@ -68,11 +68,12 @@ def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:
     if ordered:
         return count_ordered(columns)
     columns = columns._replace(action=small_actions(columns.action))
-    packed = pack(columns)
+    compiled = use_compiled(len(columns.obs))
+    packed = pack(columns, compiled=compiled)
     if packed is None:
         order = np.lexsort((columns.action, columns.next_obs, columns.obs))
         return count_ordered(Columns(*(column[order] for column in columns)))
-    if use_compiled(len(columns.obs)):
+    if compiled:
         from openfield.objectives.compiled import count_packed
 
         return count_packed(packed)

@@ -53,21 +53,39 @@ class Packed(msgspec.Struct, frozen=True, eq=False):
         return parts[3], parts[2], parts[1], parts[0]
 
 
-def pack(columns: tuple[Array, Array, Array, Array]) -> Packed | None:
+def pack(columns: tuple[Array, Array, Array, Array], *, compiled: bool = False) -> Packed | None:
     """Rows as (obs, next_obs, action, count) packed into one array, not yet sorted; None where they do not fit."""
-    obs, next_obs, action, count = columns
-    if count.dtype.kind == "f" or not len(obs):
+    obs, next_obs, action, counts = columns
+    if counts.dtype.kind == "f" or not len(obs):
         return None
     layout = _layout(obs, next_obs, action)
     if layout is None:
         return None
+    if compiled:
+        from openfield.objectives.compiled import pack_keys as make
+    else:
+        make = _pack_keys
+    keys = make(columns, layout)
+    large = counts > int(_mask(layout.counts))
+    if not large.any():
+        return Packed(keys, layout, np.empty(0, np.int64))
+    order = np.argsort(keys[large], kind="stable")
+    return Packed(keys, layout, counts[large][order].astype(np.int64))
+
+
+def _pack_keys(columns: tuple[Array, Array, Array, Array], layout: Layout) -> Array:
+    """The packed rows; a count that does not fit becomes 0."""
+    obs, next_obs, action, counts = columns
     keys = obs.astype(np.int64)
     keys -= layout.low_obs
     keys <<= layout.next_obs
     keys |= next_obs.astype(np.int64) - layout.low_next
     keys <<= layout.action
     keys |= action
-    return _with_counts(keys, layout, count)
+    keys <<= layout.counts
+    limit = int(_mask(layout.counts))
+    keys |= counts if int(counts.max()) <= limit else np.where(counts > limit, 0, counts)
+    return keys.view(np.uint64)
 
 
 def _layout(obs: Array, next_obs: Array, action: Array) -> Layout | None:
@@ -78,19 +96,6 @@ def _layout(obs: Array, next_obs: Array, action: Array) -> Layout | None:
     if left < FEWEST_COUNT_BITS:
         return None
     return Layout(bits[0], bits[1], bits[2], min(left, 32), low_obs, low_next)
-
-
-def _with_counts(keys: Array, layout: Layout, count: Array) -> Packed:
-    """Counts in the lowest bits; those that do not fit go to a list in the order of their keys."""
-    packed = keys.view(np.uint64)
-    packed <<= np.uint64(layout.counts)
-    fits = count <= int(_mask(layout.counts))
-    if fits.all():
-        packed |= count.astype(np.uint64)
-        return Packed(packed, layout, np.empty(0, np.int64))
-    packed |= np.where(fits, count, 0).astype(np.uint64)
-    order = np.argsort(packed[~fits], kind="stable")
-    return Packed(packed, layout, count[~fits][order].astype(np.int64))
 
 
 def _mask(bits: int) -> np.uint64:
