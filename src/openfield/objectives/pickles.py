@@ -6,20 +6,24 @@ First station of every table; `records` reads the long uniform stretches, the st
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from openfield.objectives.opcodes import STEPS, Mapping, Refused, State, opcode_name
-from openfield.objectives.records import Rows, read_records
+from openfield.objectives.records import Rows, Scalars, Stretch, read_records
 from openfield.objectives.source import Source
 
 FLUSH = 1 << 16
 """Rows gathered one by one before they are handed on as arrays."""
 DEEPEST_STACK = 1 << 14
 """Eight times what any pickler puts between two SETITEMS."""
+WORTH_COMPILING = 80_000_000
+"""Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
 _BORDERS = frozenset((MARK, SETITEM, SETITEMS))
 
@@ -59,6 +63,15 @@ def as_column(values: list[Any]) -> np.ndarray[Any, Any]:
         return np.array(values, object)
 
 
+def _choose_reader(source: Source) -> Callable[[Any, int, Scalars, int], Stretch | None]:
+    """The compiled reader of entries where it is at hand or the file is large enough to wait for it."""
+    if "numba" in sys.modules or (source.size >= WORTH_COMPILING and find_spec("numba") is not None):
+        from openfield.objectives.compiled_records import read_stretch
+
+        return read_stretch
+    return read_records
+
+
 class _Machine:
     """The stack machine of the pickle format, cut down to what a table needs."""
 
@@ -66,6 +79,7 @@ class _Machine:
         self.source = source
         self.state = State()
         self.at = 0
+        self._reader = _choose_reader(source)
         self._patience = 1
         self._wait = 0
 
@@ -134,7 +148,7 @@ class _Machine:
         found, state = 0, self.state
         while True:
             self.at = self.source.refill(self.at)
-            stretch = read_records(self.source.view, self.at, state.scalars, state.puts)
+            stretch = self._reader(self.source.view, self.at, state.scalars, state.puts)
             if stretch is None:
                 break
             yield from self._flush()

@@ -15,7 +15,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
-INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, PUT_NEXT = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43, 0x94
+INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1 = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43
+PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
 ABSENT, IMPLICIT = -1, -2
 SPARE = 256
 """Bytes after the last entry looked at: no read of an entry's part goes further."""
@@ -31,7 +32,7 @@ def _lookup(lengths: dict[int, int]) -> Ints:
 _INT_LENGTH = _lookup({INT1: 2, INT2: 3, INT4: 5})
 _INT_MASK = _lookup({INT1: 0xFF, INT2: 0xFFFF, INT4: 0xFFFFFFFF}).astype(np.uint64)
 _INT_SIGN = _lookup({INT4: 1 << 31})
-_PUT_LENGTH = _lookup({0x71: 2, 0x72: 5, PUT_NEXT: 1})
+_PUT_LENGTH = _lookup({PUT1: 2, PUT4: 5, PUT_NEXT: 1})
 _STARTS_VALUE = _lookup({INT1: 1, INT2: 1, INT4: 1, LONG1: 1, GET1: 1, GET4: 1}).astype(bool)
 _STARTS_NEXT = _STARTS_VALUE | _lookup({SETITEMS: 1}).astype(bool)
 
@@ -91,6 +92,16 @@ class Scalars:
         self._size = size
 
     @property
+    def keys(self) -> Ints:
+        """The memo numbers kept, rising."""
+        return self._keys[: self._size]
+
+    @property
+    def values(self) -> Ints:
+        """What they stand for."""
+        return self._values[: self._size]
+
+    @property
     def last(self) -> int:
         """The highest memo number kept in order."""
         return int(self._keys[self._size - 1]) if self._size else ABSENT
@@ -106,7 +117,7 @@ class Scalars:
         """The numbers behind memo entries, and which of them are known."""
         if not self._size:
             return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
-        at = np.searchsorted(self._keys[: self._size], keys).clip(max=self._size - 1)
+        at = np.searchsorted(self.keys, keys).clip(max=self._size - 1)
         return self._values[at], self._keys[at] == keys
 
 
@@ -178,7 +189,7 @@ def read_records(view: Bytes, at: int, scalars: Scalars, puts: int) -> Stretch |
     size, puts = _follow_memo(scalars, parts, ends.puts[counts], puts)
     if not size:
         return None
-    rows = Rows(*(_narrow(part.values[:size]) for part in parts))
+    rows = Rows(*(narrow(part.values[:size]) for part in parts))
     return Stretch(rows, int(ends.nexts[counts[size - 1]]), puts)
 
 
@@ -239,7 +250,7 @@ def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[
     made &= (view[at_pair] == TUPLE2) & (view[at_call] == REDUCE)
     put = view[at_call + 1]
     end = at_call + 1 + _PUT_LENGTH[put]
-    argument = words[at_call + 2].astype(np.int64) & np.where(put == 0x71, 0xFF, 0xFFFFFFFF)
+    argument = words[at_call + 2].astype(np.int64) & np.where(put == PUT1, 0xFF, 0xFFFFFFFF)
     keys = np.where(put == PUT_NEXT, IMPLICIT, np.where(_PUT_LENGTH[put] > 0, argument, ABSENT))
     puts = (at_pair > at_bytes + 10).astype(np.int64) + (at_call > at_pair + 1) + (end > at_call + 1)
     lengths = np.where(made, end - at, np.where(spelled | (key < 0), 0, at_kind - at))
@@ -333,7 +344,7 @@ def _resolve(scalars: Scalars, part: _Atoms, known: Ints, size: int) -> int:
     return size if found.all() else int(at[found.argmin()])
 
 
-def _narrow(values: Ints) -> np.ndarray[Any, Any]:
+def narrow(values: Ints) -> np.ndarray[Any, Any]:
     """The same numbers in 32 bits if they fit: half the memory of a large table."""
     small = values.astype(np.int32)
     return small if np.array_equal(small, values) else values

@@ -23,6 +23,9 @@ class Source:
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
+        self.size = file.seek(0, 2)
+        """Bytes in the file."""
+        file.seek(0)
         self.data = b""
         self.view: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
         self.safe = 0
