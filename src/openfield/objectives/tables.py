@@ -222,15 +222,16 @@ def _what_else(start: bytes) -> str:
 
 
 def _load_pickle(path: Path) -> Table:
+    from openfield.objectives.gather import Gatherer
     from openfield.objectives.pickles import Codes, read_pickle
 
-    pieces, codes = [], []
+    gatherer, codes = Gatherer(path.stat().st_size), []
     for piece in read_pickle(path):
         if isinstance(piece, Codes):
             codes.append((piece.codes, piece.indices))
         else:
-            pieces.append(piece)
-    return make_table(pieces, codes, name=str(path), meta=meta_of_name(path.name))
+            gatherer.add(piece)
+    return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
 
 
 def meta_of_name(name: str) -> Meta:
