@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.opcodes import STEPS, Mapping, Refused, State, opcode_name
+from openfield.objectives.opcodes import STEPS, Mapping, Refused, State, check_tuple, opcode_name
 from openfield.objectives.records import Rows, Scalars, Stretch, read_records
 from openfield.objectives.source import Source
 
@@ -25,7 +25,7 @@ DEEPEST_STACK = 1 << 14
 WORTH_COMPILING = 80_000_000
 """Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
-_BORDERS = frozenset((MARK, SETITEM, SETITEMS))
+_ENDS = (SETITEM, SETITEMS)
 
 
 class Codes(NamedTuple):
@@ -94,35 +94,36 @@ class _Machine:
         self._check_result()
 
     def _step_to_border(self) -> int:
-        """Run up to the next mark, end of entries or end of all; what is most common is done in place."""
-        source, state, steps = self.source, self.state, STEPS
-        data, safe, at, stack = source.data, source.safe, self.at, state.stack
-        push = stack.append
-        while True:
-            if at >= safe:
-                at = self._refill(at)
-                data, safe = source.data, source.safe
-            self.at = at
-            code = data[at]
-            if code == INT1:
-                push(data[at + 1])
-                at += 2
-            elif code == INT2:
-                push(data[at + 1] | data[at + 2] << 8)
-                at += 3
-            elif code == TUPLE3 and type(stack[-1]) is type(stack[-2]) is type(stack[-3]) is int:
-                stack[-3:] = (tuple(stack[-3:]),)
-                at += 1
-            elif code == STOP:
-                return code
-            else:
-                step = steps.get(code)
-                if step is None:
-                    raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
-                at = step(state, data, at + 1)
-                if code in _BORDERS:
-                    self.at = at
+        """Run up to the next mark, a good number of entries or the end; what is most common is done in place."""
+        source, state, stack = self.source, self.state, self.state.stack
+        data, safe, at, push, pop = source.data, source.safe, self.at, stack.append, stack.pop
+        try:
+            while True:
+                if at >= safe:
+                    at = self._refill(at)
+                    data, safe = source.data, source.safe
+                code = data[at]
+                if code == INT1:
+                    push(data[at + 1])
+                    at += 2
+                elif code == INT2:
+                    push(data[at + 1] | data[at + 2] << 8)
+                    at += 3
+                elif code == TUPLE3:
+                    last, middle, first = pop(), pop(), pop()
+                    whole = type(first) is type(middle) is type(last) is int
+                    push((first, middle, last) if whole else check_tuple((first, middle, last)))
+                    at += 1
+                elif code == STOP:
                     return code
+                elif code in STEPS:
+                    at = STEPS[code](state, data, at + 1)
+                    if code == MARK or (code in _ENDS and len(state.columns[0]) + len(state.book[0]) >= FLUSH):
+                        return code
+                else:
+                    raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
+        finally:
+            self.at = at
 
     def _refill(self, at: int) -> int:
         if len(self.state.stack) > DEEPEST_STACK:
@@ -133,10 +134,10 @@ class _Machine:
         """Pass gathered rows on, and let the bulk reader run where the next entry begins."""
         if len(self.state.columns[0]) + len(self.state.book[0]) >= FLUSH:
             yield from self._flush()
-        if self._wait > 0:
+        if code == MARK and self._inside_table():
             self._wait -= 1
-        elif code == MARK and self._inside_table():
-            yield from self._read_bulk()
+            if self._wait < 0:
+                yield from self._read_bulk()
 
     def _inside_table(self) -> bool:
         """The mark just pushed opens a batch of what is, or may become, a table."""
