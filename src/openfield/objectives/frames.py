@@ -6,6 +6,7 @@ where its text and its behaviour differ (dtypes), the behaviour is kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
@@ -123,7 +124,7 @@ def encode_packed(discrete: Array, bin_count: int) -> Array:
         )
     if bin_count < 1:
         raise InvalidInput(f"The number of levels is {bin_count}; it must be positive.")
-    digits = discrete.reshape(len(discrete), -1)
+    digits = discrete.reshape(len(discrete), math.prod(discrete.shape[1:]))
     if digits.size and (int(digits.max()) >= bin_count or int(digits.min()) < 0):
         raise InvalidInput(
             f"A level is {int(digits.max())} or {int(digits.min())}; levels go from 0 to {bin_count - 1}."
