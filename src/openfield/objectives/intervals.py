@@ -5,6 +5,7 @@ Beside `evaluate`. Episodes are the honest unit, because steps within one depend
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -83,6 +84,7 @@ class _Keys:
         self.input = _number(rows.obs)
         self.pair = _number(rows.obs, rows.action)
         self.move = _number(rows.obs, rows.next_obs)
+        self.most_empowerment = math.log(len(np.unique(rows.action)))
 
     def values(self, counts: Array, num_obs: int | None) -> dict[str, float]:
         """The objectives of these keys with these counts."""
@@ -123,9 +125,9 @@ def _count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hash
 
 def _of_group(episodes: Sequence[_Counted], num_obs: int, draws: int, seed: int) -> dict[str, Interval]:
     """Counts per episode are kept, so that drawing episodes anew means weighting rows."""
-    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
-    if not len(obs):
+    if not any(len(part.obs) for part in episodes):
         return {name: Interval(None, note="no transitions") for name in NAMES}
+    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
     episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
     distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
     place = place.reshape(-1)
@@ -163,10 +165,10 @@ def _intervals(
         if value is None:
             intervals[name] = Interval(None, note="not defined")
             continue
-        low, high = np.percentile([draw[name] for draw in drawn], [2.5, 97.5])
-        intervals[name] = Interval(
-            value, max(0.0, min(value, 2 * value - float(high))), max(value, 2 * value - float(low)), note
-        )
+        below, above = np.percentile([draw[name] for draw in drawn], [2.5, 97.5])
+        low, high = 2 * value - float(above), 2 * value - float(below)
+        top = keys.most_empowerment if name == "empowerment" else math.inf
+        intervals[name] = Interval(value, max(0.0, min(value, low)), min(max(value, high), max(value, top)), note)
     return intervals
 
 
