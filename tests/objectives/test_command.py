@@ -75,7 +75,7 @@ def test_several_tables_and_a_bad_one(run, table, tmp_path):
     assert set(second["values"].values()) == {None}
     assert "bad.pkl" in second["error"]
     assert set(second["reasons"].values()) == {second["error"]}
-    assert errors == second["error"] + "\n"
+    assert errors == f"openfield: {second['error']}\n"
 
 
 def test_an_empty_table_is_null_and_exits_2(run, tmp_path):

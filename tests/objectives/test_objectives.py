@@ -19,7 +19,7 @@ from openfield.objectives import (
     input_entropy,
     input_entropy_corrected,
 )
-from openfield.objectives.evaluate import NAMES
+from openfield.objectives.evaluation import NAMES
 
 from . import reference
 from .reference import small_tables
@@ -219,3 +219,15 @@ def test_what_is_not_a_table_is_refused(table):
 def test_numpy_numbers_are_numbers():
     table = {(np.int64(1), np.uint8(2), np.int32(3)): np.int64(4), (np.int64(2), np.uint8(2), np.int32(3)): np.int64(4)}
     assert input_entropy(table) == pytest.approx(LN2, rel=1e-15)
+
+
+def test_public_names():
+    """Every public name is there, and a function that has the name of its module is the function."""
+    import openfield.objectives as package
+
+    assert sorted(package.__all__) == package.__all__
+    homes = {name for names in package._HOMES.values() for name in names} | {"empowerment", "empowerment_corrected"}
+    assert homes == set(package.__all__)
+    assert all(callable(getattr(package, name)) for name in package.__all__)
+    with pytest.raises(AttributeError):
+        package.nothing  # noqa: B018

@@ -32,6 +32,7 @@ COMMANDS = {
     "play": ("play:play", "Play a domain yourself."),
     "show": ("show:show", "Look into a run, turn by turn."),
     "report": ("report:report", "Show what runs say, and write the page."),
+    "objectives": ("objectives:app", "Say what agents did, without asking for their reward."),
     "export": ("export:export", "Write all episodes as a table."),
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),

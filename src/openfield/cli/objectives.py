@@ -5,6 +5,7 @@ A command: it reads files, calls `openfield.objectives` and prints. Heavy import
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,8 @@ from cyclopts import Parameter
 from openfield.errors import InvalidInput, OpenfieldError
 
 app = cyclopts.App(name="objectives", help="Objectives without reward, from transition tables, frames and studies.")
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices; idle threads cost 40 ms
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -45,7 +48,7 @@ def evaluate(
         compat: Print what the original scripts print.
         inputs: Which inputs the entropy counts: those acted on, or both ends of every transition.
     """
-    from openfield.objectives.evaluate import check_names
+    from openfield.objectives.evaluation import check_names
     from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
 
     if not tables:
@@ -117,8 +120,6 @@ def study(
         workers: Processes; one per processor if not given.
         json: Print the study as one JSON object.
     """
-    import os
-
     from openfield.objectives.manifest import find_entries
     from openfield.objectives.page import write_study
     from openfield.objectives.study import run_study
@@ -187,7 +188,7 @@ def frames(
 
 def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:
     """What is reported about one file; one that cannot be used has null values and says why."""
-    from openfield.objectives.evaluate import evaluate_file
+    from openfield.objectives.evaluation import evaluate_file
     from openfield.objectives.wording import evaluation_record, failure_record
 
     start = time.perf_counter()
@@ -225,6 +226,6 @@ def _exit_with(records: list[dict[str, Any]]) -> None:
     """One line on the error stream per file that failed, and exit status 2 if there is one."""
     failed = [record["error"] for record in records if "error" in record]
     for line in failed:
-        print(line, file=sys.stderr)
+        print(f"openfield: {line}", file=sys.stderr)
     if failed:
         raise SystemExit(2)

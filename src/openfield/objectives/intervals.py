@@ -1,6 +1,6 @@
 """How sure the objectives are: intervals from resampled episodes, or from resampled counts where episodes are lost.
 
-Beside `evaluate`. Episodes are the honest unit, because steps within one depend on each other.
+Beside `evaluation`. Episodes are the honest unit, because steps within one depend on each other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.evaluate import NAMES, evaluate
+from openfield.objectives.evaluation import NAMES, evaluate
 from openfield.objectives.gamma import EULER, rise
 from openfield.objectives.histograms import Array
 from openfield.objectives.information import PAPER_STEPS

@@ -14,7 +14,7 @@ from string import Template
 import msgspec
 
 from openfield.objectives.correlations import Correlation
-from openfield.objectives.evaluate import NAMES
+from openfield.objectives.evaluation import NAMES
 from openfield.objectives.manifest import published
 from openfield.objectives.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 from openfield.objectives.study import REWARD, SIMILARITY, Row, Study

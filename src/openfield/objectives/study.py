@@ -1,6 +1,6 @@
 """A study: the objectives of many agents in many environments, and what they have to do with each other.
 
-Over `manifest`, `evaluate` and `similarity`; cached by content, so that a stopped study goes on where it was.
+Over `manifest`, `evaluation` and `similarity`; cached by content, so that a stopped study goes on where it was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.errors import OpenfieldError
 from openfield.objectives.correlations import Correlation, Observation, Pair, correlate
-from openfield.objectives.evaluate import NAMES, evaluate_file
+from openfield.objectives.evaluation import NAMES, evaluate_file
 from openfield.objectives.manifest import HUMAN, Entry
 from openfield.objectives.rarefaction import RarefiedJaccard, coverage, rarefy
 from openfield.objectives.similarity import compare

@@ -1,6 +1,6 @@
 """Objectives in words and as JSON: what the command prints, line by line.
 
-Between `evaluate` and the command line; it makes text and prints nothing.
+Between `evaluation` and the command line; it makes text and prints nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from openfield import __version__
 from openfield.objectives.conditional import Conditionals
-from openfield.objectives.evaluate import LABELS, NAMES, WITHOUT_UNIT, Evaluation
+from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluation
 from openfield.objectives.similarity import Similarity
 
 SCHEMA = 1
