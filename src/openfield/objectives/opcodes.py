@@ -72,8 +72,15 @@ class State:
         self.last_put: Any = None
         self.scalars = Scalars()
         self.mappings: list[Mapping] = []
-        self.columns: tuple[list[Any], ...] = ([], [], [], [])
-        self.book: tuple[list[int], list[int]] = ([], [])
+        self.keys: list[Any] = []
+        self.counts: list[Any] = []
+        self.codes: list[Any] = []
+        self.indices: list[Any] = []
+
+    @property
+    def gathered(self) -> int:
+        """How many entries wait to be taken."""
+        return len(self.keys) + len(self.codes)
 
 
 Step = Callable[[State, bytes, int], int]
@@ -253,25 +260,8 @@ def _above_mark(state: State) -> list[Any]:
 
 
 def _set_item(state: State, data: bytes, at: int) -> int:
-    """One entry; the usual one is added in place, which halves the time of protocol 0."""
-    stack = state.stack
-    count, key, mapping = stack.pop(), stack.pop(), stack[-1]
-    if (
-        type(key) is tuple
-        and len(key) == 3
-        and type(count) is int
-        and isinstance(mapping, Mapping)
-        and mapping.kind == "table"
-    ):
-        obs, action, next_obs = key
-        if type(obs) is type(action) is type(next_obs) is int:
-            columns = state.columns
-            columns[0].append(obs)
-            columns[1].append(action)
-            columns[2].append(next_obs)
-            columns[3].append(count)
-            return at
-    _set_items(state, mapping, [key, count])
+    value, key = state.stack.pop(), state.stack.pop()
+    _set_items(state, state.stack[-1], [key, value])
     return at
 
 
@@ -282,40 +272,47 @@ def _set_marked(state: State, data: bytes, at: int) -> int:
 
 
 def _set_items(state: State, mapping: Any, items: list[Any]) -> None:
-    """Entries for a mapping; all keys of a mapping are of one kind."""
+    """Entries for a mapping; what its first key is decides what it holds. They are checked when they are taken."""
     if not isinstance(mapping, Mapping) or len(items) % 2:
         raise Refused("entries for something that is not a mapping")
     if not items:
         return
-    keys, values = items[::2], items[1::2]
-    kind = "table" if type(keys[0]) is tuple else "book"
-    if mapping.kind not in ("", kind):
-        raise Refused(f"key {shown(keys[0])} differs in kind from the keys before it")
-    mapping.kind = kind
-    (_add_rows if kind == "table" else _add_codes)(state, keys, values)
+    mapping.kind = mapping.kind or ("table" if type(items[0]) is tuple else "book")
+    keys, values = (state.keys, state.counts) if mapping.kind == "table" else (state.codes, state.indices)
+    keys += items[::2]
+    values += items[1::2]
 
 
-def _add_rows(state: State, keys: list[Any], counts: list[Any]) -> None:
+def take_rows(state: State) -> tuple[list[tuple[int, ...]], list[Any]]:
+    """The entries of the table gathered so far, as three parts of the keys and the counts."""
+    keys, counts = state.keys, state.counts
+    state.keys, state.counts = [], []
     if set(map(type, keys)) != {tuple} or set(map(len, keys)) != {3}:
-        wrong = next(key for key in keys if type(key) is not tuple or len(key) != 3)
-        raise Refused(f"key {shown(wrong)} is not a tuple of three integers")
+        raise _wrong_key(keys)
     parts = list(zip(*keys, strict=True))
     if any(set(map(type, part)) != {int} for part in parts):
-        wrong = next(key for key in keys if any(type(part) is not int for part in key))
-        raise Refused(f"key {shown(wrong)} is not a tuple of three integers")
+        raise _wrong_key(keys)
     if not set(map(type, counts)) <= {int, float}:
         key, count = next(pair for pair in zip(keys, counts, strict=True) if type(pair[1]) not in (int, float))
         raise Refused(f"the count of key {key} is {shown(count)}, not a number")
-    for column, added in zip(state.columns, (*parts, counts), strict=True):
-        column.extend(added)
+    return parts, counts
 
 
-def _add_codes(state: State, codes: list[Any], indices: list[Any]) -> None:
+def take_codes(state: State) -> tuple[list[int], list[int]]:
+    """The entries of the code book gathered so far."""
+    codes, indices = state.codes, state.indices
+    state.codes, state.indices = [], []
     for code, index in zip(codes, indices, strict=True):
         if type(code) is not int or type(index) is not int:
             raise Refused(f"code {shown(code)} with index {shown(index)}; both must be integers")
-    state.book[0].extend(codes)
-    state.book[1].extend(indices)
+    return codes, indices
+
+
+def _wrong_key(keys: list[Any]) -> Refused:
+    for key in keys:
+        if type(key) is not tuple or len(key) != 3 or any(type(part) is not int for part in key):
+            return Refused(f"key {shown(key)} is not a tuple of three integers")
+    return Refused("keys that are not tuples of three integers")
 
 
 def shown(value: Any) -> str:

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.opcodes import STEPS, Mapping, Refused, State, check_tuple, opcode_name
+from openfield.objectives.opcodes import (
+    STEPS,
+    Mapping,
+    Refused,
+    State,
+    check_tuple,
+    opcode_name,
+    take_codes,
+    take_rows,
+)
 from openfield.objectives.records import Rows, Scalars, Stretch, read_records
 from openfield.objectives.source import Source
 
@@ -53,9 +62,9 @@ def read_pickle(path: Path) -> Iterator[Rows | Codes]:
             raise Refused(f"{path}: {error} (byte {source.offset(machine.at)}).") from None
 
 
-def as_column(values: list[Any]) -> np.ndarray[Any, Any]:
+def as_column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
     """Numbers as int64 where all fit, float64 if there are fractions, else as Python integers."""
-    if any(isinstance(value, float) for value in values):
+    if float in set(map(type, values)):
         return np.array([float(value) for value in values], np.float64)
     try:
         return np.array(values, np.int64)
@@ -97,6 +106,7 @@ class _Machine:
         """Run up to the next mark, a good number of entries or the end; what is most common is done in place."""
         source, state, stack = self.source, self.state, self.state.stack
         data, safe, at, push, pop = source.data, source.safe, self.at, stack.append, stack.pop
+        keys, counts = state.keys, state.counts
         try:
             while True:
                 if at >= safe:
@@ -114,11 +124,17 @@ class _Machine:
                     whole = type(first) is type(middle) is type(last) is int
                     push((first, middle, last) if whole else check_tuple((first, middle, last)))
                     at += 1
+                elif code == SETITEM and type(stack[-3]) is Mapping and stack[-3].kind == "table":
+                    counts.append(pop())
+                    keys.append(pop())
+                    at += 1
+                    if len(keys) >= FLUSH:
+                        return code
                 elif code == STOP:
                     return code
                 elif code in STEPS:
                     at = STEPS[code](state, data, at + 1)
-                    if code == MARK or (code in _ENDS and len(state.columns[0]) + len(state.book[0]) >= FLUSH):
+                    if code == MARK or (code in _ENDS and len(state.keys) + len(state.codes) >= FLUSH):
                         return code
                 else:
                     raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
@@ -132,7 +148,7 @@ class _Machine:
 
     def _hand_on(self, code: int) -> Iterator[Rows | Codes]:
         """Pass gathered rows on, and let the bulk reader run where the next entry begins."""
-        if len(self.state.columns[0]) + len(self.state.book[0]) >= FLUSH:
+        if self.state.gathered >= FLUSH:
             yield from self._flush()
         if code == MARK and self._inside_table():
             self._wait -= 1
@@ -161,14 +177,12 @@ class _Machine:
         self._wait = self._patience - 1
 
     def _flush(self) -> Iterator[Rows | Codes]:
-        state = self.state
-        if state.columns[0]:
-            obs, action, next_obs, counts = (as_column(column) for column in state.columns)
-            state.columns = ([], [], [], [])
-            yield Rows(obs, action, next_obs, counts)
-        if state.book[0]:
-            book, state.book = state.book, ([], [])
-            yield Codes(*book)
+        if self.state.keys:
+            parts, counts = take_rows(self.state)
+            obs, action, next_obs = (as_column(part) for part in parts)
+            yield Rows(obs, action, next_obs, as_column(counts))
+        if self.state.codes:
+            yield Codes(*take_codes(self.state))
 
     def _check_result(self) -> None:
         source, state = self.source, self.state

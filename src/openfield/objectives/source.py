@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-BLOCK = 1 << 18
+BLOCK = 1 << 17
 """Small enough for the second-level cache, large enough that NumPy's call overhead does not show."""
 LONGEST_STEP = 1 << 11
 """More bytes than any allowed opcode takes."""
