@@ -68,6 +68,8 @@ class State:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
+        self.binary = False
+        """Whether the file says that it is of protocol 2 or later."""
         self.puts = 0
         self.last_put: Any = None
         self.scalars = Scalars()
@@ -90,6 +92,7 @@ Step = Callable[[State, bytes, int], int]
 def _protocol(state: State, data: bytes, at: int) -> int:
     if data[at] > 5 or state.stack or state.puts:
         raise Refused("a second or unknown protocol mark")
+    state.binary = data[at] > 0
     return at + 1
 
 

@@ -26,8 +26,9 @@ from openfield.objectives.opcodes import (
 )
 from openfield.objectives.records import Rows, Scalars, Stretch, read_records
 from openfield.objectives.source import Source
+from openfield.objectives.text_records import read_text
 
-FLUSH = 1 << 16
+FLUSH = 1 << 15
 """Rows gathered one by one before they are handed on as arrays."""
 DEEPEST_STACK = 1 << 14
 """Eight times what any pickler puts between two SETITEMS."""
@@ -106,7 +107,7 @@ class _Machine:
         """Run up to the next mark, a good number of entries or the end; what is most common is done in place."""
         source, state, stack = self.source, self.state, self.state.stack
         data, safe, at, push, pop = source.data, source.safe, self.at, stack.append, stack.pop
-        keys, counts = state.keys, state.counts
+        keys, counts, wait = state.keys, state.counts, self._wait
         try:
             while True:
                 if at >= safe:
@@ -134,12 +135,16 @@ class _Machine:
                     return code
                 elif code in STEPS:
                     at = STEPS[code](state, data, at + 1)
-                    if code == MARK or (code in _ENDS and len(state.keys) + len(state.codes) >= FLUSH):
+                    if code == MARK:
+                        wait -= 1
+                        if wait < 0:
+                            return code
+                    elif code in _ENDS and len(keys) + len(state.codes) >= FLUSH:
                         return code
                 else:
                     raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
         finally:
-            self.at = at
+            self.at, self._wait = at, wait
 
     def _refill(self, at: int) -> int:
         if len(self.state.stack) > DEEPEST_STACK:
@@ -148,12 +153,12 @@ class _Machine:
 
     def _hand_on(self, code: int) -> Iterator[Rows | Codes]:
         """Pass gathered rows on, and let the bulk reader run where the next entry begins."""
+        if code == SETITEM and self.state.binary:
+            raise Refused(f"{FLUSH:,} entries are set one by one, which no writer of binary pickles does")
         if self.state.gathered >= FLUSH:
             yield from self._flush()
         if code == MARK and self._inside_table():
-            self._wait -= 1
-            if self._wait < 0:
-                yield from self._read_bulk()
+            yield from self._read_bulk()
 
     def _inside_table(self) -> bool:
         """The mark just pushed opens a batch of what is, or may become, a table."""
@@ -163,9 +168,10 @@ class _Machine:
     def _read_bulk(self) -> Iterator[Rows | Codes]:
         """Uniform entries as arrays; a reader that finds few is asked less and less often."""
         found, state = 0, self.state
+        read = self._reader if state.binary else read_text
         while True:
             self.at = self.source.refill(self.at)
-            stretch = self._reader(self.source.view, self.at, state.scalars, state.puts)
+            stretch = read(self.source.view, self.at, state.scalars, state.puts)
             if stretch is None:
                 break
             yield from self._flush()
