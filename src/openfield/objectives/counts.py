@@ -108,14 +108,16 @@ def whole_inputs(parts: Iterable[Columns]) -> Iterator[Columns]:
     for part in parts:
         if not len(part.obs):
             continue
-        cut = int(np.searchsorted(part.obs, part.obs[-1]))
-        if held and held[-1].obs[-1] != part.obs[0]:
+        start, cut = 0, int(np.searchsorted(part.obs, part.obs[-1]))
+        if held and held[-1].obs[-1] == part.obs[0] and cut:
+            start = int(np.searchsorted(part.obs, part.obs[0], side="right"))
+            held.append(part.part(0, start))
+        if held and (cut or held[-1].obs[-1] != part.obs[0]):
             yield _joined(held)
             held = []
-        if cut:
-            yield _joined([*held, part.part(0, cut)])
-            held = []
-        held.append(part.part(cut, len(part.obs)))
+        if cut > start:
+            yield part.part(start, cut)
+        held.append(part.part(max(start, cut), len(part.obs)))
     if held:
         yield _joined(held)
 
