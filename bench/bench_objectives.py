@@ -141,7 +141,7 @@ def warm_up() -> None:
     counting.WORTH_COMPILING = usual
     with tempfile.TemporaryDirectory() as folder:
         for number in (int, np.int64):
-            load_table(save_plain(Path(folder) / "t.pkl", 5_000, number))
+            load_table(save_plain(Path(folder) / "t.pkl", 300_000, number))
 
 
 def in_order(columns: Columns) -> Columns:

@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from openfield.objectives.records import (
-    ABSENT,
     BYTES1,
     GET1,
     GET4,
@@ -31,10 +30,10 @@ from openfield.objectives.records import (
     TUPLE3,
     Bytes,
     Rows,
-    Scalars,
     Stretch,
     narrow,
 )
+from openfield.objectives.scalars import ABSENT, Scalars
 
 SHORTEST = 8
 """Bytes of the shortest entry: three small integers, tuple, and a count that is small as well."""

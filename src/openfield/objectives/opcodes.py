@@ -8,81 +8,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from openfield.errors import InvalidInput
-from openfield.objectives.records import Scalars
+from openfield.objectives.entries import MARK, Mapping, State
+from openfield.objectives.scalars import ALLOWED, DType, Name, Refused, allowed_name, make_dtype, make_scalar
 
 LONGEST_NUMBER = 255
 """Bytes of one integer; an image of 16 x 16 pixels in 16 levels needs 128."""
 LONGEST_LINE = 2 * LONGEST_NUMBER + 110
 """Characters of a number of that size in decimal digits, with room to spare."""
-
-
-class Refused(InvalidInput):
-    """A pickle that holds anything but a transition table."""
-
-
-class DType(NamedTuple):
-    """What a pickled NumPy number says about its bytes."""
-
-    kind: str
-    order: str = "<"
-
-
-class Name(NamedTuple):
-    """A global of the allow-list. It stands for the object and is never the object."""
-
-    module: str
-    name: str
-
-
-class Mapping:
-    """A dictionary of the file: it remembers what kind of entries it holds, not the entries."""
-
-    __slots__ = ("kind",)
-
-    def __init__(self) -> None:
-        self.kind = ""
-
-
-ALLOWED = {
-    Name("numpy.core.multiarray", "scalar"): "scalar",
-    Name("numpy._core.multiarray", "scalar"): "scalar",
-    Name("numpy", "dtype"): "dtype",
-    Name("collections", "defaultdict"): "defaultdict",
-    Name("builtins", "int"): "int",
-    # The same name as protocols 0 to 2 spell it, from Python 2 and from Python 3.
-    Name("__builtin__", "int"): "int",
-    Name("__builtin__", "long"): "int",
-}
-KINDS = {kind: np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
-MARK = object()
-
-
-class State:
-    """What the steps work on: stack, memo, and the entries gathered since they were last handed on."""
-
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
-        self.binary = False
-        """Whether the file says that it is of protocol 2 or later."""
-        self.puts = 0
-        self.last_put: Any = None
-        self.scalars = Scalars()
-        self.mappings: list[Mapping] = []
-        self.keys: list[Any] = []
-        self.counts: list[Any] = []
-        self.codes: list[Any] = []
-        self.indices: list[Any] = []
-
-    @property
-    def gathered(self) -> int:
-        """How many entries wait to be taken."""
-        return len(self.keys) + len(self.codes)
 
 
 Step = Callable[[State, bytes, int], int]
@@ -105,16 +39,6 @@ def _mark(state: State, data: bytes, at: int) -> int:
         raise Refused("marks upon marks")
     state.stack.append(MARK)
     return at
-
-
-def _int1(state: State, data: bytes, at: int) -> int:
-    state.stack.append(data[at])
-    return at + 1
-
-
-def _int2(state: State, data: bytes, at: int) -> int:
-    state.stack.append(data[at] | data[at + 1] << 8)
-    return at + 2
 
 
 def _int4(state: State, data: bytes, at: int) -> int:
@@ -286,60 +210,17 @@ def _set_items(state: State, mapping: Any, items: list[Any]) -> None:
     values += items[1::2]
 
 
-def take_rows(state: State) -> tuple[list[tuple[int, ...]], list[Any]]:
-    """The entries of the table gathered so far, as three parts of the keys and the counts."""
-    keys, counts = state.keys, state.counts
-    state.keys, state.counts = [], []
-    if set(map(type, keys)) != {tuple} or set(map(len, keys)) != {3}:
-        raise _wrong_key(keys)
-    parts = list(zip(*keys, strict=True))
-    if any(set(map(type, part)) != {int} for part in parts):
-        raise _wrong_key(keys)
-    if not set(map(type, counts)) <= {int, float}:
-        key, count = next(pair for pair in zip(keys, counts, strict=True) if type(pair[1]) not in (int, float))
-        raise Refused(f"the count of key {key} is {shown(count)}, not a number")
-    return parts, counts
-
-
-def take_codes(state: State) -> tuple[list[int], list[int]]:
-    """The entries of the code book gathered so far."""
-    codes, indices = state.codes, state.indices
-    state.codes, state.indices = [], []
-    for code, index in zip(codes, indices, strict=True):
-        if type(code) is not int or type(index) is not int:
-            raise Refused(f"code {shown(code)} with index {shown(index)}; both must be integers")
-    return codes, indices
-
-
-def _wrong_key(keys: list[Any]) -> Refused:
-    for key in keys:
-        if type(key) is not tuple or len(key) != 3 or any(type(part) is not int for part in key):
-            return Refused(f"key {shown(key)} is not a tuple of three integers")
-    return Refused("keys that are not tuples of three integers")
-
-
-def shown(value: Any) -> str:
-    """A value in at most forty characters."""
-    return repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
-
-
 def _global(state: State, data: bytes, at: int) -> int:
     module, at = _line(data, at)
     name, at = _line(data, at)
-    state.stack.append(_allowed(module, name))
+    state.stack.append(allowed_name(module, name))
     return at
 
 
 def _stack_global(state: State, data: bytes, at: int) -> int:
     name, module = state.stack.pop(), state.stack.pop()
-    state.stack.append(_allowed(module, name))
+    state.stack.append(allowed_name(module, name))
     return at
-
-
-def _allowed(module: Any, name: Any) -> Name:
-    if not isinstance(module, str) or not isinstance(name, str) or Name(module, name) not in ALLOWED:
-        raise Refused(f"it names {shown(f'{module}.{name}')}, which no transition table needs; nothing was run")
-    return Name(module, name)
 
 
 def _reduce(state: State, data: bytes, at: int) -> int:
@@ -348,34 +229,14 @@ def _reduce(state: State, data: bytes, at: int) -> int:
         raise Refused("a call of something that cannot be called")
     role = ALLOWED[function]
     if role == "scalar":
-        state.stack.append(_scalar(arguments))
+        state.stack.append(make_scalar(arguments))
     elif role == "dtype":
-        state.stack.append(_dtype(arguments))
+        state.stack.append(make_dtype(arguments))
     elif role == "defaultdict" and all(isinstance(item, Name) and ALLOWED[item] == "int" for item in arguments):
         state.stack.append(_new_mapping(state))
     else:
         raise Refused(f"a call of {function.module}.{function.name}")
     return at
-
-
-def _scalar(arguments: tuple[Any, ...]) -> int | float:
-    """The number behind a NumPy scalar: a kind and its bytes."""
-    if len(arguments) != 2 or not isinstance(arguments[0], DType) or not isinstance(arguments[1], bytes):
-        raise Refused("a NumPy number of an unknown form")
-    kind, raw = arguments
-    form = KINDS[kind.kind].newbyteorder(kind.order)
-    if len(raw) != form.itemsize:
-        raise Refused(f"a NumPy number of {len(raw)} bytes where {form.itemsize} belong")
-    value: int | float = np.frombuffer(raw, form)[0].item()
-    return value
-
-
-def _dtype(arguments: tuple[Any, ...]) -> DType:
-    kind = arguments[0] if arguments else None
-    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused(f"NumPy numbers of kind {shown(kind)}")
-    return DType(kind)
 
 
 def _build(state: State, data: bytes, at: int) -> int:
@@ -469,11 +330,11 @@ def opcode_name(code: int) -> str:
 
 STEPS: dict[int, Step] = {
     0x80: _protocol, 0x95: _frame, 0x28: _mark,
-    0x4B: _int1, 0x4D: _int2, 0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
+    0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
     0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
     0x58: _text4, 0x8C: _text1, 0x43: _bytes1, 0x55: _bytes1,
     0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
-    0x7D: _mapping, 0x64: _mapping_of, 0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2), 0x87: _tuple_of(3),
+    0x7D: _mapping, 0x64: _mapping_of, 0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2),
     0x73: _set_item, 0x75: _set_marked,
     0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,
     0x71: _put1, 0x72: _put4, 0x70: _put_text, 0x94: _put_next,

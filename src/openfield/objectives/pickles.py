@@ -14,17 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.opcodes import (
-    STEPS,
-    Mapping,
-    Refused,
-    State,
-    check_tuple,
-    opcode_name,
-    take_codes,
-    take_rows,
-)
-from openfield.objectives.records import Rows, Scalars, Stretch, read_records
+from openfield.objectives.entries import Mapping, State, take_codes, take_rows
+from openfield.objectives.opcodes import STEPS, check_tuple, opcode_name
+from openfield.objectives.records import Rows, Stretch, read_records
+from openfield.objectives.scalars import Refused, Scalars
 from openfield.objectives.source import Source
 from openfield.objectives.text_records import read_text
 
@@ -32,6 +25,8 @@ FLUSH = 1 << 15
 """Rows gathered one by one before they are handed on as arrays."""
 DEEPEST_STACK = 1 << 14
 """Eight times what any pickler puts between two SETITEMS."""
+WORTH_CALLING = 4_000_000
+"""Bytes from which compiled code is used if it is imported already: nobody waits for a compiler to refuse 1 MB."""
 WORTH_COMPILING = 80_000_000
 """Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
@@ -75,7 +70,8 @@ def as_column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 def _choose_reader(source: Source) -> Callable[[Any, int, Scalars, int], Stretch | None]:
     """The compiled reader of entries where it is at hand or the file is large enough to wait for it."""
-    if "numba" in sys.modules or (source.size >= WORTH_COMPILING and find_spec("numba") is not None):
+    at_hand = "numba" in sys.modules and source.size >= WORTH_CALLING
+    if at_hand or (source.size >= WORTH_COMPILING and find_spec("numba") is not None):
         from openfield.objectives.compiled_records import read_stretch
 
         return read_stretch

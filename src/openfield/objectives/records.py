@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+from openfield.objectives.scalars import ABSENT, Ints, Scalars
+
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
 INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1 = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43
 PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
-ABSENT, IMPLICIT = -1, -2
+IMPLICIT = -2
 SPARE = 256
 """Bytes after the last entry looked at: no read of an entry's part goes further."""
 
@@ -52,73 +52,6 @@ class Stretch(NamedTuple):
     rows: Rows
     end: int
     puts: int
-
-
-class Scalars:
-    """The NumPy numbers a pickle has put into its memo, and the memo numbers that stand for their making."""
-
-    def __init__(self) -> None:
-        self.function = -1
-        self.dtype = -1
-        self._keys = np.empty(1 << 10, np.int64)
-        self._values = np.empty(1 << 10, np.int64)
-        self._size = 0
-        self._large: dict[int, int] = {}
-
-    def learn(self, key: int, kind: tuple[str, str] | None) -> None:
-        """Memo entry `key` is the scalar function, or the one kind of number that is read in bulk."""
-        if kind is None:
-            self.function = key
-        elif tuple(kind) == ("i8", "<"):
-            self.dtype = key
-
-    def add(self, key: int, value: int) -> None:
-        """Keep one number."""
-        if key <= self.last or not -(2**63) <= value < 2**63:
-            self._large[key] = value
-        else:
-            self.extend(np.array([key]), np.array([value]))
-
-    def extend(self, keys: Ints, values: Ints) -> None:
-        """Keep many numbers; the keys rise, and those known already are passed over."""
-        fresh = int(np.searchsorted(keys, self.last, side="right"))
-        keys, values = keys[fresh:], values[fresh:]
-        size = self._size + len(keys)
-        if size > len(self._keys):
-            self._keys = np.resize(self._keys, 2 * size)
-            self._values = np.resize(self._values, 2 * size)
-        self._keys[self._size : size] = keys
-        self._values[self._size : size] = values
-        self._size = size
-
-    @property
-    def keys(self) -> Ints:
-        """The memo numbers kept, rising."""
-        return self._keys[: self._size]
-
-    @property
-    def values(self) -> Ints:
-        """What they stand for."""
-        return self._values[: self._size]
-
-    @property
-    def last(self) -> int:
-        """The highest memo number kept in order."""
-        return int(self._keys[self._size - 1]) if self._size else ABSENT
-
-    def find(self, key: int) -> int | None:
-        """The number behind a memo entry, if it is one."""
-        if key in self._large:
-            return self._large[key]
-        values, known = self.find_many(np.array([key]))
-        return int(values[0]) if known[0] else None
-
-    def find_many(self, keys: Ints) -> tuple[Ints, Flags]:
-        """The numbers behind memo entries, and which of them are known."""
-        if not self._size:
-            return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
-        at = np.searchsorted(self.keys, keys).clip(max=self._size - 1)
-        return self._values[at], self._keys[at] == keys
 
 
 class _Atoms(NamedTuple):

@@ -9,7 +9,8 @@ import re
 
 import numpy as np
 
-from openfield.objectives.records import Bytes, Rows, Scalars, Stretch, narrow
+from openfield.objectives.records import Bytes, Rows, Stretch, narrow
+from openfield.objectives.scalars import Scalars
 
 _NUMBER = rb"[IL](-?(?:0|[1-9][0-9]{0,17}))L?\n"
 _ENTRY = re.compile(_NUMBER * 3 + rb"t(p[0-9]{1,10}\n)?" + _NUMBER + rb"s\(")
