@@ -5,12 +5,12 @@ Beside `tables`; used by `openfield objectives convert`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
 from openfield.objectives.codes import CodeBook, make_book
@@ -21,6 +21,7 @@ from openfield.objectives.records import Rows
 from openfield.objectives.spill import Spill
 from openfield.objectives.stream import Seen
 from openfield.objectives.tables import check_rows, is_parquet, load_table, meta_of_name
+from openfield.report.files import replacing
 
 BATCH = 1000
 """Entries between two SETITEMS, as picklers write them."""
@@ -67,8 +68,6 @@ def _to_parquet(source: Path, target: Path) -> int:
 
 
 def _write_in_order(spill: Spill, target: Path, header: Header, book: CodeBook | None, source: Path) -> int:
-    from msgspec.structs import replace
-
     seen, written = Seen(), 0
     with TableWriter(target) as writer:
         for part in spill.in_order():
@@ -95,23 +94,18 @@ def _pieces(source: Path) -> Iterator[Rows | Codes]:
 def _to_pickle(source: Path, target: Path) -> int:
     """A pickle of plain integers that the published scripts can read, written without building the mapping."""
     codes: list[Codes] = []
-    part = target.with_name(target.name + ".part")
     rows = 0
-    try:
-        with part.open("wb") as file:
-            file.write(b"\x80\x02}")
-            for piece in _pieces(source):
-                if isinstance(piece, Codes):
-                    codes.append(piece)
-                else:
-                    checked, _, _ = check_rows(piece, str(source))
-                    _write_entries(file, _record(checked))
-                    rows += len(checked.obs)
-            _write_books(file, codes)
-            file.write(b".")
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(target) as draft, draft.open("wb") as file:
+        file.write(b"\x80\x02}")
+        for piece in _pieces(source):
+            if isinstance(piece, Codes):
+                codes.append(piece)
+            else:
+                checked, _, _ = check_rows(piece, str(source))
+                _write_entries(file, _record(checked))
+                rows += len(checked.obs)
+        _write_books(file, codes)
+        file.write(b".")
     return rows
 
 

@@ -6,7 +6,6 @@ Beside `pickles`; the only place that touches pyarrow (extra `data`). A code boo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from openfield.objectives.counts import Columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, make_table
+from openfield.report.files import replacing
 
 KEY = b"openfield"
 ROW_GROUP = 1 << 20
@@ -47,19 +47,19 @@ class TableWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.part = path.with_name(path.name + ".part")
+        self._place = replacing(path)
         self._writer: Any = None
 
     def __enter__(self) -> TableWriter:
+        self._draft = self._place.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            if self._writer is not None:
-                self._writer.close()
-            self.part.unlink(missing_ok=True)
+        if kind is not None and self._writer is not None:
+            self._writer.close()
+        self._place.__exit__(kind, error, trace)
 
     def add(self, rows: Columns) -> None:
         """Append rows; they follow all rows before them in order."""
@@ -68,7 +68,7 @@ class TableWriter:
         table = arrow.table({name: arrow.array(_wide(array)) for name, array in arrays.items()})
         if self._writer is None:
             self._writer = parquet.ParquetWriter(
-                self.part,
+                self._draft,
                 table.schema,
                 compression="zstd",
                 use_dictionary=["action", "count"],
@@ -77,14 +77,13 @@ class TableWriter:
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
     def finish(self, header: Header, book: CodeBook | None = None) -> None:
-        """Write what is known about the table and let it appear."""
+        """Write what is known about the table; it appears when the block ends."""
         if self._writer is None:
             self.add(Columns(*(np.empty(0, np.int64) for _ in FIELDS)))
         self._writer.add_key_value_metadata({KEY: msgspec.json.encode(header)})
         self._writer.close()
         if book is not None:
             write_book(book, book_path(self.path))
-        os.replace(self.part, self.path)
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -150,7 +149,8 @@ def write_book(book: CodeBook, path: Path) -> None:
         arrow.binary(width), len(order), [None, arrow.py_buffer(np.ascontiguousarray(raw[order]))]
     )
     table = arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
-    parquet.write_table(table, path, compression="zstd")
+    with replacing(path) as draft:
+        parquet.write_table(table, draft, compression="zstd")
 
 
 def read_book(path: Path) -> CodeBook | None:
