@@ -33,6 +33,7 @@ COMMANDS = {
     "generate": ("generate:generate", "Draw trials from a domain's own description of them."),
     "show": ("show:show", "Look into a run, turn by turn."),
     "report": ("report:report", "Show what runs say, and write the page."),
+    "objectives": ("objectives:app", "Say what agents did, without asking for their reward."),
     "score": ("score:score", "Score open-set results that lie on disk."),
     "export": ("export:export", "Write all episodes as a table, or what a domain offers beside."),
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),

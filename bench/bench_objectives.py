@@ -1,0 +1,243 @@
+"""How fast objectives are, and how much memory they take: one JSON line per figure.
+
+Figures in `calls` are processor seconds times the calls per second of `calibrate.py`, measured beside them. Whole
+processes include start-up; compiled code is warmed up first, as it is after the first large table on a machine.
+`python bench/bench_objectives.py quick` leaves out what takes more than 10^6 rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrate import calls_per_second
+from openfield.errors import InvalidInput
+from openfield.objectives import counts as counting
+from openfield.objectives.counts import Columns, count_columns
+from openfield.objectives.frames import discretize, downscale, encode, encode_frames
+from openfield.objectives.parquet import Header, TableWriter
+from openfield.objectives.tables import load_table
+
+ACTIONS = 18
+PER_INPUT = 3.4
+"""Entries per input, as in the published human table."""
+EVALUATE = """
+import json, pathlib, re, sys
+from openfield.objectives import evaluate_file
+found = evaluate_file(sys.argv[1], num_obs=400_000_000, num_actions=18)
+peak = re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]
+print(json.dumps([found.values, int(peak) / 1024]))
+"""
+ONE_THREAD = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+"""As the command sets it: NumPy would start threads for matrices that nobody multiplies, which costs 0.04 s."""
+COMMAND = "from openfield.cli import main; main()"
+
+
+def main() -> None:
+    quick = "quick" in sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="openfield-bench-") as folder:
+        for figure in figures(Path(folder), quick):
+            print(json.dumps(figure), flush=True)
+
+
+def figures(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
+    """Every figure with its bar."""
+    yield from command_figures(folder)
+    yield from load_figures(folder)
+    yield from hostile_figures(folder)
+    yield from frame_figures()
+    if not quick:
+        warm_up()
+        yield from column_figures()
+    sizes = {100_000: 1e6, 1_000_000: 5e6} | ({} if quick else {10_000_000: 1e7})
+    for size, bar in sizes.items():
+        path = save_plain(folder / f"{size}.pkl", size)
+        cost = run_process([EVALUATE, str(path)])
+        yield report(f"five objectives from a pickle of {size:,} entries, calls", cost.calls, bar, "lower")
+        if size == 10_000_000:
+            yield report("memory for 10,000,000 entries, MB", cost.megabytes, 1300, "lower")
+        path.unlink()
+    if not quick:
+        yield from stream_figures(folder)
+
+
+def report(figure: str, value: float, bar: float, better: str) -> dict[str, Any]:
+    ok = value <= bar if better == "lower" else value >= bar
+    shown = float(f"{value:.4g}")
+    return {"subject": "objectives", "figure": figure, "value": shown, "bar": bar, "better": better, "ok": bool(ok)}
+
+
+def best(run: Callable[[], Any], repeats: int = 3) -> float:
+    """The least processor seconds of a few runs."""
+    found = []
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+class Cost(NamedTuple):
+    """What a whole process took."""
+
+    calls: float
+    seconds: float
+    megabytes: float
+
+
+def run_process(code: list[str], repeats: int = 3) -> Cost:
+    """A process with its start-up: the cheapest of a few runs."""
+    found = []
+    for _ in range(repeats):
+        rate = calls_per_second(0.3)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        child = subprocess.run(
+            [sys.executable, "-c", *code], check=True, capture_output=True, text=True, env=ONE_THREAD
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        last = json.loads(child.stdout)
+        found.append(Cost(seconds * rate, seconds, last[1] if isinstance(last, list) else 0.0))
+    return min(found)
+
+
+def make_columns(size: int, seed: int = 0) -> Columns:
+    """Distinct keys in no order, shaped like the human table: few entries per input, Zipf counts."""
+    random = np.random.default_rng(seed)
+    inputs = int(size / PER_INPUT) + 1
+    keys = np.unique(random.integers(0, inputs * inputs * ACTIONS, size + size // 50 + 100))
+    keys = random.permutation(keys)[:size]
+    rest, action = np.divmod(keys, ACTIONS)
+    obs, next_obs = np.divmod(rest, inputs)
+    counts = random.zipf(1.7, size).clip(max=1_000_000)
+    return Columns(obs.astype(np.int32), next_obs.astype(np.int32), action.astype(np.uint8), counts.astype(np.int32))
+
+
+def save_plain(path: Path, size: int, number: Callable[[int], Any] = int) -> Path:
+    """A pickle as users make it; with `number=np.int64`, as the published ones are."""
+    obs, next_obs, action, counts = (column.tolist() for column in make_columns(size))
+    table = dict(zip(zip(obs, map(number, action), next_obs, strict=True), counts, strict=True))
+    path.write_bytes(pickle.dumps(table, 3))
+    return path
+
+
+def warm_up() -> None:
+    """Let compiled code be compiled and stored, by a table that is just large enough to want it."""
+    small = make_columns(70_000)
+    counting.WORTH_COMPILING, usual = 0, counting.WORTH_COMPILING
+    count_columns(small)
+    count_columns(in_order(small), ordered=True)
+    counting.WORTH_COMPILING = usual
+    with tempfile.TemporaryDirectory() as folder:
+        for number in (int, np.int64):
+            load_table(save_plain(Path(folder) / "t.pkl", 300_000, number))
+
+
+def in_order(columns: Columns) -> Columns:
+    order = np.lexsort((columns.action, columns.next_obs, columns.obs))
+    return Columns(*(column[order] for column in columns))
+
+
+def command_figures(folder: Path) -> Iterator[dict[str, Any]]:
+    path = save_plain(folder / "command.pkl", 50_000)
+    cost = run_process([COMMAND, "objectives", str(path), "--num-obs", "101509", "--json"])
+    yield report("the command on 50,000 entries, CPU s", cost.seconds, 0.4, "lower")
+
+
+def load_figures(folder: Path) -> Iterator[dict[str, Any]]:
+    path = save_plain(folder / "published.pkl", 1_000_000, np.int64)
+    theirs = best(lambda: pickle.loads(path.read_bytes()))
+    ours = best(lambda: load_table(path))
+    yield report("safe load of 10^6 published entries, times as fast as pickle.load", theirs / ours, 1, "higher")
+    warm_up()
+    compiled = best(lambda: load_table(path))
+    yield report("the same with compiled code at hand", theirs / compiled, 5, "higher")
+
+
+def hostile_figures(folder: Path) -> Iterator[dict[str, Any]]:
+    """The slowest refusal among files of 1 MB that look right for as long as they can."""
+    good = pickle.dumps({(number, 0, number): 1 for number in range(60_000)}, 3)
+    files = {
+        "bulk": good[:-1] + b"cos\nsystem\n",
+        "single entries": b"\x80\x02}" + b"K\x01K\x02K\x03\x87K\x04s" * 90_000 + b"0.",
+        "protocol 0": pickle.dumps({(number % 9, 0, number): 1 for number in range(36_000)}, 0)[:-1] + b"cos\n",
+        "marks": b"\x80\x02" + b"(" * 999_998,
+        "puts": b"\x80\x03}" + b"r\x01\x00\x00\x00" * 200_000,
+        "cut": good[:-1],
+    }
+    path, slowest = folder / "hostile.pkl", 0.0
+    for raw in files.values():
+        path.write_bytes(raw)
+        slowest = max(slowest, best(lambda: refuse(path)))
+    yield report("the slowest refusal of a hostile file of 1 MB, CPU s", slowest, 0.1, "lower")
+
+
+def refuse(path: Path) -> None:
+    try:
+        load_table(path)
+    except InvalidInput:
+        return
+    raise SystemExit(f"{path} was not refused")
+
+
+def frame_figures() -> Iterator[dict[str, Any]]:
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (1000, 210, 160)).astype(np.uint8)
+    downscale(images[:10], 8)
+    yield report(
+        "downscale of 210 x 160 frames, frames/s", 1000 / best(lambda: downscale(images, 8), 5), 80_000, "higher"
+    )
+    small = random.random((50_000, 8, 8)) * 255
+    _, bins = discretize(small[:1000], 4, return_bins=True)
+    plain = best(lambda: encode(discretize(small, color_bins=bins), 4))
+    yield report("discretize + encode, frames/s", len(small) / plain, 1.5e6, "higher")
+    fused = best(lambda: encode_frames(small, bins))
+    yield report("encode_frames, frames/s", len(small) / fused, 1.5e6, "higher")
+
+
+def column_figures() -> Iterator[dict[str, Any]]:
+    columns = make_columns(10_000_000)
+    rate = calls_per_second()
+    unsorted = best(lambda: count_columns(columns), 5) * rate
+    yield report("10^7 unsorted rows in memory, calls", unsorted, 2e6, "lower")
+    columns = in_order(columns)
+    rate = calls_per_second()
+    ordered = best(lambda: count_columns(columns, ordered=True), 9) * rate
+    yield report("10^7 sorted rows in memory, calls", ordered, 5e5, "lower")
+
+
+def stream_figures(folder: Path) -> Iterator[dict[str, Any]]:
+    costs = []
+    for size in (10_000_000, 100_000_000):
+        path = save_sorted(folder / f"{size}.parquet", size)
+        costs.append(run_process([EVALUATE, str(path)], 1))
+        path.unlink()
+    yield report("10^8 rows streamed, MB resident", costs[1].megabytes, 512, "lower")
+    yield report("10^8 rows streamed, CPU s", costs[1].seconds, 20, "lower")
+    yield report("10^8 rows against 10^7, times as long", costs[1].seconds / costs[0].seconds, 11, "lower")
+
+
+def save_sorted(path: Path, size: int, block: int = 1_000_000) -> Path:
+    """A sorted table of any size, written a block of inputs at a time."""
+    part = in_order(make_columns(block))
+    width = int(part.obs.max()) + 1
+    with TableWriter(path) as writer:
+        for number in range(size // block):
+            writer.add(part._replace(obs=part.obs.astype(np.int64) + number * width))
+        writer.finish(Header(num_inputs=width * size // block))
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""`openfield objectives`: what agents did, from tables, frames and whole studies.
+
+A command: it reads files, calls `openfield.objectives` and prints. Heavy imports wait until a command needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import cyclopts
+from cyclopts import Parameter
+
+from openfield.errors import InvalidInput, OpenfieldError
+
+app = cyclopts.App(name="objectives", help="Objectives without reward, from transition tables, frames and studies.")
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices; idle threads cost 40 ms
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+
+@app.default
+def evaluate(
+    *tables: Path,
+    num_obs: int | None = None,
+    num_actions: int | None = None,
+    only: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    json: Flag = False,
+    unit: Literal["nats", "bits"] = "nats",
+    compat: Flag = False,
+    inputs: Literal["sources", "all"] = "sources",
+) -> None:
+    """Print the objectives of transition tables.
+
+    Args:
+        tables: Published pickles, or Parquet files made by `convert` or `frames`.
+        num_obs: Distinct inputs of the environment over all agents; the Dirichlet information gain needs it.
+        num_actions: Actions of the environment; only checked.
+        only: Name of an objective; may be given more than once.
+        json: Print one JSON object.
+        unit: Unit of entropies and information.
+        compat: Print what the original scripts print.
+        inputs: Which inputs the entropy counts: those acted on, or both ends of every transition.
+    """
+    from openfield.objectives.evaluation import check_names
+    from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
+
+    if not tables:
+        raise InvalidInput("Name at least one table: openfield objectives TABLE...")
+    check_names(only)
+    options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
+    records = [_record(path, options) for path in tables]
+    if json:
+        _print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
+    else:
+        for record in records:
+            _print_lines(compat_lines(record) if compat else evaluation_lines(record, len(records) > 1))
+    _exit_with(records)
+
+
+@app.command
+def similarity(
+    *tables: Path,
+    json: Flag = False,
+    compat: Flag = False,
+    conditional: Flag = False,
+    inputs: Literal["sources", "all"] = "sources",
+) -> None:
+    """Compare two tables with code books: which images both agents met, and how often.
+
+    Args:
+        tables: Two tables, the human's first by custom.
+        json: Print one JSON object.
+        compat: Print what the original scripts print, by their rules for index 0.
+        conditional: Also compare actions, and next images, given the image.
+        inputs: Which inputs are compared: those acted on, or both ends of every transition.
+    """
+    from openfield.objectives import compare, compare_conditionals, load_table
+    from openfield.objectives.wording import (
+        compat_similarity_lines,
+        similarity_failure,
+        similarity_lines,
+        similarity_record,
+    )
+
+    if len(tables) != 2:
+        raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
+    try:
+        first, second = (load_table(path) for path in tables)
+        found = compare(first, second, compat=compat, inputs=inputs)
+        record = similarity_record(tables, found, compare_conditionals(first, second) if conditional else None)
+    except OpenfieldError as error:
+        record = similarity_failure(tables, str(error))
+    if json:
+        _print_json(record)
+    elif "error" not in record:
+        _print_lines(compat_similarity_lines(record) if compat else similarity_lines(record))
+    _exit_with([record])
+
+
+@app.command
+def study(
+    source: Path,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    workers: int | None = None,
+    json: Flag = False,
+) -> None:
+    """Evaluate all tables of a folder or manifest, correlate, and write a page.
+
+    Args:
+        source: A folder of tables named as published, or a TOML manifest.
+        output: Folder for the page, drawings and cached results; `study` beside the tables if not given.
+        workers: Processes; one per processor if not given.
+        json: Print the study as one JSON object.
+    """
+    from openfield.objectives.manifest import find_entries
+    from openfield.objectives.page import write_study
+    from openfield.objectives.study import run_study
+
+    entries = find_entries(source)
+    folder = output or (source if source.is_dir() else source.parent) / "study"
+    with _progress() as show:
+        found = run_study(entries, folder / "cache", workers=workers or os.cpu_count() or 1, progress=show)
+    page = write_study(found, folder, f"Objectives of {source.resolve().name}")
+    if json:
+        import msgspec
+
+        _print_json(msgspec.to_builtins(found))
+    else:
+        print(f"{page}: {len(found.rows)} agents in environments, {len(found.correlations)} correlations")
+    problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
+    _exit_with([{"error": problem} for problem in problems])
+
+
+@app.command
+def convert(source: Path, target: Path) -> None:
+    """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
+
+    Args:
+        source: A table.
+        target: Where to write it; `.parquet` or `.pkl` decides the form.
+    """
+    from openfield.objectives.convert import convert as run
+
+    rows = run(source, target)
+    print(f"{target}: {rows:,} rows, {target.stat().st_size:,} bytes")
+
+
+@app.command
+def frames(
+    *episodes: Path,
+    output: Annotated[Path, Parameter(name=("--output", "-o"))],
+    thresholds: Path | None = None,
+    size: int = 8,
+    levels: int = 4,
+    alignment: Literal["action_leads_to_next", "action_led_here"] = "action_leads_to_next",
+) -> None:
+    """Make a table from episodes: NPZ files with frames and actions, or folders of images.
+
+    Args:
+        episodes: One file or folder per episode.
+        output: The table to write, `.parquet` or `.pkl`.
+        thresholds: A table made by this command whose thresholds are to be used; needed to compare agents.
+        size: Height and width that frames are scaled down to.
+        levels: Levels per pixel.
+        alignment: Whether an action was chosen on its frame, or led to it.
+    """
+    from openfield.objectives.episodes import Recipe, build_table, open_episode
+    from openfield.objectives.files import read_thresholds, save_table
+
+    if not episodes:
+        raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
+    recipe = Recipe(size=size, levels=levels, alignment=alignment)
+    bins = read_thresholds(thresholds) if thresholds else None
+    table = build_table([open_episode(path) for path in episodes], recipe, bins)
+    save_table(table, output)
+    print(
+        f"{output}: {len(table.obs):,} distinct transitions of {int(table.count.sum()):,}, {table.num_inputs:,} inputs"
+    )
+
+
+def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """What is reported about one file; one that cannot be used has null values and says why."""
+    from openfield.objectives.evaluation import evaluate_file
+    from openfield.objectives.wording import evaluation_record, failure_record
+
+    start = time.perf_counter()
+    try:
+        found = evaluate_file(path, **options)
+    except OpenfieldError as error:
+        return failure_record(path, str(error), options["only"], options["unit"])
+    record = evaluation_record(found, time.perf_counter() - start)
+    return record | {"error": found.faults[0]} if found.faults else record
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar on the error stream while a study runs; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task("tables")
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
+def _print_json(record: dict[str, Any]) -> None:
+    import msgspec
+
+    print(msgspec.json.encode(record).decode())
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _exit_with(records: list[dict[str, Any]]) -> None:
+    """One line on the error stream per file that failed, and exit status 2 if there is one."""
+    failed = [record["error"] for record in records if "error" in record]
+    for line in failed:
+        print(f"openfield: {line}", file=sys.stderr)
+    if failed:
+        raise SystemExit(2)

@@ -1,0 +1,91 @@
+"""Image codes: integers of 128 bits and more, kept as rows of 64-bit words so that millions can be sorted and joined.
+
+Made by `frames`, stored beside a table as its code book, compared by `similarity`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+
+Array = np.ndarray[Any, Any]
+
+WORD = 64
+
+
+class CodeBook(msgspec.Struct, frozen=True, eq=False):
+    """Which image code has which index; index 0 may stand for many codes."""
+
+    words: Array
+    """(K, W) of uint64, the lowest word first."""
+    indices: Array
+    """(K,) of int64."""
+
+    @property
+    def codes(self) -> list[int]:
+        """The codes as integers."""
+        return integers_of(self.words)
+
+
+def make_book(codes: Sequence[int], indices: Iterable[int], name: str = "code book") -> CodeBook:
+    """A code book from integers.
+
+    Raises:
+        InvalidInput: A code is negative, or an index is beyond 64 bits.
+    """
+    try:
+        return CodeBook(words_of(codes), np.array(list(indices), np.int64))
+    except OverflowError:
+        raise InvalidInput(f"{name}: an index of the code book is beyond 64 bits.") from None
+
+
+def words_of(codes: Sequence[int], width: int | None = None) -> Array:
+    """Integers as rows of 64-bit words, two at least.
+
+    Raises:
+        InvalidInput: A code is negative.
+    """
+    if len(codes) and min(codes) < 0:
+        raise InvalidInput(f"An image code is {min(codes)}; codes are not negative.")
+    needed = -(-max((code.bit_length() for code in codes), default=0) // WORD)
+    size = 8 * max(width or 2, needed)
+    raw = b"".join([code.to_bytes(size, "little") for code in codes])
+    return np.frombuffer(raw, "<u8").reshape(len(codes), size // 8)
+
+
+def integers_of(words: Array) -> list[int]:
+    """Rows of words as integers."""
+    if words.shape[1] == 2:
+        low, high = words[:, 0].tolist(), words[:, 1].tolist()
+        return [a | b << WORD for a, b in zip(low, high, strict=True)]
+    size = 8 * words.shape[1]
+    raw = np.ascontiguousarray(words, "<u8").tobytes()
+    return [int.from_bytes(raw[at : at + size], "little") for at in range(0, len(raw), size)]
+
+
+def same_width(first: Array, second: Array) -> tuple[Array, Array]:
+    """Both with as many words as the wider one."""
+    width = max(first.shape[1], second.shape[1])
+    return _widened(first, width), _widened(second, width)
+
+
+def rank(words: Array) -> tuple[Array, int]:
+    """A number for each row, equal for equal codes and rising with them, and how many distinct ones there are."""
+    order = np.lexsort(words.T)
+    ordered = words[order]
+    new = np.empty(len(words), bool)
+    new[:1] = True
+    np.any(ordered[1:] != ordered[:-1], axis=1, out=new[1:])
+    ranks = np.empty(len(words), np.int64)
+    ranks[order] = np.cumsum(new) - 1
+    return ranks, int(new.sum())
+
+
+def _widened(words: Array, width: int) -> Array:
+    missing = width - words.shape[1]
+    return np.pad(words, ((0, 0), (0, missing))) if missing else words

@@ -1,0 +1,237 @@
+"""Episodes from NPZ files, image folders and arrays, made into one table in bounded memory.
+
+Before `tables`: thresholds are found in a first reading, codes and transitions in a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput, MissingExtra
+from openfield.objectives.codes import CodeBook, integers_of, make_book
+from openfield.objectives.frames import (
+    Alignment,
+    check_bins,
+    downscale,
+    encode_frames,
+    index_words,
+    percentiles,
+    sum_rows,
+)
+from openfield.objectives.histograms import Array
+from openfield.objectives.npz import member_names, read_array, read_stretches
+from openfield.objectives.records import Rows
+from openfield.objectives.tables import Meta, Table, make_table
+
+FRAME_NAMES = ("observ", "observations", "observation", "obs", "images", "frames")
+ACTION_NAMES = ("action", "actions")
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
+STRETCH = 1 << 12
+"""Frames read at once."""
+MERGE = 1 << 20
+"""Rows gathered before equal ones are added up."""
+
+
+class Episode(NamedTuple):
+    """One episode: its frames, read anew each time they are asked for, and its actions.
+
+    There is one action per frame, or one fewer: then the last frame is what the last action led to.
+    """
+
+    name: str
+    frames: Callable[[], Iterator[Array]]
+    actions: Array
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """How frames become inputs."""
+
+    size: int = 8
+    levels: int = 4
+    alignment: Alignment = "action_leads_to_next"
+    start: int = 1
+    """The first index; 0 has a meaning of its own where tables are compared."""
+
+
+def open_episode(path: str | Path) -> Episode:
+    """An episode from an NPZ file, or from a folder of images with an `actions.npy` or `actions.txt`.
+
+    Raises:
+        InvalidInput: There are no frames or actions in it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _open_folder(path)
+    names = member_names(path)
+    frames, actions = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
+    return Episode(str(path), lambda: read_stretches(path, frames, STRETCH), _whole(read_array(path, actions), path))
+
+
+def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: str = "arrays") -> list[Episode]:
+    """Episodes from arrays as Gymnasium loops and Minari data sets have them.
+
+    Args:
+        observations: Frames of all episodes, one after the other.
+        actions: Actions, one per frame.
+        ends: One flag per frame, true at the last of each episode: terminations or truncations.
+        name: What messages call it.
+    """
+    ends = np.asarray(ends, bool)
+    if not len(observations) == len(actions) == len(ends):
+        raise InvalidInput(f"{name}: {len(observations)} frames, {len(actions)} actions and {len(ends)} flags.")
+    cuts = [0, *(np.flatnonzero(ends) + 1).tolist(), len(ends)]
+    spans = [(start, stop) for start, stop in pairwise(cuts) if stop > start]
+    return [
+        Episode(f"{name}[{start}:{stop}]", _slices(observations, start, stop), np.asarray(actions[start:stop]))
+        for start, stop in spans
+    ]
+
+
+def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
+    """The thresholds `discretize` would find for all frames of all episodes together, kept as distinct values only."""
+    pixels: list[Array] = []
+    for episode in episodes:
+        for part in _small_frames(episode, recipe.size):
+            columns = part.reshape(len(part), -1).T
+            pixels = pixels or [np.empty(0) for _ in columns]
+            pixels = [np.union1d(known, column) for known, column in zip(pixels, columns, strict=True)]
+    if not pixels:
+        raise InvalidInput("There are no frames to find thresholds for.")
+    flat = np.array([percentiles(values, recipe.levels) for values in pixels])
+    return flat.reshape(recipe.size, recipe.size, recipe.levels - 1)
+
+
+def build_table(
+    episodes: Sequence[Episode], recipe: Recipe, thresholds: Array | None = None, meta: Meta | None = None
+) -> Table:
+    """The table of all episodes, with its code book; nothing leads from one episode into the next."""
+    bins = find_thresholds(episodes, recipe) if thresholds is None else thresholds
+    bins = check_bins(bins, (recipe.size, recipe.size))
+    indexer, counter = _Indexer(recipe.start), _Counter()
+    for episode in episodes:
+        words = [encode_frames(part, bins) for part in _small_frames(episode, recipe.size)]
+        inputs = indexer.index(np.concatenate(words)) if words else np.empty(0, np.int64)
+        counter.add(_transitions(episode, inputs, recipe.alignment))
+    described = msgspec.structs.replace(
+        meta or Meta(),
+        thresholds=hash_of(bins),
+        bins=bins.tolist(),
+        alignment=recipe.alignment,
+        episodes=len(episodes),
+    )
+    table = make_table([counter.rows()], meta=described, ordered=True)
+    return msgspec.structs.replace(table, book=indexer.book())
+
+
+def hash_of(thresholds: Array) -> str:
+    """A short name for thresholds: tables with the same one can be compared."""
+    return hashlib.sha256(np.ascontiguousarray(thresholds, "<f8").tobytes()).hexdigest()[:16]
+
+
+class _Indexer:
+    """Codes numbered in the order they first appear, over all episodes."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._seen: dict[int, int] = {}
+
+    def index(self, words: Array) -> Array:
+        local, distinct = index_words(words)
+        seen, start = self._seen, self._start
+        numbers = [seen.setdefault(code, len(seen) + start) for code in integers_of(distinct)]
+        return np.array(numbers, np.int64)[local]
+
+    def book(self) -> CodeBook:
+        return make_book(list(self._seen), self._seen.values())
+
+
+class _Counter:
+    """Rows with equal ones added up whenever a million have gathered."""
+
+    def __init__(self) -> None:
+        self._parts: list[Rows] = []
+        self._waiting = 0
+
+    def add(self, rows: Rows) -> None:
+        self._parts.append(rows)
+        self._waiting += len(rows.obs)
+        if self._waiting > MERGE:
+            self._parts, self._waiting = [self.rows()], 0
+
+    def rows(self) -> Rows:
+        if not self._parts:
+            return Rows(*(np.empty(0, np.int64) for _ in range(4)))
+        return sum_rows(Rows(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True))))
+
+
+def _transitions(episode: Episode, inputs: Array, alignment: Alignment) -> Rows:
+    actions = episode.actions
+    if len(actions) not in (len(inputs), len(inputs) - 1):
+        raise InvalidInput(f"{episode.name}: {len(inputs)} frames and {len(actions)} actions; one per frame is needed.")
+    steps = max(len(inputs) - 1, 0)
+    late = alignment == "action_led_here" and len(actions) == len(inputs)
+    taken = actions[1:] if late else actions[:steps]
+    return Rows(inputs[:-1], taken, inputs[1:], np.ones(steps, np.int64))
+
+
+def _small_frames(episode: Episode, size: int) -> Iterator[Array]:
+    """Frames as (T, size, size) float64; those that have the size already are taken as they are."""
+    for part in episode.frames():
+        if part.ndim != 3:
+            raise InvalidInput(f"{episode.name}: frames must be (T, H, W); these are {part.shape}.")
+        yield part.astype(np.float64) if part.shape[1:] == (size, size) else downscale(part, size)
+
+
+def _first_of(path: Path, names: Sequence[str], wanted: Sequence[str]) -> str:
+    for name in wanted:
+        if name in names:
+            return name
+    raise InvalidInput(f"{path}: no array '{wanted[0]}'; it has {', '.join(names) or 'none'}.")
+
+
+def _whole(actions: Array, path: Path) -> Array:
+    if actions.ndim != 1 or actions.dtype.kind not in "iu":
+        raise InvalidInput(f"{path}: actions must be whole numbers, one per frame; these are {actions.dtype}.")
+    return actions
+
+
+def _slices(frames: Array, start: int, stop: int) -> Callable[[], Iterator[Array]]:
+    return lambda: (np.asarray(frames[at : min(at + STRETCH, stop)]) for at in range(start, stop, STRETCH))
+
+
+def _open_folder(path: Path) -> Episode:
+    images = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS)
+    if not images:
+        raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.")
+    if (path / "actions.npy").exists():
+        actions = np.load(path / "actions.npy", allow_pickle=False)
+    elif (path / "actions.txt").exists():
+        actions = np.array((path / "actions.txt").read_text().split(), np.int64)
+    else:
+        raise InvalidInput(f"{path}: neither actions.npy nor actions.txt in the folder.")
+    return Episode(str(path), lambda: _read_images(images), _whole(actions, path))
+
+
+def _read_images(files: Sequence[Path]) -> Iterator[Array]:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("ond", "Reading images") from None
+    for at in range(0, len(files), STRETCH // 16):
+        batch: list[Any] = []
+        for file in files[at : at + STRETCH // 16]:
+            try:
+                with Image.open(file) as image:
+                    batch.append(np.asarray(image.convert("L")))
+            except (OSError, ValueError) as error:
+                raise InvalidInput(f"{file}: cannot be read as an image ({error}).") from None
+        if len({frame.shape for frame in batch}) > 1:
+            raise InvalidInput(f"{files[at].parent}: the images differ in size.")
+        yield np.stack(batch)

@@ -1,0 +1,219 @@
+"""All objectives of one table at once, with units, corrections, and reasons where a value is not defined.
+
+Between the objectives and whoever shows them: the command line, studies and reports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from openfield.errors import InvalidInput, UnknownName
+from openfield.objectives.counts import Counts
+from openfield.objectives.empowerment import correct_empowerment, empowerment_of
+from openfield.objectives.entropy import Inputs, correct_entropy, entropy_of, input_histogram
+from openfield.objectives.histograms import Histogram
+from openfield.objectives.information import (
+    PAPER_STEPS,
+    check_sizes,
+    gain_counts,
+    gain_seen,
+    log_counts,
+    sqrt_counts,
+)
+from openfield.objectives.stream import Summary, summarise, summarise_file
+from openfield.objectives.tables import TableLike, as_table, load_table
+
+Unit = Literal["nats", "bits"]
+
+NAMES = (
+    "input_entropy",
+    "info_gain_dirichlet",
+    "info_gain_sqrt_counts",
+    "info_gain_log_counts",
+    "empowerment",
+)
+LABELS = dict(
+    zip(
+        NAMES,
+        ("Curiosity", "Information gain", "Sqrt counts information gain", "Log counts information gain", "Empowerment"),
+        strict=True,
+    )
+)
+"""What the original prints before each value."""
+WITHOUT_UNIT = frozenset({"info_gain_sqrt_counts"})
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
+    """The objectives of one table."""
+
+    table: str
+    values: dict[str, float | None]
+    unit: Unit = "nats"
+    corrected: dict[str, float] = {}
+    """Input entropy and empowerment with their first-order bias taken off (Miller-Madow)."""
+    forms: dict[str, float] = {}
+    """The Dirichlet gain in the forms the paper leaves out."""
+    n: int | float = 0
+    """Transitions."""
+    distinct: dict[str, int] = {}
+    """How many different inputs, actions, pairs, moves and transitions there are."""
+    num_obs: int | None = None
+    num_actions: int | None = None
+    zeros: int = 0
+    """Entries with a count of zero, left out."""
+    notes: tuple[str, ...] = ()
+    reasons: dict[str, str] = {}
+    """Why a value is None."""
+    faults: tuple[str, ...] = ()
+    """Reasons that are the caller's mistake."""
+
+
+def evaluate(
+    table: TableLike | Summary,
+    *,
+    num_obs: int | None = None,
+    num_actions: int | None = None,
+    only: Sequence[str] = (),
+    unit: Unit = "nats",
+    inputs: Inputs = "sources",
+) -> Evaluation:
+    """All objectives of a table, or those named.
+
+    Args:
+        table: The table, or its summary.
+        num_obs: Distinct inputs of the environment; without it the Dirichlet gain is not defined.
+        num_actions: Actions of the environment; only checked.
+        only: Names of objectives; all if none is given.
+        unit: `nats` or `bits`.
+        inputs: Which inputs the entropy counts; `all` needs the table itself, not a summary.
+
+    Raises:
+        InvalidInput: There is no positive count.
+        UnknownName: There is no objective of that name.
+    """
+    check_names(only)
+    summary = table if isinstance(table, Summary) else summarise(as_table(table))
+    visits = summary.counts.inputs
+    if inputs == "all":
+        if isinstance(table, Summary):
+            raise InvalidInput(f"{table.name}: counting both ends of transitions needs the table in memory.")
+        visits = input_histogram(as_table(table), inputs)
+    num_obs = summary.meta.num_obs if num_obs is None else num_obs
+    num_actions = summary.meta.num_actions if num_actions is None else num_actions
+    values, reasons, faults = _values(summary, num_obs, num_actions, only or NAMES)
+    if "input_entropy" in values:
+        values["input_entropy"] = entropy_of(visits)
+    evaluation = Evaluation(
+        table=summary.name,
+        values=values,
+        corrected=_corrected(summary.counts, visits, values),
+        forms=_forms(summary.counts, num_obs, values),
+        n=summary.counts.total,
+        distinct=_distinct(summary),
+        num_obs=num_obs,
+        num_actions=num_actions,
+        zeros=summary.zeros,
+        notes=summary.notes,
+        reasons=reasons,
+        faults=faults,
+    )
+    return _in_bits(evaluation) if unit == "bits" else evaluation
+
+
+def evaluate_file(path: str | Path, *, inputs: Inputs = "sources", **options: Any) -> Evaluation:
+    """As `evaluate` for a file, streamed where its form and the options allow."""
+    source = summarise_file(path) if inputs == "sources" else load_table(path)
+    return evaluate(source, inputs=inputs, **options)
+
+
+def check_names(only: Sequence[str]) -> None:
+    """Every name is that of an objective.
+
+    Raises:
+        UnknownName: One is not.
+    """
+    for name in only:
+        if name not in NAMES:
+            raise UnknownName("objective", name, NAMES, label="Known")
+
+
+def _values(
+    summary: Summary, num_obs: int | None, num_actions: int | None, names: Sequence[str]
+) -> tuple[dict[str, float | None], dict[str, str], tuple[str, ...]]:
+    values: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+    faults: list[str] = []
+    for name in (name for name in NAMES if name in names):
+        if name != "info_gain_dirichlet":
+            values[name] = _PLAIN[name](summary.counts)
+            continue
+        values[name] = None
+        if num_obs is None:
+            reasons[name] = "needs the number of distinct inputs of the environment (--num-obs)"
+            continue
+        try:
+            check_sizes(summary, num_obs, num_actions)
+            values[name] = gain_seen(summary.counts, num_obs) / PAPER_STEPS
+        except InvalidInput as error:
+            reasons[name] = str(error)
+            faults.append(str(error))
+    return values, reasons, tuple(faults)
+
+
+_PLAIN: dict[str, Callable[[Counts], float]] = {
+    "input_entropy": lambda counts: entropy_of(counts.inputs),
+    "info_gain_sqrt_counts": sqrt_counts,
+    "info_gain_log_counts": log_counts,
+    "empowerment": empowerment_of,
+}
+
+
+def _corrected(counts: Counts, visits: Histogram, values: dict[str, float | None]) -> dict[str, float]:
+    corrected = {}
+    if "input_entropy" in values:
+        corrected["input_entropy"] = correct_entropy(visits)
+    if "empowerment" in values:
+        corrected["empowerment"] = correct_empowerment(counts)
+    return corrected
+
+
+def _forms(counts: Counts, num_obs: int | None, values: dict[str, float | None]) -> dict[str, float]:
+    if num_obs is None or values.get("info_gain_dirichlet") is None:
+        return {}
+    seen, true = gain_seen(counts, num_obs), gain_counts(counts, num_obs)
+    return {
+        "total": seen,
+        "per_transition": seen / counts.total,
+        "true_counts_total": true,
+        "true_counts_per_transition": true / counts.total,
+    }
+
+
+def _distinct(summary: Summary) -> dict[str, int]:
+    counts = summary.counts
+    return {
+        "inputs": summary.num_inputs,
+        "sources": counts.inputs.size,
+        "actions": summary.num_actions,
+        "pairs": counts.pairs.size,
+        "moves": counts.moves.size,
+        "transitions": counts.triples.size,
+    }
+
+
+def _in_bits(evaluation: Evaluation) -> Evaluation:
+    def bits(values: dict[str, float]) -> dict[str, float]:
+        return {name: value / math.log(2) for name, value in values.items()}
+
+    values = {
+        name: value if value is None or name in WITHOUT_UNIT else value / math.log(2)
+        for name, value in evaluation.values.items()
+    }
+    return msgspec.structs.replace(
+        evaluation, values=values, unit="bits", corrected=bits(evaluation.corrected), forms=bits(evaluation.forms)
+    )

@@ -1,0 +1,77 @@
+"""How often each count occurs: all that the objectives need to know about a table, and exact for whole numbers.
+
+Between `counts`, which fills them, and the objectives, which sum functions over them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+SMALL = 1 << 12
+"""Values below this are tallied by position; 98 % of the counts of a recorded human are below 20."""
+
+
+class Histogram(msgspec.Struct, frozen=True, eq=False):
+    """Distinct values, rising, and how many times each occurs."""
+
+    values: Array
+    times: Array
+
+    @property
+    def size(self) -> int:
+        """How many numbers were tallied."""
+        return int(self.times.sum())
+
+    @property
+    def total(self) -> int | float:
+        """The sum of all numbers tallied, exact for whole ones."""
+        if self.values.dtype.kind == "f":
+            return math.fsum((self.values * self.times).tolist())
+        pairs = zip(self.values.tolist(), self.times.tolist(), strict=True)
+        total: int = sum(value * time for value, time in pairs)
+        return total
+
+    def sum_of(self, function: Callable[[Array], Array]) -> float:
+        """The sum of a function over all numbers tallied, rounded once."""
+        return math.fsum((self.times * function(self.values.astype(np.float64))).tolist())
+
+
+def tally(numbers: Array) -> Histogram:
+    """The histogram of positive numbers in any order."""
+    if numbers.dtype.kind == "f":
+        return Histogram(*np.unique(numbers, return_counts=True))
+    small = numbers < SMALL
+    if small.all():
+        return from_tally(np.bincount(numbers))
+    few = np.bincount(numbers[small], minlength=SMALL)
+    values, times = np.unique(numbers[~small], return_counts=True)
+    return from_tally(few, values, times)
+
+
+def from_tally(few: Array, values: Array | None = None, times: Array | None = None) -> Histogram:
+    """A histogram from tallies by position and, for large values, from lists that rise."""
+    found = np.flatnonzero(few)
+    if values is None or times is None:
+        return Histogram(found.astype(np.int64), few[found].astype(np.int64))
+    return Histogram(
+        np.concatenate((found, values)).astype(np.int64), np.concatenate((few[found], times)).astype(np.int64)
+    )
+
+
+def merge(histograms: Sequence[Histogram], signs: Sequence[int] | None = None) -> Histogram:
+    """One histogram of all numbers; with signs, values whose times cancel are gone."""
+    if not histograms:
+        return Histogram(np.empty(0, np.int64), np.empty(0, np.int64))
+    signs = signs or [1] * len(histograms)
+    values, places = np.unique(np.concatenate([part.values for part in histograms]), return_inverse=True)
+    times = np.zeros(len(values), np.int64)
+    np.add.at(times, places, np.concatenate([sign * part.times for sign, part in zip(signs, histograms, strict=True)]))
+    kept = times != 0
+    return Histogram(values[kept], times[kept])

@@ -1,0 +1,185 @@
+"""How sure the objectives are: intervals from resampled episodes, or from resampled counts where episodes are lost.
+
+Beside `evaluation`. Episodes are the honest unit, because steps within one depend on each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.evaluation import NAMES, evaluate
+from openfield.objectives.gamma import EULER, rise
+from openfield.objectives.histograms import Array
+from openfield.objectives.information import PAPER_STEPS
+from openfield.objectives.records import Rows
+from openfield.objectives.tables import TableLike, as_table, make_table
+
+DRAWS = 200
+FEWEST_EPISODES = 5
+"""With fewer episodes than this no interval is given."""
+
+Group = TypeVar("Group", bound=Hashable)
+Steps = Sequence[tuple[Hashable, Hashable]]
+"""An episode: every observation's key with the action taken on it; the last action may be None."""
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A value with its 95 % interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+def objectives_of_episodes(
+    groups: Mapping[Group, Sequence[Steps]], *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
+) -> dict[Group, dict[str, Interval]]:
+    """The objectives of groups of episodes, say one per agent, phase and novelty, with episode-bootstrap intervals.
+
+    Args:
+        groups: The episodes of each group; all groups share one environment.
+        num_obs: Distinct inputs of the environment; those seen in any group if not given.
+        draws: How many times episodes are drawn anew.
+        seed: Of the draws.
+    """
+    inputs: dict[Hashable, int] = {}
+    actions: dict[Hashable, int] = {}
+    counted = {
+        group: [_count_episode(steps, inputs, actions) for steps in episodes] for group, episodes in groups.items()
+    }
+    size = len(inputs) if num_obs is None else num_obs
+    return {group: _of_group(parts, size, draws, seed) for group, parts in counted.items()}
+
+
+def bootstrap_counts(
+    table: TableLike, *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """Intervals where only counts are left: every count is redrawn from a Poisson distribution.
+
+    They ignore that steps of an episode depend on each other, and so are too narrow; the note says so.
+    """
+    checked = as_table(table)
+    found = evaluate(checked, num_obs=num_obs).values
+    keys = _Keys(Rows(checked.obs, checked.action, checked.next_obs, checked.count))
+    random = np.random.default_rng(seed)
+
+    def redraw() -> Array:
+        drawn: Array = random.poisson(checked.count).astype(np.float64)
+        return drawn
+
+    return _intervals(found, keys, redraw, num_obs, draws, "Poisson bootstrap of counts; ignores time dependence")
+
+
+class _Keys:
+    """Which input, pair and move each distinct key belongs to; objectives for any weights of the keys."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.input = _number(rows.obs)
+        self.pair = _number(rows.obs, rows.action)
+        self.move = _number(rows.obs, rows.next_obs)
+        self.most_empowerment = math.log(len(np.unique(rows.action)))
+
+    def values(self, counts: Array, num_obs: int | None) -> dict[str, float]:
+        """The objectives of these keys with these counts."""
+        total = float(counts.sum())
+        pairs, inputs = np.bincount(self.pair, counts), np.bincount(self.input, counts)
+        sums = [_sum_log(counts), _sum_log(pairs), _sum_log(np.bincount(self.move, counts)), _sum_log(inputs)]
+        branches = np.bincount(np.bincount(self.pair, counts > 0).astype(np.int64))
+        found = {
+            "input_entropy": np.log(total) - sums[3] / total,
+            "info_gain_sqrt_counts": float(np.sqrt(pairs).sum()) / total,
+            "info_gain_log_counts": float(np.log1p(pairs).sum()) / total,
+            "empowerment": max(0.0, (sums[0] - sums[1] - sums[2] + sums[3]) / total),
+        }
+        if num_obs is not None:
+            size = np.arange(1, len(branches), dtype=np.float64)
+            gains = rise(size, float(num_obs)) + size * (1 - EULER)
+            found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
+        return found
+
+
+class _Counted(NamedTuple):
+    """The transitions of one episode, each once, with counts."""
+
+    obs: Array
+    action: Array
+    next_obs: Array
+    counts: Array
+
+
+def _count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> _Counted:
+    seen = np.array([inputs.setdefault(key, len(inputs)) for key, _ in steps], np.int64)
+    taken = np.array([actions.setdefault(action, len(actions)) for _, action in steps[:-1]], np.int64)
+    if len(seen) < 2:
+        return _Counted(*(np.empty(0, np.int64) for _ in range(4)))
+    keys, counts = np.unique(np.stack((seen[:-1], taken, seen[1:])), axis=1, return_counts=True)
+    return _Counted(keys[0], keys[1], keys[2], counts)
+
+
+def _of_group(episodes: Sequence[_Counted], num_obs: int, draws: int, seed: int) -> dict[str, Interval]:
+    """Counts per episode are kept, so that drawing episodes anew means weighting rows."""
+    if not any(len(part.obs) for part in episodes):
+        return {name: Interval(None, note="no transitions") for name in NAMES}
+    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
+    episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
+    distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
+    place = place.reshape(-1)
+    rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
+    found = evaluate(make_table([rows]), num_obs=num_obs).values
+    if len(episodes) < FEWEST_EPISODES:
+        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
+    random = np.random.default_rng(seed)
+
+    def redraw() -> Array:
+        chosen = random.multinomial(len(episodes), np.full(len(episodes), 1 / len(episodes)))
+        return np.bincount(place, chosen[episode] * counts, len(rows.obs))
+
+    return _intervals(found, _Keys(rows), redraw, num_obs, draws, "episode bootstrap")
+
+
+def _intervals(
+    found: Mapping[str, float | None],
+    keys: _Keys,
+    redraw: Callable[[], Array],
+    num_obs: int | None,
+    draws: int,
+    note: str,
+) -> dict[str, Interval]:
+    """Bootstrap intervals of the values, reflected at them.
+
+    Plug-in entropies of a resample are biased once more in the same direction; reflection takes the bias off instead of
+    doubling it. The value itself always lies within.
+    """
+    drawn = [keys.values(counts, num_obs) for counts in (redraw() for _ in range(draws)) if counts.sum() > 0]
+    if not drawn:
+        raise InvalidInput("An interval needs at least one draw.")
+    intervals = {}
+    for name, value in found.items():
+        if value is None:
+            intervals[name] = Interval(None, note="not defined")
+            continue
+        below, above = np.percentile([draw[name] for draw in drawn], [2.5, 97.5])
+        low, high = 2 * value - float(above), 2 * value - float(below)
+        top = keys.most_empowerment if name == "empowerment" else math.inf
+        intervals[name] = Interval(value, max(0.0, min(value, low)), min(max(value, high), max(value, top)), note)
+    return intervals
+
+
+def _number(*columns: Array) -> Array:
+    """Equal rows get equal numbers, from 0."""
+    if len(columns) == 1:
+        return np.unique(columns[0], return_inverse=True)[1]
+    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+
+
+def _sum_log(counts: Array) -> float:
+    """The sum of v ln v."""
+    positive = counts[counts > 0]
+    return float((positive * np.log(positive)).sum())

@@ -1,0 +1,92 @@
+"""NPZ episode files read a stretch at a time, without pickles and without being blown up.
+
+Feeds `episodes`: a member's size is known and checked before the first byte is unpacked.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.histograms import Array
+
+LARGEST = 1 << 29
+"""Bytes an array may unpack to if it is packed unusually tight; anything larger must earn its size."""
+TIGHTEST = 100
+"""How many times smaller than its content a large member may be; recorded frames reach about 20."""
+
+
+def member_names(path: Path) -> list[str]:
+    """The arrays in the file.
+
+    Raises:
+        InvalidInput: The file is no NPZ file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: not an NPZ file ({error}).") from None
+
+
+def read_array(path: Path, name: str) -> Array:
+    """A whole array; for those with one number per step."""
+    parts = list(read_stretches(path, name, 1 << 20))
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def read_stretches(path: Path, name: str, length: int) -> Iterator[Array]:
+    """An array in stretches of so many rows.
+
+    Raises:
+        InvalidInput: The member is missing, damaged, not of numbers, or unpacks to more than is plausible.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(f"{name}.npy")
+            _check_size(path, info)
+            with archive.open(info) as file:
+                yield from _stretches(path, name, file, info.file_size, length)
+    except KeyError:
+        raise InvalidInput(f"{path}: no array '{name}'; it has {', '.join(member_names(path)) or 'none'}.") from None
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError) as error:
+        raise InvalidInput(f"{path}: array '{name}' cannot be read ({error}).") from None
+
+
+def _check_size(path: Path, info: zipfile.ZipInfo) -> None:
+    if info.file_size > LARGEST and info.file_size > TIGHTEST * max(info.compress_size, 1):
+        raise InvalidInput(
+            f"{path}: array '{info.filename}' would unpack {info.compress_size:,} bytes to {info.file_size:,}; refused."
+        )
+
+
+def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -> Iterator[Array]:
+    shape, kind = _read_head(file)
+    if kind.hasobject or kind.kind not in "biuf":
+        raise InvalidInput(f"{path}: array '{name}' holds {kind}, not numbers.")
+    row = int(np.prod(shape[1:], dtype=object)) * kind.itemsize if shape else kind.itemsize
+    if not shape or row == 0 or shape[0] * row > size:
+        raise InvalidInput(f"{path}: array '{name}' of shape {shape} does not fit its {size:,} bytes.")
+    for start in range(0, shape[0], length):
+        rows = min(length, shape[0] - start)
+        raw = file.read(rows * row)
+        if len(raw) != rows * row:
+            raise InvalidInput(f"{path}: array '{name}' is cut short.")
+        yield np.frombuffer(raw, kind).reshape(rows, *shape[1:])
+
+
+def _read_head(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"format version {version}")
+    shape, by_column, kind = readers[version](file)
+    if by_column and len(shape) > 1:
+        raise ValueError("stored by columns; save it in C order")
+    return shape, kind

@@ -1,0 +1,342 @@
+"""The opcodes a pickled table may use, each as a step on a small stack.
+
+Under `pickles`. Nothing is imported, called or built here: names become labels, numbers become integers, and every
+opcode that is not in the table at the end is refused.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from openfield.objectives.entries import MARK, Mapping, State
+from openfield.objectives.scalars import ALLOWED, DType, Name, Refused, allowed_name, make_dtype, make_scalar
+
+LONGEST_NUMBER = 255
+"""Bytes of one integer; an image of 16 x 16 pixels in 16 levels needs 128."""
+LONGEST_LINE = 2 * LONGEST_NUMBER + 110
+"""Characters of a number of that size in decimal digits, with room to spare."""
+
+
+Step = Callable[[State, bytes, int], int]
+"""Takes the bytes and the position after the opcode, returns the position after its argument."""
+
+
+def _protocol(state: State, data: bytes, at: int) -> int:
+    if data[at] > 5 or state.stack or state.puts:
+        raise Refused("a second or unknown protocol mark")
+    state.binary = data[at] > 0
+    return at + 1
+
+
+def _frame(state: State, data: bytes, at: int) -> int:
+    return at + 8
+
+
+def _mark(state: State, data: bytes, at: int) -> int:
+    if state.stack[-3:] == [MARK, MARK, MARK]:
+        raise Refused("marks upon marks")
+    state.stack.append(MARK)
+    return at
+
+
+def _int4(state: State, data: bytes, at: int) -> int:
+    state.stack.append(struct.unpack_from("<i", data, at)[0])
+    return at + 4
+
+
+def _float(state: State, data: bytes, at: int) -> int:
+    state.stack.append(struct.unpack_from(">d", data, at)[0])
+    return at + 8
+
+
+def _long1(state: State, data: bytes, at: int) -> int:
+    return _long(state, data, at + 1, data[at])
+
+
+def _long4(state: State, data: bytes, at: int) -> int:
+    return _long(state, data, at + 4, struct.unpack_from("<I", data, at)[0])
+
+
+def _long(state: State, data: bytes, at: int, size: int) -> int:
+    if size > LONGEST_NUMBER:
+        raise Refused(f"an integer of {size} bytes")
+    state.stack.append(int.from_bytes(_take(data, at, size), "little", signed=True))
+    return at + size
+
+
+def _take(data: bytes, at: int, size: int) -> bytes:
+    """The next bytes, all of them."""
+    part = data[at : at + size]
+    if len(part) != size:
+        raise IndexError("cut short")
+    return part
+
+
+def _line(data: bytes, at: int) -> tuple[str, int]:
+    """Text up to the end of the line, which is near in every table."""
+    end = data.find(b"\n", at, at + LONGEST_LINE)
+    if end < 0:
+        if len(data) - at < LONGEST_LINE:
+            raise IndexError("cut short")
+        raise Refused("a line longer than any number or name")
+    return data[at:end].decode("ascii"), end + 1
+
+
+def _int_text(state: State, data: bytes, at: int) -> int:
+    text, end = _line(data, at)
+    if text in ("00", "01"):
+        raise Refused("a truth value where a number should be")
+    state.stack.append(int(text))
+    return end
+
+
+def _long_text(state: State, data: bytes, at: int) -> int:
+    text, end = _line(data, at)
+    state.stack.append(int(text.removesuffix("L")))
+    return end
+
+
+def _float_text(state: State, data: bytes, at: int) -> int:
+    text, end = _line(data, at)
+    state.stack.append(float(text))
+    return end
+
+
+def _text1(state: State, data: bytes, at: int) -> int:
+    state.stack.append(_take(data, at + 1, data[at]).decode("ascii"))
+    return at + 1 + data[at]
+
+
+def _text4(state: State, data: bytes, at: int) -> int:
+    size = struct.unpack_from("<I", data, at)[0]
+    if size > LONGEST_NUMBER:
+        raise Refused(f"a text of {size} bytes")
+    state.stack.append(_take(data, at + 4, size).decode("ascii"))
+    return int(at + 4 + size)
+
+
+def _bytes1(state: State, data: bytes, at: int) -> int:
+    state.stack.append(_take(data, at + 1, data[at]))
+    return at + 1 + data[at]
+
+
+def _constant(value: Any) -> Step:
+    def step(state: State, data: bytes, at: int) -> int:
+        state.stack.append(value)
+        return at
+
+    return step
+
+
+def _mapping(state: State, data: bytes, at: int) -> int:
+    state.stack.append(_new_mapping(state))
+    return at
+
+
+def _new_mapping(state: State) -> Mapping:
+    if len(state.mappings) == 2:
+        raise Refused("more than a table and its code book")
+    state.mappings.append(Mapping())
+    return state.mappings[-1]
+
+
+def _mapping_of(state: State, data: bytes, at: int) -> int:
+    mapping, items = _new_mapping(state), _above_mark(state)
+    _set_items(state, mapping, items)
+    state.stack.append(mapping)
+    return at
+
+
+def _tuple_of(size: int) -> Step:
+    def step(state: State, data: bytes, at: int) -> int:
+        stack = state.stack
+        items = tuple(stack[-size:])
+        if len(items) != size:
+            raise Refused("a tuple without its parts")
+        stack[-size:] = [check_tuple(items)]
+        return at
+
+    return step
+
+
+def _tuple_to_mark(state: State, data: bytes, at: int) -> int:
+    state.stack.append(check_tuple(tuple(_above_mark(state))))
+    return at
+
+
+def check_tuple(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tuples hold numbers, or the parts of a NumPy number; never tuples, so nothing can grow by nesting."""
+    for item in items:
+        if isinstance(item, tuple) and not isinstance(item, DType | Name):
+            raise Refused("a tuple within a tuple")
+        if item is MARK:
+            raise Refused("a tuple without its parts")
+    return items
+
+
+def _above_mark(state: State) -> list[Any]:
+    stack = state.stack
+    for depth in range(len(stack) - 1, -1, -1):
+        if stack[depth] is MARK:
+            items = stack[depth + 1 :]
+            del stack[depth:]
+            return items
+    raise Refused("an end without a beginning")
+
+
+def _set_item(state: State, data: bytes, at: int) -> int:
+    value, key = state.stack.pop(), state.stack.pop()
+    _set_items(state, state.stack[-1], [key, value])
+    return at
+
+
+def _set_marked(state: State, data: bytes, at: int) -> int:
+    items = _above_mark(state)
+    _set_items(state, state.stack[-1], items)
+    return at
+
+
+def _set_items(state: State, mapping: Any, items: list[Any]) -> None:
+    """Entries for a mapping; what its first key is decides what it holds. They are checked when they are taken."""
+    if not isinstance(mapping, Mapping) or len(items) % 2:
+        raise Refused("entries for something that is not a mapping")
+    if not items:
+        return
+    mapping.kind = mapping.kind or ("table" if type(items[0]) is tuple else "book")
+    keys, values = (state.keys, state.counts) if mapping.kind == "table" else (state.codes, state.indices)
+    keys += items[::2]
+    values += items[1::2]
+
+
+def _global(state: State, data: bytes, at: int) -> int:
+    module, at = _line(data, at)
+    name, at = _line(data, at)
+    state.stack.append(allowed_name(module, name))
+    return at
+
+
+def _stack_global(state: State, data: bytes, at: int) -> int:
+    name, module = state.stack.pop(), state.stack.pop()
+    state.stack.append(allowed_name(module, name))
+    return at
+
+
+def _reduce(state: State, data: bytes, at: int) -> int:
+    arguments, function = state.stack.pop(), state.stack.pop()
+    if not isinstance(function, Name) or type(arguments) is not tuple:
+        raise Refused("a call of something that cannot be called")
+    role = ALLOWED[function]
+    if role == "scalar":
+        state.stack.append(make_scalar(arguments))
+    elif role == "dtype":
+        state.stack.append(make_dtype(arguments))
+    elif role == "defaultdict" and all(isinstance(item, Name) and ALLOWED[item] == "int" for item in arguments):
+        state.stack.append(_new_mapping(state))
+    else:
+        raise Refused(f"a call of {function.module}.{function.name}")
+    return at
+
+
+def _build(state: State, data: bytes, at: int) -> int:
+    given, stack = state.stack.pop(), state.stack
+    if not isinstance(stack[-1], DType) or type(given) is not tuple or len(given) < 2:
+        raise Refused("a state for something that has none")
+    order = given[1].decode("ascii") if isinstance(given[1], bytes) else given[1]
+    if order not in ("<", ">", "|", "="):
+        raise Refused("an unknown byte order")
+    stack[-1] = stack[-1]._replace(order=order)
+    _refresh(state, stack[-1])
+    return at
+
+
+def _refresh(state: State, kind: DType) -> None:
+    """The memo holds the kind as it was before its byte order was known: the last one put is this one."""
+    for key in reversed(state.memo):
+        if isinstance(state.memo[key], DType):
+            state.memo[key] = kind
+            state.scalars.learn(key, kind)
+            return
+
+
+def _put1(state: State, data: bytes, at: int) -> int:
+    _remember(state, data[at])
+    return at + 1
+
+
+def _put4(state: State, data: bytes, at: int) -> int:
+    _remember(state, struct.unpack_from("<I", data, at)[0])
+    return at + 4
+
+
+def _put_text(state: State, data: bytes, at: int) -> int:
+    text, end = _line(data, at)
+    _remember(state, int(text))
+    return end
+
+
+def _put_next(state: State, data: bytes, at: int) -> int:
+    _remember(state, state.puts)
+    return at
+
+
+def _remember(state: State, key: int) -> None:
+    """Keys of the table are never asked for again, and a million of them would cost 200 MB: tuples are not kept."""
+    value = state.stack[-1]
+    state.puts += 1
+    if value is MARK or value is state.last_put:
+        raise Refused("a memo of nothing, or of one object twice")
+    state.last_put = None if type(value) is int else value
+    if type(value) is int:
+        state.scalars.add(key, value)
+    elif type(value) is not tuple:
+        state.memo[key] = value
+        if isinstance(value, Name) and ALLOWED[value] == "scalar":
+            state.scalars.learn(key, None)
+
+
+def _get1(state: State, data: bytes, at: int) -> int:
+    _recall(state, data[at])
+    return at + 1
+
+
+def _get4(state: State, data: bytes, at: int) -> int:
+    _recall(state, struct.unpack_from("<I", data, at)[0])
+    return at + 4
+
+
+def _get_text(state: State, data: bytes, at: int) -> int:
+    text, end = _line(data, at)
+    _recall(state, int(text))
+    return end
+
+
+def _recall(state: State, key: int) -> None:
+    value = state.memo.get(key)
+    if value is None:
+        value = state.scalars.find(key)
+    if value is None:
+        raise Refused(f"it refers to memo entry {key}, which holds nothing a table needs")
+    state.stack.append(value)
+
+
+def opcode_name(code: int) -> str:
+    """The opcode as the pickle documentation calls it."""
+    import pickletools
+
+    return next((known.name for known in pickletools.opcodes if known.code == chr(code)), f"0x{code:02x}")
+
+
+STEPS: dict[int, Step] = {
+    0x80: _protocol, 0x95: _frame, 0x28: _mark,
+    0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
+    0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
+    0x58: _text4, 0x8C: _text1, 0x43: _bytes1, 0x55: _bytes1,
+    0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
+    0x7D: _mapping, 0x64: _mapping_of, 0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2),
+    0x73: _set_item, 0x75: _set_marked,
+    0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,
+    0x71: _put1, 0x72: _put4, 0x70: _put_text, 0x94: _put_next,
+    0x68: _get1, 0x6A: _get4, 0x67: _get_text,
+}  # fmt: skip

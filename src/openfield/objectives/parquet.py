@@ -1,0 +1,197 @@
+"""Our own form of a table at rest: sorted Parquet, four bytes a row, with what is known about it in the file.
+
+Beside `pickles`; the only place that touches pyarrow (extra `data`). A code book lies beside its table as
+`NAME.codes.parquet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput, MissingExtra
+from openfield.objectives.codes import CodeBook
+from openfield.objectives.counts import Columns
+from openfield.objectives.histograms import Array
+from openfield.objectives.records import Rows
+from openfield.objectives.tables import Meta, Table, make_table
+from openfield.report.files import replacing
+
+KEY = b"openfield"
+ROW_GROUP = 1 << 20
+BATCH = 1 << 16
+BUFFER = 1 << 20
+"""Bytes read at once; by default whole columns would be held, 400 MB for 10^8 rows."""
+FIELDS = ("obs", "next_obs", "action", "count")
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a file of ours says about itself."""
+
+    schema: int = 1
+    ordered: bool = True
+    meta: Meta = Meta()
+    num_inputs: int | None = None
+    """Distinct inputs; None where nobody counted."""
+    zeros: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class TableWriter:
+    """A Parquet table under way: it appears under its name when it is complete, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._place = replacing(path)
+        self._writer: Any = None
+
+    def __enter__(self) -> TableWriter:
+        self._draft = self._place.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.close()
+        self._place.__exit__(kind, error, trace)
+
+    def add(self, rows: Columns) -> None:
+        """Append rows; they follow all rows before them in order."""
+        arrow, parquet = _arrow()
+        arrays = dict(zip(FIELDS, rows, strict=True))
+        table = arrow.table({name: arrow.array(_wide(array)) for name, array in arrays.items()})
+        if self._writer is None:
+            self._writer = parquet.ParquetWriter(
+                self._draft,
+                table.schema,
+                compression="zstd",
+                use_dictionary=["action", "count"],
+                column_encoding={"obs": "DELTA_BINARY_PACKED", "next_obs": "DELTA_BINARY_PACKED"},
+            )
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
+
+    def finish(self, header: Header, book: CodeBook | None = None) -> None:
+        """Write what is known about the table; it appears when the block ends."""
+        if self._writer is None:
+            self.add(Columns(*(np.empty(0, np.int64) for _ in FIELDS)))
+        self._writer.add_key_value_metadata({KEY: msgspec.json.encode(header)})
+        self._writer.close()
+        if book is not None:
+            write_book(book, book_path(self.path))
+
+
+def write_table(table: Table, path: str | Path) -> None:
+    """Write a table in memory as sorted Parquet."""
+    path = Path(path)
+    order = np.lexsort((table.action, table.next_obs, table.obs))
+    columns = Columns(table.obs[order], table.next_obs[order], table.action[order], table.count[order])
+    header = Header(meta=table.meta, num_inputs=table.num_inputs, zeros=table.zeros, notes=table.notes)
+    with TableWriter(path) as writer:
+        for at in range(0, len(order), ROW_GROUP):
+            writer.add(columns.part(at, at + ROW_GROUP))
+        writer.finish(header, table.book)
+
+
+def read_header(path: Path) -> Header | None:
+    """What the file says about itself; None if it is not of our making."""
+    with _open(path) as file:
+        text = (file.schema_arrow.metadata or {}).get(KEY) or (file.metadata.metadata or {}).get(KEY)
+    try:
+        return msgspec.json.decode(text, type=Header) if text else None
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"{path}: the description in the file cannot be read ({error}).") from None
+
+
+def read_table(path: Path) -> Table:
+    """A Parquet table in memory: ours, or any with the columns obs, action, next_obs and count."""
+    header = read_header(path) or Header(ordered=False)
+    pieces = [Rows(part.obs, part.action, part.next_obs, part.counts) for part in read_columns(path)]
+    table = make_table(pieces, name=str(path), meta=header.meta, single=header.ordered, ordered=header.ordered)
+    return msgspec.structs.replace(
+        table, book=read_book(path), zeros=table.zeros + header.zeros, notes=(*header.notes, *table.notes)
+    )
+
+
+def read_columns(path: Path) -> Iterator[Columns]:
+    """The rows of a Parquet table, a batch at a time."""
+    with _open(path) as file:
+        missing = [name for name in FIELDS if name not in file.schema_arrow.names]
+        if missing:
+            raise InvalidInput(f"{path}: no column {missing[0]}; a table has {', '.join(FIELDS)}.")
+        for batch in file.iter_batches(BATCH, columns=list(FIELDS), use_threads=False):
+            yield Columns(*(_column(batch.column(name), name, path) for name in FIELDS))
+
+
+def count_rows(path: Path) -> int:
+    """How many rows the file has."""
+    with _open(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def book_path(path: Path) -> Path:
+    """Where the code book of a table lies."""
+    return path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
+
+
+def write_book(book: CodeBook, path: Path) -> None:
+    """Write a code book, codes as bytes of one width, the most significant first, so that they sort as numbers."""
+    arrow, parquet = _arrow()
+    raw = np.ascontiguousarray(book.words[:, ::-1].astype(">u8")).view(np.uint8)
+    order = np.lexsort(book.words.T)
+    width = 8 * book.words.shape[1]
+    codes = arrow.FixedSizeBinaryArray.from_buffers(
+        arrow.binary(width), len(order), [None, arrow.py_buffer(np.ascontiguousarray(raw[order]))]
+    )
+    table = arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
+    with replacing(path) as draft:
+        parquet.write_table(table, draft, compression="zstd")
+
+
+def read_book(path: Path) -> CodeBook | None:
+    """The code book beside a table, if there is one."""
+    beside = book_path(path)
+    if not beside.exists():
+        return None
+    with _open(beside) as file:
+        table = file.read()
+    codes = table.column("code").combine_chunks()
+    width = codes.type.byte_width
+    start = codes.offset * width
+    raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
+    words = raw.reshape(len(codes), width).view(">u8")[:, ::-1].astype(np.uint64)
+    return CodeBook(words, table.column("index").to_numpy())
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("data", "Reading and writing Parquet") from None
+    return pyarrow, pyarrow.parquet
+
+
+def _open(path: Path) -> Any:
+    arrow, parquet = _arrow()
+    try:
+        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}).") from None
+
+
+def _wide(array: Array) -> Array:
+    """Columns have one type in all row groups: 64 bits, which cost nothing once encoded."""
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
+
+
+def _column(column: Any, name: str, path: Path) -> Array:
+    array: Array = column.to_numpy(zero_copy_only=False)
+    if column.null_count or array.dtype.kind not in ("iuf" if name == "count" else "iu"):
+        raise InvalidInput(f"{path}: column {name} holds {column.type} or gaps; whole numbers are needed.")
+    return array

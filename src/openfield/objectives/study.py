@@ -1,0 +1,212 @@
+"""A study: the objectives of many agents in many environments, and what they have to do with each other.
+
+Over `manifest`, `evaluation` and `similarity`; cached by content, so that a stopped study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.errors import OpenfieldError
+from openfield.objectives.correlations import Correlation, Observation, Pair, correlate
+from openfield.objectives.evaluation import NAMES, evaluate_file
+from openfield.objectives.manifest import HUMAN, Entry
+from openfield.objectives.rarefaction import RarefiedJaccard, coverage, rarefy
+from openfield.objectives.similarity import compare
+from openfield.objectives.tables import load_table
+from openfield.report.files import replacing
+
+CACHE_VERSION = 1
+"""Raised whenever the same files would give other numbers than before."""
+REWARD, SIMILARITY = "task_reward", "human_similarity"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent in one environment."""
+
+    environment: str
+    agent: str
+    values: dict[str, float | None] = {}
+    """The objectives, `task_reward` and `human_similarity`; None where something is missing."""
+    jsd_nats: float | None = None
+    rarefied: list[RarefiedJaccard] = []
+    """Human similarity at equal numbers of transitions."""
+    coverage: float | None = None
+    """Good-Turing estimate of how much of what it would ever meet the agent has met."""
+    transitions: int | float | None = None
+    problems: tuple[str, ...] = ()
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows, and the correlations over the agents among them."""
+
+    rows: list[Row]
+    correlations: list[Correlation]
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one process does: evaluate a table, or compare it with the human's."""
+
+    kind: str
+    paths: tuple[Path, ...]
+    num_obs: int | None = None
+    num_actions: int | None = None
+
+
+def run_study(
+    entries: Sequence[Entry],
+    cache: Path,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    draws: int = 1000,
+) -> Study:
+    """Evaluate all tables that are not in the cache, then correlate.
+
+    Args:
+        entries: The agents, from `find_entries`.
+        cache: A folder for results by content; a study that was stopped goes on from it.
+        workers: Processes.
+        progress: Called with the number of tasks done and of all tasks.
+        draws: Of bootstrap and permutations.
+    """
+    tasks = {task: None for entry in entries for task in _tasks(entry)}
+    results: dict[Task, dict[str, Any]] = {}
+    for task, result in _run_all(list(tasks), cache, workers):
+        results[task] = result
+        if progress is not None:
+            progress(len(results), len(tasks))
+    rows = [_row(entry, results) for entry in entries if any(_tasks(entry))]
+    return Study(rows=rows, correlations=correlate_rows(rows, draws))
+
+
+def correlate_rows(rows: Sequence[Row], draws: int = 1000) -> list[Correlation]:
+    """Correlations between all pairs of values, Pearson and Spearman; the human is the yardstick and no agent."""
+    agents = [row for row in rows if row.agent != HUMAN]
+    found: list[Correlation] = []
+    for x, y in combinations((*NAMES, REWARD, SIMILARITY), 2):
+        points = [
+            Observation(row.environment, row.agent, a, b)
+            for row in agents
+            if (a := row.values.get(x)) is not None and (b := row.values.get(y)) is not None
+        ]
+        if points:
+            found += [
+                line for kind in ("pearson", "spearman") for line in correlate(Pair(x, y, kind), points, draws=draws)
+            ]
+    return found
+
+
+def work(task: Task) -> dict[str, Any]:
+    """Do one task; what goes wrong is part of the result."""
+    try:
+        return _evaluate(task) if task.kind == "evaluate" else _compare(task)
+    except OpenfieldError as error:
+        return {"problem": str(error)}
+
+
+def content_hash(path: Path) -> str:
+    """The hash of a file's content, and of the code book beside it."""
+    digest = hashlib.sha256()
+    beside = path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
+    for part in (path, beside) if path.suffix == ".parquet" and beside.exists() else (path,):
+        with part.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _tasks(entry: Entry) -> Iterator[Task]:
+    if entry.shared:
+        yield Task("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
+    if entry.human and entry.reference and entry.human != entry.reference:
+        yield Task("compare", (entry.reference, entry.human))
+
+
+def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+    cache.mkdir(parents=True, exist_ok=True)
+    places = {task: _place(task, cache) for task in tasks}
+    waiting = []
+    for task in tasks:
+        known = _read_cached(places[task])
+        if known is None:
+            waiting.append(task)
+        else:
+            yield task, known
+    for task, result in _run_missing(waiting, workers):
+        place = places[task]
+        if place is not None and "problem" not in result:
+            with replacing(place) as draft:
+                draft.write_bytes(msgspec.json.encode(result))
+        yield task, result
+
+
+def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+    if workers <= 1 or len(tasks) <= 1:
+        yield from ((task, work(task)) for task in tasks)
+        return
+    pool: Executor
+    with ProcessPoolExecutor(min(workers, len(tasks)), multiprocessing.get_context("spawn")) as pool:
+        running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
+        for done in as_completed(running):
+            yield running[done], done.result()
+
+
+def _place(task: Task, cache: Path) -> Path | None:
+    """Where the result is kept: named by the content of the files and the settings."""
+    try:
+        parts = [content_hash(path) for path in task.paths]
+    except OSError:
+        return None
+    key = "|".join([str(CACHE_VERSION), task.kind, *parts, str(task.num_obs), str(task.num_actions)])
+    return cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+
+def _read_cached(place: Path | None) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=dict[str, Any]) if place is not None else None
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _evaluate(task: Task) -> dict[str, Any]:
+    found = evaluate_file(task.paths[0], num_obs=task.num_obs, num_actions=task.num_actions)
+    return {"values": found.values, "transitions": found.n, "reasons": found.reasons}
+
+
+def _compare(task: Task) -> dict[str, Any]:
+    human, agent = (load_table(path) for path in task.paths)
+    found = compare(human, agent)
+    return {
+        "jaccard": found.jaccard,
+        "jsd_nats": found.jsd_nats,
+        "rarefied": msgspec.to_builtins(rarefy(human, agent)),
+        "coverage": coverage(agent),
+    }
+
+
+def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
+    parts = {task.kind: results[task] for task in _tasks(entry)}
+    evaluated, compared = parts.get("evaluate", {}), parts.get("compare", {})
+    values: dict[str, float | None] = dict.fromkeys(NAMES) | evaluated.get("values", {})
+    values |= {REWARD: entry.reward, SIMILARITY: compared.get("jaccard")}
+    problems = [part["problem"] for part in parts.values() if "problem" in part]
+    problems += [f"{name}: {reason}" for name, reason in evaluated.get("reasons", {}).items()]
+    return Row(
+        environment=entry.environment,
+        agent=entry.agent,
+        values=values,
+        jsd_nats=compared.get("jsd_nats"),
+        rarefied=msgspec.convert(compared.get("rarefied", []), list[RarefiedJaccard]),
+        coverage=compared.get("coverage"),
+        transitions=evaluated.get("transitions"),
+        problems=tuple(problems),
+    )

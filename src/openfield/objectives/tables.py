@@ -1,0 +1,313 @@
+"""Transition tables: how often an input, an action and a next input followed each other.
+
+What every objective starts from; made from files, mappings or columns, checked here once and for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.codes import CodeBook, make_book
+from openfield.objectives.counts import Columns, Counts, count_columns
+from openfield.objectives.histograms import Array
+from openfield.objectives.records import Rows
+
+LARGEST = 2**63 - 1
+FEW_IDS = 1 << 31
+"""Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
+
+
+class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known about a table beside its rows."""
+
+    environment: str | None = None
+    agent: str | None = None
+    reward: bool | None = None
+    """Whether the agent was given the task's reward; None where the name does not say."""
+    levels: str | None = None
+    """Whose frames set the thresholds: `human` or `shared`."""
+    thresholds: str | None = None
+    """Hash of the thresholds; tables to be compared must agree."""
+    bins: list[list[list[float]]] | None = None
+    """The thresholds themselves, where this table's frames were discretised by us."""
+    num_obs: int | None = None
+    """Distinct inputs of the environment, over all agents."""
+    num_actions: int | None = None
+    alignment: str | None = None
+    """`action_leads_to_next` or `action_led_here`."""
+    episodes: int | None = None
+
+
+class Table(msgspec.Struct, frozen=True, eq=False, kw_only=True, dict=True):
+    """`count` times `action` led from `obs` to `next_obs`; all counts are positive."""
+
+    obs: Array
+    action: Array
+    next_obs: Array
+    count: Array
+    name: str = "table"
+    """The file, for messages."""
+    book: CodeBook | None = None
+    meta: Meta = Meta()
+    ordered: bool = False
+    """Whether rows come in the order (obs, next_obs, action)."""
+    single: bool = False
+    """Whether a key that occurs twice is a mistake; otherwise its counts are added."""
+    zeros: int = 0
+    """How many entries with a count of zero were left out."""
+    notes: tuple[str, ...] = ()
+    ids: tuple[int, ...] | None = None
+    """The ids behind the numbers in `obs` and `next_obs`, where they were too large to be used themselves."""
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The histograms all objectives of this table are computed from.
+
+        Raises:
+            InvalidInput: There is no positive count, or a key occurs twice.
+        """
+        if not len(self.obs):
+            raise InvalidInput(f"{self.name}: no positive counts.")
+        counts = count_columns(self.columns, ordered=self.ordered)
+        if self.single and counts.triples.size != len(self.obs):
+            raise InvalidInput(f"{self.name}: a key occurs more than once.")
+        return counts
+
+    @property
+    def columns(self) -> Columns:
+        """The rows in the order of parts that counting sorts by."""
+        return Columns(self.obs, self.next_obs, self.action, self.count)
+
+    @cached_property
+    def num_inputs(self) -> int:
+        """Distinct inputs, as source or as successor."""
+        return distinct(self.obs, self.next_obs)
+
+    @cached_property
+    def num_actions(self) -> int:
+        """Distinct actions."""
+        return distinct(self.action)
+
+    def id_of(self, number: int) -> int:
+        """The id the file gives to an input."""
+        return self.ids[number] if self.ids else number
+
+
+TableLike: TypeAlias = Table | Mapping[tuple[int, int, int], float] | tuple[Mapping[Any, float], Mapping[int, int]]
+
+
+def as_table(source: TableLike) -> Table:
+    """A table from a table, a mapping of (input, action, next input) to counts, or a pair of such and its code book."""
+    if isinstance(source, Table):
+        return source
+    mapping, book = source if isinstance(source, tuple) else (source, None)
+    if not isinstance(mapping, Mapping):
+        raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
+    try:
+        keys = [tuple(int(part) for part in key) for key in mapping]
+    except (TypeError, ValueError):
+        raise InvalidInput("table: keys are tuples of three integers.") from None
+    if any(len(key) != 3 for key in keys):
+        raise InvalidInput("table: keys are tuples of three integers.")
+    from openfield.objectives.pickles import as_column
+
+    counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
+    obs, action, next_obs = (as_column([key[part] for key in keys]) for part in range(3))
+    codes = [(list(book), list(book.values()))] if book is not None else []
+    return make_table([Rows(obs, action, next_obs, counts)], codes)
+
+
+def load_table(path: str | Path) -> Table:
+    """The table in a file: a published pickle of either form, or our own Parquet.
+
+    Raises:
+        InvalidInput: The file is something else, or holds counts that mean nothing; the message names the key.
+    """
+    path = Path(path)
+    start = _first_bytes(path)
+    if start == b"PAR1":
+        from openfield.objectives.parquet import read_table
+
+        return read_table(path)
+    if start[:1] in (b"\x80", b"(", b"}"):
+        return _load_pickle(path)
+    raise InvalidInput(f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip())
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins as Parquet files do."""
+    return _first_bytes(path) == b"PAR1"
+
+
+def make_table(
+    pieces: Iterable[Rows],
+    codes: Iterable[tuple[list[int], list[int]]] = (),
+    *,
+    name: str = "table",
+    meta: Meta | None = None,
+    single: bool = True,
+    ordered: bool = False,
+) -> Table:
+    """A checked table from stretches of rows.
+
+    Raises:
+        InvalidInput: A count is negative or not a number; the message names the key.
+    """
+    rows, zeros, notes = check_rows(_joined(list(pieces)), name)
+    obs, next_obs, ids = _ranked(rows.obs, rows.next_obs)
+    action = rows.action if rows.action.dtype != object else _ranked(rows.action, rows.action)[0]
+    return Table(
+        obs=obs,
+        action=action,
+        next_obs=next_obs,
+        count=rows.counts,
+        name=name,
+        book=_book(list(codes), ids, name),
+        meta=meta or Meta(),
+        ordered=ordered,
+        single=single,
+        zeros=zeros,
+        notes=notes,
+        ids=ids,
+    )
+
+
+def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
+    """The rows with positive counts, how many had a count of zero, and what a reader should know.
+
+    Raises:
+        InvalidInput: A count is negative or not a number; the message names the key.
+    """
+    counts, notes = _checked_counts(rows, name)
+    positive = counts > 0
+    zeros = len(counts) - int(np.count_nonzero(positive))
+    if not zeros:
+        return rows._replace(counts=counts), 0, notes
+    kept = Rows(*(column[positive] for column in rows._replace(counts=counts)))
+    return kept, zeros, notes
+
+
+def distinct(*columns: Array) -> int:
+    """How many different numbers there are in all columns together."""
+    if not len(columns[0]):
+        return 0
+    low, high = min(int(column.min()) for column in columns), max(int(column.max()) for column in columns)
+    if high - low >= min(FEW_IDS, 64 * len(columns[0]) + 2**20):
+        return len(np.unique(np.concatenate(columns)))
+    seen = np.zeros(high - low + 1, bool)
+    for column in columns:
+        seen[column - low if low else column] = True
+    return int(np.count_nonzero(seen))
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
+
+
+def _what_else(start: bytes) -> str:
+    if start[:2] == b"PK":
+        return "For NPZ episodes: openfield objectives frames FILE.npz -o table.parquet"
+    return "The file is empty." if not start else ""
+
+
+def _load_pickle(path: Path) -> Table:
+    from openfield.objectives.gather import Gatherer
+    from openfield.objectives.pickles import Codes, read_pickle
+
+    gatherer, codes = Gatherer(path.stat().st_size), []
+    for piece in read_pickle(path):
+        if isinstance(piece, Codes):
+            codes.append((piece.codes, piece.indices))
+        else:
+            gatherer.add(piece)
+    return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
+
+
+def meta_of_name(name: str) -> Meta:
+    """What a published file name says: `{env}_{agent}[_{reward|noreward}]_{human|shared}_disc`."""
+    parts = name.split(".")[0].split("_")
+    if len(parts) < 4 or parts[-1] != "disc" or parts[-2] not in ("human", "shared"):
+        return Meta()
+    *words, levels, _ = parts
+    reward = {"reward": True, "noreward": False}.get(words[-1])
+    if reward is not None:
+        words = words[:-1]
+    if len(words) < 2:
+        return Meta(levels=levels)
+    return Meta(environment="_".join(words[:-1]), agent=words[-1], reward=reward, levels=levels)
+
+
+def _plain_count(key: Any, value: Any) -> int | float:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"table: the count of key {key} is {value!r}, not a number.")
+    return value
+
+
+def _joined(pieces: list[Rows]) -> Rows:
+    if not pieces:
+        return Rows(*(np.empty(0, np.int64) for _ in range(4)))
+    if len(pieces) == 1:
+        return pieces[0]
+    return Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+
+
+def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
+    """Counts as int64, or as float64 where there are fractions or sums beyond 64 bits."""
+    counts = rows.counts
+    if not len(counts):
+        return counts.astype(np.int64), ()
+    wrong = np.asarray(~(counts >= 0) | np.isinf(counts) if counts.dtype.kind == "f" else counts < 0, bool)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        key = tuple(int(column[at]) for column in rows[:3])
+        raise InvalidInput(f"{name}: the count of key {key} is {counts[at]}; counts are positive numbers.")
+    if counts.dtype.kind == "f":
+        return counts, ("fractional counts: sums are rounded and may depend on the order of rows",)
+    if counts.dtype == object or _overflows(counts):
+        return _rounded(counts, name), ("counts beyond 64 bits: computed as float64",)
+    return counts, ()
+
+
+def _overflows(counts: Array) -> bool:
+    """Whether the sum is beyond 64 bits; only a sum that comes near is added up in Python's integers."""
+    return float(counts.sum(dtype=np.float64)) > LARGEST / 2 and sum(counts.tolist()) > LARGEST
+
+
+def _rounded(counts: Array, name: str) -> Array:
+    try:
+        return counts.astype(np.float64)
+    except OverflowError:
+        raise InvalidInput(f"{name}: a count is beyond the range of float64.") from None
+
+
+def _ranked(first: Array, second: Array) -> tuple[Array, Array, tuple[int, ...] | None]:
+    """Both columns by rank where their ids are beyond 64 bits, as they are otherwise."""
+    if first.dtype != object and second.dtype != object:
+        return first, second, None
+    ids = sorted({int(value) for value in first} | {int(value) for value in second})
+    ranks = {value: number for number, value in enumerate(ids)}
+    ranked = [np.array([ranks[int(value)] for value in column], np.int64) for column in (first, second)]
+    return ranked[0], ranked[1], tuple(ids)
+
+
+def _book(codes: list[tuple[list[int], list[int]]], ids: tuple[int, ...] | None, name: str) -> CodeBook | None:
+    if not codes:
+        return None
+    pairs = [pair for part in codes for pair in zip(*part, strict=True)]
+    if ids is not None:
+        ranks = {value: number for number, value in enumerate(ids)}
+        pairs = [(code, ranks[index]) for code, index in pairs if index in ranks]
+    return make_book([code for code, _ in pairs], [index for _, index in pairs], name)

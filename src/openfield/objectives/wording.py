@@ -1,0 +1,139 @@
+"""Objectives in words and as JSON: what the command prints, line by line.
+
+Between `evaluation` and the command line; it makes text and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from openfield import __version__
+from openfield.objectives.conditional import Conditionals
+from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluation
+from openfield.objectives.similarity import Similarity
+
+SCHEMA = 1
+"""Raised when a field changes its meaning."""
+
+
+def evaluation_record(found: Evaluation, seconds: float) -> dict[str, Any]:
+    """The JSON object of one table."""
+    return {
+        "schema": SCHEMA,
+        "table": found.table,
+        "values": found.values,
+        "unit": found.unit,
+        "units": {name: None if name in WITHOUT_UNIT else found.unit for name in found.values},
+        "bias_corrected": found.corrected,
+        "info_gain_forms": found.forms,
+        "reasons": found.reasons,
+        "n": found.n,
+        "distinct": found.distinct,
+        "num_obs": found.num_obs,
+        "num_actions": found.num_actions,
+        "zeros_dropped": found.zeros,
+        "notes": list(found.notes),
+        "version": __version__,
+        "seconds": round(seconds, 4),
+    }
+
+
+def failure_record(path: Path, error: str, names: Sequence[str], unit: str) -> dict[str, Any]:
+    """The JSON object of a file that cannot be used."""
+    values: dict[str, Any] = dict.fromkeys(names or NAMES)
+    return {
+        "schema": SCHEMA,
+        "table": str(path),
+        "values": values,
+        "unit": unit,
+        "reasons": dict.fromkeys(values, error),
+        "error": error,
+    }
+
+
+def similarity_record(paths: Sequence[Path], found: Similarity, more: Conditionals | None) -> dict[str, Any]:
+    """The JSON object of a comparison."""
+    values: dict[str, Any] = {
+        "jaccard": found.jaccard,
+        "jsd_nats": found.jsd_nats,
+        "jsd_similarity": found.jsd_similarity,
+        "first_in_second": found.first_in_second,
+        "second_in_first": found.second_in_first,
+    }
+    reasons = dict(found.reasons)
+    if more is not None:
+        values |= {"action_jsd_nats": more.action_jsd_nats, "next_jsd_nats": more.next_jsd_nats}
+        reasons |= more.reasons
+    return {
+        "schema": SCHEMA,
+        "tables": [str(path) for path in paths],
+        "values": values,
+        "unit": "nats",
+        "reasons": reasons,
+        "shared_images": found.shared,
+        "all_images": found.union,
+        "version": __version__,
+    }
+
+
+def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
+    """The JSON object of tables that cannot be compared."""
+    values: dict[str, Any] = dict.fromkeys(("jaccard", "jsd_nats", "jsd_similarity"))
+    return {
+        "schema": SCHEMA,
+        "tables": [str(path) for path in paths],
+        "values": values,
+        "unit": "nats",
+        "reasons": dict.fromkeys(values, error),
+        "error": error,
+    }
+
+
+def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
+    """One table for a reader: values with units, corrections beside them, reasons where there is none."""
+    if titled:
+        yield f"{record['table']}"
+    corrected = record.get("bias_corrected", {})
+    if "error" in record and "n" not in record:
+        yield "not evaluated"
+        return
+    for name, value in record["values"].items():
+        unit = (record["units"][name] or "") if value is not None else ""
+        beside = f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
+        yield f"{name:<24}{_number(value, record['reasons'].get(name))} {unit}".rstrip() + beside
+    if "n" in record:
+        sizes = record["distinct"]
+        yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
+    if record.get("zeros_dropped"):
+        yield f"{record['zeros_dropped']:,} entries with a count of zero left out"
+    yield from (f"note: {note}" for note in record.get("notes", ()))
+
+
+def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
+    """A comparison for a reader."""
+    for name, value in record["values"].items():
+        yield f"{name:<24}{_number(value, record['reasons'].get(name))}"
+
+
+def compat_lines(record: dict[str, Any]) -> Iterator[str]:
+    """What the original's scripts print, one after the other."""
+    for name, value in record["values"].items():
+        if value is not None:
+            yield f"{LABELS[name]}: {value!r}"
+
+
+def compat_similarity_lines(record: dict[str, Any]) -> Iterator[str]:
+    """What the original's two similarity scripts print."""
+    first, second = (Path(path).stem for path in record["tables"])
+    values = record["values"]
+    if values["jaccard"] is not None:
+        yield f"Human similarity: {values['jaccard']!r}"
+    yield f"Proportion of observations in {first} that are also in {second}: {values['first_in_second']!r}"
+    yield f"Proportion of observations in {second} that are also in {first}: {values['second_in_first']!r}"
+    yield f"JSD human similarity: {values['jsd_nats']!r}"
+
+
+def _number(value: float | None, reason: str | None) -> str:
+    return f"{value:.10g}" if value is not None else f"not defined: {reason}"

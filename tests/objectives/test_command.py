@@ -1,0 +1,222 @@
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from openfield.cli.objectives import app
+from openfield.errors import OpenfieldError
+from openfield.objectives import evaluate, evaluate_file
+
+from .reference import dump
+
+TABLE = {(1, 0, 2): 3, (2, 1, 1): 4, (2, 0, 3): 1}
+NAMES = ["input_entropy", "info_gain_dirichlet", "info_gain_sqrt_counts", "info_gain_log_counts", "empowerment"]
+
+
+@pytest.fixture
+def run(capsys):
+    """The command as the main program runs it: exit status, standard output, error output."""
+
+    def call(*tokens):
+        status = 0
+        try:
+            app([str(token) for token in tokens], result_action="return_value")
+        except SystemExit as end:
+            status = end.code or 0
+        except OpenfieldError as error:
+            capsys.readouterr()
+            return error.exit_status, "", str(error)
+        output = capsys.readouterr()
+        return status, output.out, output.err
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path):
+    return dump(tmp_path / "toy_noop_shared_disc.pkl", TABLE)
+
+
+def test_one_table_as_json(run, table):
+    status, output, errors = run(table, "--num-obs", 10, "--num-actions", 2, "--json")
+    assert (status, errors) == (0, "")
+    record = json.loads(output)
+    assert list(record["values"]) == NAMES
+    assert record["values"] == evaluate(TABLE, num_obs=10).values
+    assert record["unit"] == "nats"
+    assert record["n"] == 8
+    assert record["reasons"] == {}
+
+
+def test_what_is_not_defined_is_null_with_a_reason(run, table):
+    status, output, _ = run(table, "--json")
+    record = json.loads(output)
+    assert status == 0
+    assert record["values"]["info_gain_dirichlet"] is None
+    assert "--num-obs" in record["reasons"]["info_gain_dirichlet"]
+
+
+def test_bits_and_a_choice(run, table):
+    _, output, _ = run(table, "--json", "--unit", "bits", "--only", "input_entropy", "--only", "empowerment")
+    record = json.loads(output)
+    assert list(record["values"]) == ["input_entropy", "empowerment"]
+    assert record["values"]["input_entropy"] == evaluate(TABLE).values["input_entropy"] / math.log(2)
+
+
+def test_several_tables_and_a_bad_one(run, table, tmp_path):
+    bad = tmp_path / "bad.pkl"
+    bad.write_bytes(b"\x80\x03cos\nsystem\n.")
+    status, output, errors = run(table, bad, table, "--json")
+    assert status == 2
+    first, second, third = json.loads(output)["tables"]
+    assert first["values"] == third["values"] == evaluate(TABLE).values
+    assert set(second["values"].values()) == {None}
+    assert "bad.pkl" in second["error"]
+    assert set(second["reasons"].values()) == {second["error"]}
+    assert errors == f"openfield: {second['error']}\n"
+
+
+def test_an_empty_table_is_null_and_exits_2(run, tmp_path):
+    status, output, errors = run(dump(tmp_path / "none.pkl", {}), "--json")
+    assert status == 2
+    assert set(json.loads(output)["values"].values()) == {None}
+    assert "none.pkl: no positive counts" in errors
+    status, output, errors = run(dump(tmp_path / "none.pkl", {}))
+    assert (status, errors.count("\n")) == (2, 1)
+
+
+def test_too_small_an_environment_exits_2_and_keeps_the_rest(run, table):
+    status, output, errors = run(table, "--num-obs", 2, "--json")
+    record = json.loads(output)
+    assert status == 2
+    assert record["values"]["info_gain_dirichlet"] is None
+    assert record["values"]["empowerment"] == evaluate(TABLE).values["empowerment"]
+    assert "3 distinct inputs were seen" in errors
+
+
+def test_the_originals_lines(run, table):
+    _, output, _ = run(table, "--compat", "--num-obs", 10)
+    values = evaluate(TABLE, num_obs=10).values
+    assert output.splitlines() == [
+        f"Curiosity: {values['input_entropy']}",
+        f"Information gain: {values['info_gain_dirichlet']}",
+        f"Sqrt counts information gain: {values['info_gain_sqrt_counts']}",
+        f"Log counts information gain: {values['info_gain_log_counts']}",
+        f"Empowerment: {values['empowerment']}",
+    ]
+
+
+def test_lines_for_a_reader(run, table, tmp_path):
+    zeros = dump(tmp_path / "zeros.pkl", TABLE | {(9, 9, 9): 0})
+    status, output, _ = run(table, zeros)
+    assert status == 0
+    assert "bias-corrected" in output
+    assert "not defined: needs" in output
+    assert "1 entries with a count of zero left out" in output
+    assert str(table) in output
+
+
+def test_both_ends(run, table):
+    _, output, _ = run(table, "--inputs", "all", "--json")
+    assert json.loads(output)["values"]["input_entropy"] == evaluate(TABLE, inputs="all").values["input_entropy"]
+
+
+def test_mistakes_of_the_caller(run, table):
+    status, _, errors = run()
+    assert (status, "TABLE" in errors) == (2, True)
+    status, _, errors = run(table, "--only", "entropy")
+    assert (status, "Unknown objective 'entropy'" in errors) == (2, True)
+
+
+@pytest.fixture
+def pair(tmp_path):
+    human = dump(tmp_path / "human.pkl", (TABLE, {10: 1, 2**127: 2, 5: 3}))
+    agent = dump(tmp_path / "agent.pkl", ({(1, 0, 2): 1, (2, 0, 2): 1}, {10: 2, 99: 1}))
+    return human, agent
+
+
+def test_similarity(run, pair):
+    status, output, _ = run("similarity", *pair, "--json", "--conditional")
+    record = json.loads(output)
+    assert status == 0
+    assert record["values"]["jaccard"] == 1 / 3
+    assert 0 < record["values"]["jsd_nats"] < math.log(2)
+    assert record["values"]["first_in_second"] == 3 / 8
+    assert record["values"]["action_jsd_nats"] is not None
+    assert "next_jsd_nats" not in record["reasons"]
+    _, output, _ = run("similarity", *pair)
+    assert output.startswith("jaccard")
+
+
+def test_similarity_in_the_originals_lines(run, pair):
+    _, output, _ = run("similarity", *pair, "--compat")
+    lines = output.splitlines()
+    assert lines[0] == f"Human similarity: {1 / 3}"
+    assert lines[1] == "Proportion of observations in human that are also in agent: 0.375"
+    assert lines[2] == "Proportion of observations in agent that are also in human: 0.5"
+    assert lines[3].startswith("JSD human similarity: 0.")
+
+
+def test_similarity_of_the_wrong_files(run, pair, table):
+    for tokens in ([pair[0]], [*pair, table], []):
+        status, _, errors = run("similarity", *tokens)
+        assert (status, "two tables" in errors) == (2, True)
+    status, output, errors = run("similarity", pair[0], table, "--json")
+    assert status == 2
+    assert json.loads(output)["values"]["jaccard"] is None
+    assert "no code book" in errors
+    status, output, errors = run("similarity", pair[0], table)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+
+
+def test_convert(run, table, tmp_path):
+    status, output, _ = run("convert", table, tmp_path / "t.parquet")
+    assert status == 0
+    assert "3 rows" in output
+    run("convert", tmp_path / "t.parquet", tmp_path / "back.pkl")
+    assert pickle.loads((tmp_path / "back.pkl").read_bytes()) == TABLE
+    status, _, errors = run("convert", tmp_path / "none.pkl", tmp_path / "t.parquet")
+    assert (status, "none.pkl" in errors) == (2, True)
+
+
+def test_frames(run, tmp_path):
+    frames = np.random.default_rng(0).integers(0, 3, (4, 8, 8)).astype(float)[np.arange(40) % 4]
+    for number in range(2):
+        np.savez_compressed(tmp_path / f"{number}.npz", observ=frames, action=np.arange(40) % 3)
+    status, output, _ = run("frames", tmp_path / "0.npz", tmp_path / "1.npz", "-o", tmp_path / "t.parquet")
+    assert status == 0
+    assert "of 78" in output
+    assert evaluate_file(tmp_path / "t.parquet").n == 78
+    run("frames", tmp_path / "1.npz", "-o", tmp_path / "u.parquet", "--thresholds", tmp_path / "t.parquet")
+    _, output, _ = run("similarity", tmp_path / "t.parquet", tmp_path / "u.parquet", "--json")
+    assert json.loads(output)["values"]["jaccard"] == 1
+    status, _, errors = run("frames", "-o", tmp_path / "t.parquet")
+    assert (status, "at least one episode" in errors) == (2, True)
+    status, _, errors = run("frames", tmp_path / "t.parquet", "-o", tmp_path / "v.parquet")
+    assert (status, "not an NPZ file" in errors) == (2, True)
+
+
+def test_study(run, tmp_path):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for agent in ("noop", "ppo"):
+        dump(folder / f"toy_{agent}_shared_disc.pkl", TABLE)
+    (folder / "study.toml").write_text("agents = []\n[environments.toy]\nnum_obs = 10\n")
+    status, output, _ = run("study", folder, "--workers", 1)
+    assert status == 0
+    assert "study.html: 2 agents" in output
+    assert (folder / "study" / "study.html").exists()
+    status, output, _ = run("study", folder, "--workers", 1, "--json", "-o", tmp_path / "out")
+    assert [row["agent"] for row in json.loads(output)["rows"]] == ["noop", "ppo"]
+    (folder / "toy_bad_shared_disc.pkl").write_bytes(b"\x80\x03x")
+    status, _, errors = run("study", folder, "--workers", 1)
+    assert (status, "toy/bad" in errors) == (2, True)
+
+
+def test_help_names_every_command(capsys):
+    app(["--help"], result_action="return_value")
+    text = capsys.readouterr().out
+    for word in ("similarity", "study", "convert", "frames", "--num-obs", "--compat"):
+        assert word in text

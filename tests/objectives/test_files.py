@@ -1,0 +1,260 @@
+import pickle
+import tracemalloc
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from openfield.errors import InvalidInput
+from openfield.objectives import evaluate, evaluate_file, load_table
+from openfield.objectives import spill as spill_module
+from openfield.objectives.convert import convert
+from openfield.objectives.gather import Gatherer
+from openfield.objectives.parquet import TableWriter, book_path, read_columns, read_header, write_table
+from openfield.objectives.records import Rows
+from openfield.objectives.spill import Spill
+from openfield.objectives.stream import MOST_IDS, Seen, count_files, summarise_file
+from openfield.objectives.tables import as_table, meta_of_name
+
+from .reference import dump, wide_tables
+
+books = st.dictionaries(st.integers(0, 2**140), st.integers(0, 1000), min_size=1, max_size=20)
+quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+narrow_tables = st.dictionaries(
+    st.tuples(st.integers(-(2**62), 2**62), st.integers(-3, 300), st.integers(-5, 2**40)),
+    st.one_of(st.integers(1, 2**45), st.floats(0.1, 100)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(narrow_tables, st.one_of(st.none(), books))
+@quiet
+def test_conversion_goes_there_and_back(tmp_path, table, book):
+    source = dump(tmp_path / "t.pkl", (table, book) if book else table)
+    assert convert(source, tmp_path / "t.parquet") == len(table)
+    assert convert(tmp_path / "t.parquet", tmp_path / "back.pkl") == len(table)
+    back = pickle.loads((tmp_path / "back.pkl").read_bytes())
+    assert (back if book else (back, None)) == (table, book)
+    found = evaluate_file(tmp_path / "t.parquet")
+    if all(isinstance(count, int) for count in table.values()):
+        assert found.values == evaluate_file(source).values
+    book_path(tmp_path / "t.parquet").unlink(missing_ok=True)
+
+
+@given(wide_tables)
+@quiet
+def test_ids_too_large_for_columns_are_ranked(tmp_path, table):
+    source = dump(tmp_path / "t.pkl", table)
+    convert(source, tmp_path / "t.parquet")
+    assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
+
+
+def test_published_names_say_what_a_table_is(tmp_path):
+    meta = meta_of_name("montezuma_icm_noreward_shared_disc.pkl")
+    assert (meta.environment, meta.agent, meta.reward, meta.levels) == ("montezuma", "icm", False, "shared")
+    meta = meta_of_name("montezuma_noop_human_disc.parquet")
+    assert (meta.environment, meta.agent, meta.reward, meta.levels) == ("montezuma", "noop", None, "human")
+    assert meta_of_name("table.pkl").environment is None
+    source = dump(tmp_path / "sea_quest_rnd_reward_human_disc.pkl", {(1, 2, 3): 4})
+    convert(source, tmp_path / "x.parquet")
+    assert read_header(tmp_path / "x.parquet").meta.environment == "sea_quest"
+    convert(tmp_path / "x.parquet", tmp_path / "y.parquet")
+    assert read_header(tmp_path / "y.parquet").meta.reward is True
+
+
+def random_rows(size, seed=0):
+    random = np.random.default_rng(seed)
+    obs, nexts = random.integers(0, size, (2, size))
+    keys = np.unique(np.stack((obs, random.integers(0, 5, size), nexts)), axis=1)
+    keys = keys[:, random.permutation(keys.shape[1])]
+    return Rows(*keys, random.integers(1, 100, keys.shape[1]))
+
+
+@pytest.mark.parametrize("part", [10, 1000, 100_000])
+def test_rows_come_back_in_order(part):
+    rows = random_rows(5_000)
+    with Spill(part) as spill:
+        for at in range(0, len(rows.obs), 700):
+            spill.add(Rows(*(column[at : at + 700] for column in rows)))
+        parts = list(spill.in_order())
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort((rows.action, rows.next_obs, rows.obs))
+    for found, expected in zip(columns, (rows.obs, rows.next_obs, rows.action, rows.counts), strict=True):
+        assert np.array_equal(found, expected[order])
+    assert all(parts[i].obs[-1] < parts[i + 1].obs[0] for i in range(len(parts) - 1))
+
+
+def test_equal_keys_are_added_and_fractions_kept():
+    with Spill() as spill:
+        spill.add(Rows(*(np.array(column) for column in ([1, 2], [0, 0], [5, 6], [3, 4]))))
+        spill.add(Rows(*(np.array(column) for column in ([1], [0], [5], [0.5]))))
+        (part,) = spill.in_order()
+    assert part.counts.tolist() == [3.5, 4.0]
+    with Spill() as spill:
+        assert list(spill.in_order()) == []
+
+
+def test_conversion_through_the_disk_takes_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(spill_module.Spill.__init__, "__defaults__", (20_000,))
+    rows = random_rows(400_000)
+    table = dict.fromkeys(zip(*(column.tolist() for column in rows[:3]), strict=True), 1)
+    source = dump(tmp_path / "t.pkl", table)
+    del table
+    tracemalloc.start()
+    convert(source, tmp_path / "t.parquet")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 25e6  # the columns alone are 12.8 MB
+    assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
+
+
+def test_streams_equal_memory(tmp_path):
+    rows = random_rows(300_000)
+    table = as_table(
+        dict(zip(zip(*(column.tolist() for column in rows[:3]), strict=True), rows.counts.tolist(), strict=True))
+    )
+    write_table(table, tmp_path / "t.parquet")
+    streamed, held = summarise_file(tmp_path / "t.parquet"), evaluate(load_table(tmp_path / "t.parquet"), num_obs=10**6)
+    assert evaluate(streamed, num_obs=10**6).values == held.values == evaluate(table, num_obs=10**6).values
+    assert evaluate(streamed).distinct == held.distinct
+
+
+def test_shards_in_files_are_one_table(tmp_path):
+    rows = random_rows(20_000)
+    whole = dict(zip(zip(*(column.tolist() for column in rows[:3]), strict=True), rows.counts.tolist(), strict=True))
+    paths = []
+    for number in range(3):
+        part = {key: count for key, count in whole.items() if key[0] % 3 == number}
+        paths.append(tmp_path / f"{number}.parquet")
+        write_table(as_table(part), paths[-1])
+    counts = count_files(paths)
+    expected = as_table(whole).counts
+    for name in expected.__struct_fields__:
+        assert np.array_equal(getattr(counts, name).values, getattr(expected, name).values)
+        assert np.array_equal(getattr(counts, name).times, getattr(expected, name).times)
+
+
+def test_parquet_of_other_makers(tmp_path):
+    columns = {
+        "obs": [2, 1, 2],
+        "action": [0, 0, 0],
+        "next_obs": [1, 2, 1],
+        "count": [3, 4, 5],
+        "note": ["a", "b", "c"],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    assert evaluate_file(tmp_path / "t.parquet").n == 12
+    assert load_table(tmp_path / "t.parquet").counts.triples.values.tolist() == [4, 8]
+    pq.write_table(pa.table({"obs": [1]}), tmp_path / "t.parquet")
+    with pytest.raises(InvalidInput, match="no column next_obs"):
+        load_table(tmp_path / "t.parquet")
+    pq.write_table(pa.table(columns | {"obs": [1.5, 2, 3]}), tmp_path / "t.parquet")
+    with pytest.raises(InvalidInput, match="column obs holds double"):
+        load_table(tmp_path / "t.parquet")
+    pq.write_table(pa.table(columns | {"count": [1, -2, 3]}), tmp_path / "t.parquet")
+    with pytest.raises(InvalidInput, match=r"key \(1, 0, 2\) is -2"):
+        load_table(tmp_path / "t.parquet")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    with pytest.raises(InvalidInput, match="cannot be read as Parquet"):
+        load_table(tmp_path / "t.parquet")
+
+
+def claim(path, columns):
+    """A file that says it is sorted by us, whatever it holds."""
+    from openfield.objectives.counts import Columns
+    from openfield.objectives.parquet import Header
+
+    with TableWriter(path) as writer:
+        writer.add(Columns(*(np.array(column, np.int64) for column in columns)))
+        writer.finish(Header())
+
+
+def test_files_that_lie_about_themselves(tmp_path):
+    path = tmp_path / "t.parquet"
+    claim(path, ([2, 1], [1, 1], [0, 0], [1, 1]))
+    with pytest.raises(InvalidInput, match="not in the order"):
+        summarise_file(path)
+    claim(path, ([1, 2], [1, 1], [0, 0], [1, 0]))
+    with pytest.raises(InvalidInput, match=r"key \(2, 0, 1\) is 0"):
+        summarise_file(path)
+    claim(path, ([], [], [], []))
+    with pytest.raises(InvalidInput, match="no positive counts"):
+        summarise_file(path)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    source = dump(tmp_path / "t.pkl", {(1, 2, 3): 4, (5, 6, 7): -1})
+    for target in ("x.parquet", "x.pkl"):
+        with pytest.raises(InvalidInput, match=r"key \(5, 6, 7\)"):
+            convert(source, tmp_path / target)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.pkl"]
+
+
+def test_conversions_that_make_no_sense(tmp_path):
+    source = dump(tmp_path / "t.pkl", {(1, 2, 3): 4})
+    with pytest.raises(InvalidInput, match="same file"):
+        convert(source, source)
+    with pytest.raises(InvalidInput, match="must end in"):
+        convert(source, tmp_path / "t.csv")
+    with pytest.raises(InvalidInput, match="No such file"):
+        convert(tmp_path / "none.pkl", tmp_path / "t.parquet")
+
+
+def test_a_key_that_occurs_twice_is_a_mistake_in_a_pickle(tmp_path):
+    path = tmp_path / "t.pkl"
+    path.write_bytes(b"\x80\x02}(K\x01K\x02K\x03\x87K\x04K\x01K\x02K\x03\x87K\x05u.")
+    with pytest.raises(InvalidInput, match="more than once"):
+        evaluate_file(path)
+    with pytest.raises(InvalidInput, match="more than once"):
+        convert(path, tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"), [(b"", "empty"), (b"PK\x03\x04", "frames"), (b"hello", "neither"), (b"\x80", "in the middle")]
+)
+def test_other_files_are_refused(tmp_path, raw, words):
+    (tmp_path / "t").write_bytes(raw)
+    with pytest.raises(InvalidInput, match=words):
+        load_table(tmp_path / "t")
+
+
+def test_missing_files_and_folders(tmp_path):
+    for path in (tmp_path / "none.pkl", tmp_path):
+        with pytest.raises(InvalidInput, match=str(tmp_path)):
+            load_table(path)
+
+
+def test_gathered_rows_grow_in_length_and_width():
+    gatherer = Gatherer(0)
+    gatherer.add(Rows(*(np.array([value], np.int64) for value in (1, 2, 3, 4))))
+    gatherer.add(Rows(*(np.array([value]) for value in (2**40, 2, 3, 0.5))))
+    gatherer.add(Rows(np.array([2**100], object), *(np.array([value]) for value in (2, 3, 4))))
+    rows = gatherer.rows()
+    assert rows.obs.tolist() == [1, 2**40, 2**100]
+    assert rows.counts.tolist() == [4.0, 0.5, 4.0]
+
+
+def test_inputs_are_ticked_off_up_to_a_limit():
+    seen = Seen()
+    seen.add(np.array([1, 5, 70_000]), np.array([5, 6]))
+    assert seen.count == 4
+    seen.add(np.array([MOST_IDS]))
+    assert seen.count is None
+
+
+def test_defaultdict_with_code_book(tmp_path):
+    path = dump(tmp_path / "t.pkl", (defaultdict(int, {(1, 0, 2): 3}), {7: 1, 2**127: 2}), 3)
+    table = load_table(path)
+    assert table.book.codes == [7, 2**127]
+    assert next(read_columns(_converted(path))).obs.tolist() == [1]
+
+
+def _converted(path):
+    target = path.with_suffix(".parquet")
+    convert(path, target)
+    return target

@@ -1,0 +1,287 @@
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from openfield.errors import InvalidInput
+from openfield.objectives import jaccard
+from openfield.objectives import study as module
+from openfield.objectives.correlations import Observation, Pair, correlate, fisher_interval, pearson, spearman
+from openfield.objectives.intervals import bootstrap_counts, objectives_of_episodes
+from openfield.objectives.manifest import find_entries, published
+from openfield.objectives.page import draw_study, find, render_study, write_study
+from openfield.objectives.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
+from openfield.objectives.study import REWARD, SIMILARITY, run_study
+
+from .reference import dump
+
+SPREADS = {"human": 60, "noop": 2, "random": 20, "ppo": 40, "icm_reward": 50, "icm_noreward": 45, "rnd_reward": 70}
+
+
+def coded_table(random, spread, size=400):
+    obs, actions = random.integers(1, spread + 1, size), random.integers(0, 4, size)
+    table = {}
+    for key in zip(obs.tolist(), actions.tolist(), np.minimum(obs + actions, 80).tolist(), strict=True):
+        table[key] = table.get(key, 0) + 1
+    return table
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two environments as published, with rewards in a manifest."""
+    random = np.random.default_rng(0)
+    lines = ["[environments.toy]", "num_obs = 500", "num_actions = 4"]
+    book = {2**100 + index: index for index in range(1, 81)}
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for environment in ("montezuma", "toy"):
+        for agent, spread in SPREADS.items():
+            table = coded_table(random, spread)
+            dump(tables / f"{environment}_{agent}_human_disc.pkl", (table, book))
+            if agent != "human":
+                dump(tables / f"{environment}_{agent}_shared_disc.pkl", table)
+                lines += ["[[agents]]", f'environment = "{environment}"', f'agent = "{agent}"', f"reward = {spread}.5"]
+    (tables / "study.toml").write_text("\n".join(lines))
+    return tables
+
+
+def test_agents_are_found_by_their_names(folder):
+    entries = find_entries(folder)
+    assert len(entries) == 14
+    entry = next(entry for entry in entries if (entry.environment, entry.agent) == ("toy", "icm_noreward"))
+    assert entry.size.num_obs == 500
+    assert entry.reward == 45.5
+    assert entry.reference.name == "toy_human_human_disc.pkl"
+    assert next(entry for entry in entries if entry.environment == "montezuma").size.num_obs == 101_509
+
+
+def test_a_study_of_a_folder(folder, tmp_path):
+    seen = []
+    study = run_study(find_entries(folder), tmp_path / "cache", progress=lambda *state: seen.append(state), draws=50)
+    assert len(study.rows) == 12
+    assert seen[-1] == (24, 24)
+    row = next(row for row in study.rows if (row.environment, row.agent) == ("toy", "ppo"))
+    from openfield.objectives import evaluate_file, load_table
+
+    shared = evaluate_file(folder / "toy_ppo_shared_disc.pkl", num_obs=500)
+    assert {name: row.values[name] for name in shared.values} == shared.values
+    pair = [load_table(folder / f"toy_{agent}_human_disc.pkl") for agent in ("human", "ppo")]
+    assert row.values[SIMILARITY] == jaccard(*pair)
+    assert row.rarefied[-1].transitions == 400
+    assert row.rarefied[-1].jaccard == pytest.approx(row.values[SIMILARITY])
+    assert all(not row.problems for row in study.rows)
+    line = find(study, SIMILARITY, REWARD)
+    assert line.n == 12
+    assert line.r > 0.8
+    assert line.fisher[0] < line.r < line.fisher[1]
+
+
+def test_a_study_goes_on_from_its_cache(folder, tmp_path, monkeypatch):
+    entries, cache = find_entries(folder), tmp_path / "cache"
+    first = run_study(entries, cache, draws=20)
+
+    def refuse(task):
+        raise AssertionError(task)
+
+    monkeypatch.setattr(module, "work", refuse)
+    assert run_study(entries, cache, draws=20) == first
+    next(cache.iterdir()).write_text("{half")
+    with pytest.raises(AssertionError):
+        run_study(entries, cache, draws=20)
+    monkeypatch.undo()
+    assert run_study(entries, cache, draws=20) == first
+    dump(folder / "toy_ppo_shared_disc.pkl", {(1, 0, 1): 1})
+    assert run_study(find_entries(folder), cache, draws=20) != first
+
+
+def test_processes_change_nothing(folder, tmp_path):
+    entries = find_entries(folder)[:4]
+    assert run_study(entries, tmp_path / "a", workers=2, draws=20) == run_study(entries, tmp_path / "b", draws=20)
+
+
+def test_a_bad_table_is_a_problem_of_its_row(folder, tmp_path):
+    (folder / "toy_ppo_shared_disc.pkl").write_bytes(b"\x80\x03nonsense")
+    study = run_study(find_entries(folder), tmp_path / "cache", draws=20)
+    bad = [row for row in study.rows if row.problems]
+    assert [(row.environment, row.agent) for row in bad] == [("toy", "ppo")]
+    assert "toy_ppo_shared_disc.pkl" in bad[0].problems[0]
+    assert bad[0].values["empowerment"] is None
+    assert "Not everything could be computed" in render_study(study, "t")
+
+
+def test_a_page_and_drawings(folder, tmp_path):
+    study = run_study(find_entries(folder), tmp_path / "cache", draws=20)
+    page = write_study(study, tmp_path / "out", "A <study>")
+    text = page.read_text()
+    assert "A &lt;study&gt;" in text
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "<script" not in text
+    assert ">0.89<" in text  # the paper's Table 1
+    drawings = sorted(path.stem for path in (tmp_path / "out").glob("*.svg"))
+    assert {"correlations", "bars_human_similarity", "bars_task_reward", "scatter_empowerment"} <= set(drawings)
+    for name, drawing in draw_study(study):
+        ElementTree.fromstring(drawing)
+        assert drawing in text, name
+    stored = msgspec.json.decode((tmp_path / "out" / "study.json").read_bytes(), type=module.Study)
+    assert stored == study
+
+
+def test_a_manifest(folder, tmp_path):
+    text = '[[agents]]\nenvironment = "e"\nagent = "a"\nshared = "toy_ppo_shared_disc.pkl"\nreward = 3\n'
+    (folder / "own.toml").write_text(text)
+    (entry,) = find_entries(folder / "own.toml")
+    assert entry.shared == folder / "toy_ppo_shared_disc.pkl"
+    (row,) = run_study([entry], tmp_path / "cache", draws=20).rows
+    assert row.values["info_gain_dirichlet"] is None
+    assert "--num-obs" in row.problems[0]
+
+
+@pytest.mark.parametrize("text", ["agents = 3", "[[agents]]\nname = 'x'", "not toml at all", "[[agents]]\nagent='a'"])
+def test_manifests_that_cannot_be_read(tmp_path, text):
+    (tmp_path / "m.toml").write_text(text)
+    with pytest.raises(InvalidInput, match=r"m\.toml"):
+        find_entries(tmp_path / "m.toml")
+
+
+def test_nothing_to_study(tmp_path):
+    with pytest.raises(InvalidInput, match="no tables named like"):
+        find_entries(tmp_path)
+
+
+def test_the_papers_figures_are_quoted():
+    assert published().correlations["human_similarity"]["input_entropy"] == 0.89
+    assert published().environments["seaquest"].num_obs == 215_436_546
+
+
+points = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3, max_size=20)
+
+
+@given(points)
+def test_correlations_agree_with_scipy(values):
+    x, y = (np.array(column, float) for column in zip(*values, strict=True))
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert np.isnan(pearson(x, y))
+        assert np.isnan(spearman(x, y))
+        return
+    assert float(pearson(x, y)) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-12)
+    assert float(spearman(x, y)) == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+
+
+def test_fisher_intervals_are_those_of_the_paper_if_it_has_26_rows():
+    for r, low, high in ((0.67, 0.38, 0.84), (0.89, 0.77, 0.95), (0.66, 0.37, 0.83), (0.41, 0.03, 0.69)):
+        assert fisher_interval(r, 26) == pytest.approx((low, high), abs=0.005)
+    assert fisher_interval(1.0, 26) is None
+    assert fisher_interval(0.5, 3) is None
+
+
+def test_three_ways_to_pool():
+    random = np.random.default_rng(0)
+    observations = []
+    for number, environment in enumerate("abc"):
+        x = random.normal(size=7) * 10**number
+        y = x / 10**number + random.normal(size=7) / 2 + 100 * number
+        observations += [Observation(environment, f"agent{i}", float(x[i]), float(y[i])) for i in range(7)]
+    lines = correlate(Pair("x", "y"), observations, draws=200)
+    single = [line.r for line in lines if line.pooling == "environment"]
+    assert [line.environment for line in lines[:3]] == ["a", "b", "c"]
+    assert single[0] == pytest.approx(
+        stats.pearsonr([p.x for p in observations[:7]], [p.y for p in observations[:7]]).statistic
+    )
+    assert lines[4].pooling == "mean"
+    assert lines[4].r == pytest.approx(np.mean(single))
+    assert lines[4].fisher is None
+    scaled = [
+        stats.zscore([getattr(p, side) for p in observations if p.environment == e]) for side in "xy" for e in "abc"
+    ]
+    expected = stats.pearsonr(np.concatenate(scaled[:3]), np.concatenate(scaled[3:])).statistic
+    assert lines[3].r == pytest.approx(expected)
+    for line in lines:
+        assert line.bootstrap[0] <= line.r + 0.2
+        assert line.without_one[0] <= line.without_one[1]
+        assert 0 < line.p <= 1
+    assert lines[3].p < 0.05
+
+
+def test_what_does_not_vary_does_not_correlate():
+    flat = [Observation("a", str(i), 1.0, float(i)) for i in range(5)]
+    assert all(line.r is None and line.note for line in correlate(Pair("x", "y"), flat, draws=20))
+
+
+def walk(random, steps, stickiness):
+    at, found = 0, []
+    for _ in range(steps):
+        action = int(random.integers(0, 3))
+        found.append((f"place {at}", action))
+        if random.random() > stickiness:
+            at = (at + action - 1) % 9
+    return [*found, (f"place {at}", None)]
+
+
+def test_intervals_over_episodes():
+    random = np.random.default_rng(0)
+    groups = {name: [walk(random, 60, how) for _ in range(30)] for name, how in (("free", 0.1), ("stuck", 0.9))}
+    found = objectives_of_episodes(groups, draws=100)
+    for intervals in found.values():
+        for interval in intervals.values():
+            assert interval.low <= interval.value <= interval.high
+    assert found["free"]["empowerment"].low > found["stuck"]["empowerment"].high
+    assert objectives_of_episodes(groups, draws=100) == found
+    rows = [(a, action, b) for steps in groups["free"] for (a, action), (b, _) in pairwise(steps)]
+    names = {name: number for number, name in enumerate({row[0] for row in rows} | {row[2] for row in rows})}
+    table = {}
+    for a, action, b in rows:
+        key = names[a], action, names[b]
+        table[key] = table.get(key, 0) + 1
+    from openfield.objectives import empowerment, input_entropy
+
+    assert found["free"]["empowerment"].value == empowerment(table)
+    assert found["free"]["input_entropy"].value == input_entropy(table)
+
+
+def test_few_or_empty_episodes_have_no_interval():
+    steps = [("a", 0), ("b", 1), ("a", None)]
+    found = objectives_of_episodes({"few": [steps] * 4, "none": [[("a", None)]], "nothing": []})
+    assert found["few"]["input_entropy"].low is None
+    assert "fewer than 5 episodes" in found["few"]["input_entropy"].note
+    assert found["none"]["input_entropy"].value is None
+    assert found["nothing"]["empowerment"].note == "no transitions"
+
+
+def test_intervals_over_counts_say_what_they_ignore():
+    table = {(o, a, (o + a) % 9): 20 + o for o in range(9) for a in range(3)}
+    found = bootstrap_counts(table, num_obs=20, draws=100)
+    assert found["input_entropy"].low < found["input_entropy"].value < found["input_entropy"].high
+    assert found["empowerment"].high == pytest.approx(np.log(3))
+    assert "ignores time dependence" in found["empowerment"].note
+    assert bootstrap_counts(table, draws=5)["info_gain_dirichlet"].value is None
+
+
+def test_intervals_over_counts_hold_the_truth():
+    """A known distribution, redrawn: its entropy lies in nearly all of the intervals."""
+    random = np.random.default_rng(1)
+    chances = random.dirichlet(np.ones(12))
+    truth, held = float(-(chances * np.log(chances)).sum()), 0
+    for seed in range(60):
+        drawn = random.multinomial(2000, chances)
+        table = {(place, 0, 0): int(count) for place, count in enumerate(drawn) if count}
+        interval = bootstrap_counts(table, draws=100, seed=seed)["input_entropy"]
+        held += interval.low <= truth <= interval.high
+    assert held >= 51
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        draw_scatter("<t>", "x", "y", [Dot(1, 2, "a & b", "e"), Dot(1, 2, "c", "f")]),
+        draw_scatter("t", "x", "y", []),
+        draw_heat_map("t", ["a", "<b>"], [[1.0, -0.5], [None, 1.0]]),
+        draw_bars("t", [Bar("a", 0.5, 0.1, 0.7, 0.6), Bar("b", -0.2)]),
+    ],
+)
+def test_drawings_are_well_formed(drawing):
+    assert ElementTree.fromstring(drawing).tag.endswith("svg")
