@@ -5,7 +5,8 @@ The end of plan -> rollout -> journal -> metrics -> report; several run files ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,4 +72,14 @@ class Result:
         for name in names:
             if name not in known:
                 raise UnknownName("metric", name, known)
-        return [known[name] for name in names or known]
+        return [known[name] if wanted else self._where_asked_for(known[name]) for name in names or known]
+
+    def _where_asked_for(self, metric: Metric) -> Metric:
+        """The metric, measured only in domains that name it."""
+        domains = self.domains
+
+        def measure(cell: CellRecord) -> Mapping[str, float | None]:
+            domain = domains.get(cell.trial.domain)
+            return metric.measure(cell) if domain is None or metric.name in domain.metrics else {}
+
+        return replace(metric, measure=measure)

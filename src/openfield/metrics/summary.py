@@ -99,10 +99,17 @@ def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
-    """The cells of every agent in every scenario, in one order whatever order they came in: sums round alike then."""
+    """The cells of every agent in every scenario, in one order whatever order they came in: sums round alike then.
+
+    A trial of nothing but training, from whose agent others go on, is a preparation and no scenario of its own.
+    """
     members: dict[Key, list[CellRecord]] = {}
-    for cell in sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id)):
-        members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
+    known = sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
+    starts = {cell.trial.after for cell in known}
+    for cell in known:
+        prepares = cell.trial.id in starts and all(phase.name == "training" for phase in cell.trial.phases)
+        if not prepares:
+            members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
     return {key: members[key] for key in sorted(members)}
 
 
