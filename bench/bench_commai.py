@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ REPEATS = 3
 CALIBRATION = 0.04
 """CPU seconds of calibration beside each run."""
 TASKS = task_ids(["all"])
+PEER = Path(__file__).with_name("commai_peer.py")
 
 
 def main() -> None:
@@ -36,6 +38,7 @@ def main() -> None:
     show(f"echo, slowest task ({slowest})", echo[slowest], 0.15)
     show("oracle, harmonic mean over 46 tasks", statistics.harmonic_mean(oracle.values()), 0.30)
     show("echo through openfield.run, recorded", recorded_steps_per_call(), 0.15)
+    show("remote peer, microseconds of CPU a step", remote_microseconds(), 42.0, better="lower")
     show("whole curriculum by the oracle, calls", curriculum_calls(), 1.5e5, better="lower")
 
 
@@ -70,6 +73,19 @@ def recorded_steps_per_call() -> float:
             return len(TASKS) * STEPS / (time.process_time() - start) / unit
 
     return statistics.median(run(seed) for seed in range(REPEATS))
+
+
+def remote_microseconds() -> float:
+    """CPU time of a step with an unmodified ZeroMQ peer in another process, everything on our side included."""
+
+    def run(steps: int, seed: int) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            trials = openfield.trials("commai", 1, seed=seed, cyclic=True, max_steps=steps)
+            start = time.process_time()
+            openfield.run([f"wire:{sys.executable} {PEER} {{port}}"], trials, Path(folder) / "run.sqlite")
+            return time.process_time() - start
+
+    return statistics.median((run(STEPS, seed) - run(100, seed)) / (STEPS - 100) * 1e6 for seed in range(REPEATS))
 
 
 def show(figure: str, value: float, bar: float, better: str = "higher") -> None:

@@ -1,4 +1,7 @@
-"""A task of your own for the CommAI domain, and a perfect learner that solves it."""
+"""A task of your own for the CommAI domain, and a perfect learner that solves it.
+
+Try it: python examples/commai_task.py
+"""
 
 from openfield.domains.commai import (
     ConsecutiveScheduler,

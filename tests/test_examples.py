@@ -90,4 +90,4 @@ def test_programs_import_nothing_of_ours_and_no_new_syntax(name: str) -> None:
 def test_every_example_says_what_it_is() -> None:
     for file in EXAMPLES.glob("*.py"):
         words = ast.get_docstring(ast.parse(file.read_text())) or ""
-        assert "Try it: openfield run examples/maze.py" in words
+        assert "Try it: openfield run " in words or "Try it: python examples/" in words

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import openfield
 from openfield.domains.commai import (
     EchoLearner,
     MappingLearner,
@@ -128,3 +129,13 @@ def test_the_example_runs():
     assert shown.startswith("Backwards: 3 of 3 instances solved in ")
     text = example.read_text()
     assert len(text[text.index("class Backwards") : text.index("if __name__")].strip().splitlines()) < 30
+
+
+def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before(tmp_path):
+    options = {"tasks": "micro2", "cyclic": True, "max_steps": 4000, "onset_instances": 40}
+    trials = openfield.trials("commai", 5, novelty="alphabet:hard", **options)
+    result = openfield.run(["mapper"], trials, tmp_path / "run.sqlite")
+    for cell in result.cells:
+        detected = [episode.number for episode in cell.episodes if episode.detected]
+        assert detected
+        assert detected[0] in (40, 41)

@@ -54,7 +54,7 @@ class CommaiDomain(Domain[Settings]):
     flags = FLAGS
     metrics = ("performance", "gradual", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
-    demo_settings = {"tasks": ("micro2",), "cyclic": True, "max_steps": 6000}
+    demo_settings = {"tasks": ("micro4",), "cyclic": True, "onset_instances": 60, "max_steps": 3000}
     demo_novelty = "alphabet:hard"
     check_settings = {
         "tasks": ("micro6", "micro7.2", "micro14"),

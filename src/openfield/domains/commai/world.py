@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -214,8 +215,6 @@ def open_scheduler(settings: Settings) -> Scheduler:
     if settings.configuration:
         return read_original(settings.configuration, "configuration")
     if settings.module:
-        from pathlib import Path
-
         return run_configuration(Path(settings.module))
     return make_scheduler(settings)
 

@@ -45,7 +45,7 @@ SEQUENCES = (
 class ConstantTask(MicroTask):
     """micro1: whatever is asked, the answer is one fixed symbol."""
 
-    dotted = False
+    dotted, single = False, True
 
     def deal(self, stage: Stage) -> Deal:
         """Ten symbols of which one is the answer."""
@@ -67,7 +67,7 @@ class LettersTask(MicroTask):
         knows: Makes what decides from when on the learner should know.
     """
 
-    dotted = False
+    dotted, single = False, True
 
     def __init__(
         self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]

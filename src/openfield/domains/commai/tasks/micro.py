@@ -26,6 +26,8 @@ class MicroTask(Task):
     separator = False
     dotted: bool = True
     """Whether an answer ends with its first dot; otherwise with as many symbols as the expected one has."""
+    single: bool = False
+    """Whether every answer is a single symbol; saves asking each time."""
     failed_task_tolerance: float = 1.0
     script: Script | None = None
     """Rounds that replace the task's own."""
@@ -35,7 +37,9 @@ class MicroTask(Task):
         deal, settings = self.script.deal() if self.script else self.deal(stage), stage.settings
         if settings.feedback or settings.synonyms:
             deal = Rewording(deal, stage)
-        return (DottedInstance if self.dotted else CountedInstance)(stage, self, deal)
+        if self.dotted:
+            return DottedInstance(stage, self, deal)
+        return (SingleInstance if self.single and not self.script else CountedInstance)(stage, self, deal)
 
     def deal(self, stage: Stage) -> Deal:
         """Where the rounds of a new instance come from."""
@@ -69,8 +73,8 @@ class MicroInstance(Instance):
         "_required",
         "_task",
         "_watched",
+        "_wrong",
         "asked",
-        "marks",
         "round",
         "streak",
     )
@@ -89,10 +93,18 @@ class MicroInstance(Instance):
         self._cover = Cover(deal.keys) if settings.strict else None
         self._penalties = stage.penalties
         self._heard: list[str] = []
-        self.marks = ""
+        self._wrong: list[int] = []  # which answers were; noting the right ones too would slow down good learners
         self.asked = self.streak = 0
         drawn = self.round = deal.draw()
         stage.say(drawn.question)
+
+    @property
+    def marks(self) -> str:  # type: ignore[override]
+        """How its questions were answered so far."""
+        marks = ["+"] * self.asked
+        for number in self._wrong:
+            marks[number - 1] = "-"
+        return "".join(marks)
 
     @property
     def original(self) -> bool | None:  # type: ignore[override]
@@ -122,11 +134,10 @@ class MicroInstance(Instance):
         asked = self.asked = self.asked + 1
         if right:
             streak = self.streak = self.streak + 1
-            self.marks += "+"
             reward, feedback = 1, judged.right
         else:
             streak = self.streak = 0
-            self.marks += "-"
+            self._wrong.append(asked)
             reward, feedback = -1, judged.wrong
         if self._watched or streak >= self._required or asked > self._limit:
             verdict = self._decide(judged.question, right)
@@ -191,6 +202,13 @@ class CountedInstance(MicroInstance):
             symbol = "".join(heard)
             heard.clear()
         return self.judge(symbol)
+
+
+class SingleInstance(MicroInstance):
+    """An instance whose answers are single symbols."""
+
+    __slots__ = ()
+    hear = MicroInstance.judge  # type: ignore[assignment]
 
 
 class Cover:

@@ -11,38 +11,16 @@ from openfield.domains.commai.draws import between, pick
 from openfield.domains.commai.grid import DIRECTIONS, NAMES, GridWorld, Place, Thing, step, with_article
 from openfield.domains.commai.task import Stage, Task
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
-from openfield.domains.commai.tasks.legacy.phrasebook import number_word, phrasebook
+from openfield.domains.commai.tasks.legacy.errands import Errand, Fetching, turned, walk
+from openfield.domains.commai.tasks.legacy.giving import (
+    CountingInventory,
+    CountingInventoryGiving,
+    Giving,
+    PickUpAroundAndGive,
+)
+from openfield.domains.commai.tasks.legacy.phrasebook import number_word
 
 _RELATIVE = {"forward": 0, "right": 1, "back": 2, "left": 3}
-
-
-class Errand(Dialogue):
-    """A dialogue in a tidy world: what earlier tasks left lying about is gone."""
-
-    __slots__ = ()
-
-    def begin(self) -> None:
-        """Lays out the scene and says what to do."""
-        self.world.things.clear()
-        self.world.wanted.clear()
-        self.say(self.instruct())
-
-    def instruct(self) -> str:
-        """Lays out the scene and words the errand."""
-        raise NotImplementedError
-
-    def done(self) -> bool:
-        """Whether the errand is done."""
-        raise NotImplementedError
-
-    def read(self, sentence: str) -> None:
-        """Looks whether the errand is done."""
-        if self.done():
-            self.win()
-
-    def any_thing(self) -> str:
-        """Something that can be carried."""
-        return pick(self.rng, phrasebook().portable)
 
 
 class Turning(Errand):
@@ -115,27 +93,6 @@ class MovingAbsolute(Going):
         return f"You are facing {self.world.facing}, move {direction}."
 
 
-class Fetching(Errand):
-    """Pick up a thing. Subclasses say where it lies."""
-
-    __slots__ = ("_had", "_name", "_place")
-
-    def place(self, place: Place) -> str:
-        """Puts a thing somewhere and gives its name."""
-        self._name, self._place = self.any_thing(), place
-        self._had = self.world.inventory[self._name]
-        self.world.put(place, Thing(self._name))
-        return self._name
-
-    def done(self) -> bool:
-        """Whether the learner has it."""
-        return self.world.inventory[self._name] > self._had
-
-    def hint(self) -> str:
-        """The next command on the way to it."""
-        return fetch(self.world, self._place, self._name)
-
-
 class PickUp(Fetching):
     """Pick up the thing in front."""
 
@@ -183,125 +140,6 @@ class FindObjectAround(Fetching):
         """A thing somewhere around."""
         name = self.place(step(self.world.position, pick(self.rng, NAMES)))
         return f"There is {with_article(name)} around you. Find the {name} and pick it up."
-
-
-class Giving(Errand):
-    """Give back what the teacher gave."""
-
-    __slots__ = ("_given", "_name")
-
-    def instruct(self) -> str:
-        """Hands a thing over and asks for it."""
-        self._name, self._given = self.any_thing(), len(self.world.given)
-        self.world.inventory[self._name] += 1
-        self.world.wanted[self._name] = 1
-        return (
-            f"I gave you {with_article(self._name)}. Give it back to me: say 'I give you {with_article(self._name)}'."
-        )
-
-    def done(self) -> bool:
-        """Whether the teacher has it."""
-        return len(self.world.given) > self._given
-
-    def hint(self) -> str:
-        """The command."""
-        return f"I give you {with_article(self._name)}."
-
-
-class PickUpAroundAndGive(Fetching):
-    """Pick up a thing on a neighbouring cell and give it to the teacher."""
-
-    __slots__ = ("_given",)
-
-    def instruct(self) -> str:
-        """A thing in some direction, wanted."""
-        direction = pick(self.rng, NAMES)
-        name = self.place(step(self.world.position, direction))
-        self._given = len(self.world.given)
-        self.world.wanted[name] = 1
-        return (
-            f"There is {with_article(name)} {direction} from you, you face {self.world.facing}. "
-            f"Pick up the {name} and give it to me."
-        )
-
-    def done(self) -> bool:
-        """Whether the teacher has it."""
-        return len(self.world.given) > self._given
-
-    def hint(self) -> str:
-        """Fetch, then give."""
-        if self.world.inventory[self._name] > self._had:
-            return f"I give you {with_article(self._name)}."
-        return super().hint()
-
-
-class CountingInventory(Dialogue):
-    """Say how many of something one has."""
-
-    __slots__ = ("_name",)
-
-    def begin(self) -> None:
-        """Asks."""
-        self._name = pick(self.rng, phrasebook().portable)
-        self.ask()
-
-    def ask(self) -> None:
-        """Asks for the number."""
-        self.say(f"How many {self._name}s do you have?")
-
-    def read(self, sentence: str) -> None:
-        """Judges the number."""
-        if sentence.endswith(self.hint()):
-            self.win()
-        else:
-            self.lose()
-
-    def hint(self) -> str:
-        """The number in letters."""
-        return f"{number_word(min(self.world.inventory[self._name], 10))}."
-
-
-class CountingInventoryGiving(CountingInventory):
-    """Count, get one more, count, give one away, count: four stages and a last question."""
-
-    __slots__ = ("_stage_number",)
-
-    def begin(self) -> None:
-        """Asks the first time, with few enough things that the number has a word."""
-        self._stage_number = 0
-        self._name = pick(self.rng, phrasebook().portable)
-        self.world.inventory[self._name] = min(self.world.inventory[self._name], 8)
-        self.world.wanted.clear()
-        self.ask()
-
-    def read(self, sentence: str) -> None:
-        """Goes from stage to stage; a wrong number ends it."""
-        if self._stage_number == 2:
-            if self.world.wanted[self._name] == 0:
-                self._advance()
-        elif sentence.endswith(self.hint()):
-            self._advance()
-        else:
-            self.lose()
-
-    def hint(self) -> str:
-        """The number, or the gift."""
-        if self._stage_number == 2:
-            return f"I give you {with_article(self._name)}."
-        return super().hint()
-
-    def _advance(self) -> None:
-        self._stage_number += 1
-        if self._stage_number == 1:
-            self.world.inventory[self._name] += 1
-            self.say(f"Good. I gave you {with_article(self._name)}. How many {self._name}s do you have now?")
-        elif self._stage_number == 2:
-            self.world.wanted[self._name] = 1
-            self.say(f"Good. Now give me {with_article(self._name)}.")
-        elif self._stage_number == 3:
-            self.say(f" How many {self._name}s do you have now?")
-        else:
-            self.win()
 
 
 class Look(Errand):
@@ -356,40 +194,6 @@ class LookAround(Errand):
     def hint(self) -> str:
         """Look, turn, look."""
         return "I turn right." if self.world.facing in self._seen else "I look."
-
-
-def turned(facing: str, quarters: int) -> str:
-    """The direction after some quarter turns to the right."""
-    return NAMES[(NAMES.index(facing) + quarters) % 4]
-
-
-def face(world: GridWorld, direction: str) -> str:
-    """The command that turns towards a direction; empty if there is nothing to do."""
-    quarters = (NAMES.index(direction) - NAMES.index(world.facing)) % 4
-    return ("", "I turn right.", "I turn right.", "I turn left.")[quarters]
-
-
-def walk(world: GridWorld, goal: Place) -> str:
-    """The next command on the way to a cell; empty on it."""
-    direction = _heading(world.position, goal)
-    return face(world, direction) or "I move forward." if direction else ""
-
-
-def fetch(world: GridWorld, place: Place, name: str) -> str:
-    """The next command on the way to a thing: walk until it lies ahead, then take it."""
-    if world.ahead == place:
-        return f"I pick up the {name}."
-    return walk(world, place)
-
-
-def _heading(place: Place, goal: Place) -> str:
-    """The direction to go first."""
-    east, south = goal[0] - place[0], goal[1] - place[1]
-    if east:
-        return "east" if east > 0 else "west"
-    if south:
-        return "south" if south > 0 else "north"
-    return ""
 
 
 _KINDS: dict[str, tuple[Callable[[Stage, Task], Dialogue], int]] = {

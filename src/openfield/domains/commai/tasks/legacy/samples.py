@@ -13,6 +13,7 @@ from openfield.domains.commai.rounds import Round
 from openfield.domains.commai.task import Task
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, ExerciseTask
+from openfield.domains.commai.tasks.legacy.errands import turned
 from openfield.domains.commai.tasks.legacy.phrasebook import phrasebook
 from openfield.domains.commai.tasks.legacy.repetition import BeSilentTask, repeat_character
 
@@ -79,7 +80,7 @@ class _OneWay(navigation.Turning):
     def instruct(self) -> str:
         """Names the way."""
         self._way = self.way
-        self._goal = navigation.turned(self.world.facing, 1 if self.way == "right" else 3)
+        self._goal = turned(self.world.facing, 1 if self.way == "right" else 3)
         return f"Turn {self.way}."
 
 
