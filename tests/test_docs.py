@@ -16,13 +16,14 @@ from typing import NamedTuple, get_args, get_type_hints
 
 import msgspec
 import pytest
+from cyclopts import App
 
 from openfield.cli import COMMANDS, app
 from openfield.core import Turn
 from openfield.experiment import Experiment
 from openfield.lines import FromAgent, Lines, bye, load_line, save_line, turn_line, welcome
 from openfield.metrics import BUILT_IN
-from openfield.registry import find_domain, load
+from openfield.registry import find_domain
 from openfield.trial import Limits
 from openfield.view import SCORED
 from places import MAZE, ROOT
@@ -118,15 +119,22 @@ def test_relative_links_resolve(page: Path) -> None:
 def test_every_command_and_flag_is_documented() -> None:
     sections = re.split(r"^## ", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     written = {section.split("\n")[0]: section for section in sections[1:]}
-    assert written.keys() == COMMANDS.keys()
-    for name, (place, _) in COMMANDS.items():
+    assert written.keys() == commands_of_the_line().keys()
+    for name, command in commands_of_the_line().items():
         shown = set(re.findall(r"`(--?[\w-]+)`", "\n".join(re.findall(r"^\|.*", written[name], re.MULTILINE))))
-        assert shown == set(flags(name)), f"{name} ({place})"
+        assert shown == set(flags(command)), name
 
 
-def flags(command: str) -> Iterator[str]:
+def commands_of_the_line() -> dict[str, App]:
+    """Every command by the words that call it; some have commands of their own."""
+    found = {name: app[name] for name in COMMANDS}
+    inner = {f"{name} {word}": found[name][word] for name in COMMANDS for word in found[name] if word[0] != "-"}
+    return found | inner
+
+
+def flags(command: App) -> Iterator[str]:
     """All names of all flags of a command, as the command line itself knows them."""
-    for argument in app[command].assemble_argument_collection(default_parameter=app.default_parameter):
+    for argument in command.assemble_argument_collection(default_parameter=app.default_parameter):
         yield from (name for name in argument.names if name.startswith("-"))
 
 
@@ -185,11 +193,11 @@ def test_every_outcome_is_documented() -> None:
 
 
 def test_every_command_has_help_for_each_of_its_parameters() -> None:
-    for place, _ in COMMANDS.values():
-        command = load(f"openfield.cli.{place}")
-        text = inspect.getdoc(command) or ""
-        for parameter in get_type_hints(command).keys() - {"return"}:
-            assert re.search(rf"^{parameter}$", text, re.MULTILINE), f"{place}: {parameter}"
+    for name, command in commands_of_the_line().items():
+        function = command.default_command
+        text = inspect.getdoc(function) or ""
+        for parameter in get_type_hints(function).keys() - {"return"}:
+            assert re.search(rf"^{parameter}$", text, re.MULTILINE), f"{name}: {parameter}"
 
 
 def test_the_screenshot_is_small() -> None:

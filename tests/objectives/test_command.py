@@ -84,7 +84,7 @@ def test_an_empty_table_is_null_and_exits_2(run, tmp_path):
     assert set(json.loads(output)["values"].values()) == {None}
     assert "none.pkl: no positive counts" in errors
     status, output, errors = run(dump(tmp_path / "none.pkl", {}))
-    assert (status, errors.count("\n")) == (2, 1)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
 
 
 def test_too_small_an_environment_exits_2_and_keeps_the_rest(run, table):

@@ -124,9 +124,9 @@ def test_a_page_and_drawings(folder, tmp_path):
     assert ">0.89<" in text  # the paper's Table 1
     drawings = sorted(path.stem for path in (tmp_path / "out").glob("*.svg"))
     assert {"correlations", "bars_human_similarity", "bars_task_reward", "scatter_empowerment"} <= set(drawings)
-    for name, drawing in draw_study(study):
-        ElementTree.fromstring(drawing)
-        assert drawing in text, name
+    for drawing in draw_study(study):
+        ElementTree.fromstring(drawing.svg)
+        assert drawing.svg in text, drawing.name
     stored = msgspec.json.decode((tmp_path / "out" / "study.json").read_bytes(), type=module.Study)
     assert stored == study
 

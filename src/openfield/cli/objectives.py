@@ -16,13 +16,16 @@ from typing import Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from openfield.cli.common import print_json
 from openfield.errors import InvalidInput, OpenfieldError
 
-app = cyclopts.App(name="objectives", help="Objectives without reward, from transition tables, frames and studies.")
+app = cyclopts.App(
+    name="objectives",
+    help="Say what agents did, without asking for their reward.",
+    default_parameter=Parameter(negative=()),
+)
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices; idle threads cost 40 ms
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 
 @app.default
@@ -30,23 +33,32 @@ def evaluate(
     *tables: Path,
     num_obs: int | None = None,
     num_actions: int | None = None,
-    only: Annotated[tuple[str, ...], Parameter(negative=())] = (),
-    json: Flag = False,
+    only: tuple[str, ...] = (),
+    json: bool = False,
     unit: Literal["nats", "bits"] = "nats",
-    compat: Flag = False,
+    compat: bool = False,
     inputs: Literal["sources", "all"] = "sources",
 ) -> None:
     """Print the objectives of transition tables.
 
-    Args:
-        tables: Published pickles, or Parquet files made by `convert` or `frames`.
-        num_obs: Distinct inputs of the environment over all agents; the Dirichlet information gain needs it.
-        num_actions: Actions of the environment; only checked.
-        only: Name of an objective; may be given more than once.
-        json: Print one JSON object.
-        unit: Unit of entropies and information.
-        compat: Print what the original scripts print.
-        inputs: Which inputs the entropy counts: those acted on, or both ends of every transition.
+    Parameters
+    ----------
+    tables
+        Published pickles, or Parquet files made by `convert` or `frames`.
+    num_obs
+        Distinct inputs of the environment over all agents; the Dirichlet information gain needs it.
+    num_actions
+        Actions of the environment; only checked.
+    only
+        Name of an objective; may be given more than once.
+    json
+        Print one JSON object.
+    unit
+        Unit of entropies and information.
+    compat
+        Print what the original scripts print.
+    inputs
+        Which inputs the entropy counts: those acted on, or both ends of every transition.
     """
     from openfield.objectives.evaluation import check_names
     from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
@@ -57,7 +69,7 @@ def evaluate(
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
     records = [_record(path, options) for path in tables]
     if json:
-        _print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
+        print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
     else:
         for record in records:
             _print_lines(compat_lines(record) if compat else evaluation_lines(record, len(records) > 1))
@@ -67,19 +79,25 @@ def evaluate(
 @app.command
 def similarity(
     *tables: Path,
-    json: Flag = False,
-    compat: Flag = False,
-    conditional: Flag = False,
+    json: bool = False,
+    compat: bool = False,
+    conditional: bool = False,
     inputs: Literal["sources", "all"] = "sources",
 ) -> None:
     """Compare two tables with code books: which images both agents met, and how often.
 
-    Args:
-        tables: Two tables, the human's first by custom.
-        json: Print one JSON object.
-        compat: Print what the original scripts print, by their rules for index 0.
-        conditional: Also compare actions, and next images, given the image.
-        inputs: Which inputs are compared: those acted on, or both ends of every transition.
+    Parameters
+    ----------
+    tables
+        Two tables, the human's first by custom.
+    json
+        Print one JSON object.
+    compat
+        Print what the original scripts print, by their rules for index 0.
+    conditional
+        Also compare actions, and next images, given the image.
+    inputs
+        Which inputs are compared: those acted on, or both ends of every transition.
     """
     from openfield.objectives import compare, compare_conditionals, load_table
     from openfield.objectives.wording import (
@@ -98,7 +116,7 @@ def similarity(
     except OpenfieldError as error:
         record = similarity_failure(tables, str(error))
     if json:
-        _print_json(record)
+        print_json(record)
     elif "error" not in record:
         _print_lines(compat_similarity_lines(record) if compat else similarity_lines(record))
     _exit_with([record])
@@ -107,18 +125,24 @@ def similarity(
 @app.command
 def study(
     source: Path,
+    /,
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     workers: int | None = None,
-    json: Flag = False,
+    json: bool = False,
 ) -> None:
     """Evaluate all tables of a folder or manifest, correlate, and write a page.
 
-    Args:
-        source: A folder of tables named as published, or a TOML manifest.
-        output: Folder for the page, drawings and cached results; `study` beside the tables if not given.
-        workers: Processes; one per processor if not given.
-        json: Print the study as one JSON object.
+    Parameters
+    ----------
+    source
+        A folder of tables named as published, or a TOML manifest.
+    output
+        Folder for the page, drawings and cached results; `study` beside the tables if not given.
+    workers
+        Processes; one per processor if not given.
+    json
+        Print the study as one JSON object.
     """
     from openfield.objectives.manifest import find_entries
     from openfield.objectives.page import write_study
@@ -130,9 +154,7 @@ def study(
         found = run_study(entries, folder / "cache", workers=workers or os.cpu_count() or 1, progress=show)
     page = write_study(found, folder, f"Objectives of {source.resolve().name}")
     if json:
-        import msgspec
-
-        _print_json(msgspec.to_builtins(found))
+        print_json(found)
     else:
         print(f"{page}: {len(found.rows)} agents in environments, {len(found.correlations)} correlations")
     problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
@@ -140,12 +162,15 @@ def study(
 
 
 @app.command
-def convert(source: Path, target: Path) -> None:
+def convert(source: Path, target: Path, /) -> None:
     """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
 
-    Args:
-        source: A table.
-        target: Where to write it; `.parquet` or `.pkl` decides the form.
+    Parameters
+    ----------
+    source
+        A table.
+    target
+        Where to write it; `.parquet` or `.pkl` decides the form.
     """
     from openfield.objectives.convert import convert as run
 
@@ -164,13 +189,20 @@ def frames(
 ) -> None:
     """Make a table from episodes: NPZ files with frames and actions, or folders of images.
 
-    Args:
-        episodes: One file or folder per episode.
-        output: The table to write, `.parquet` or `.pkl`.
-        thresholds: A table made by this command whose thresholds are to be used; needed to compare agents.
-        size: Height and width that frames are scaled down to.
-        levels: Levels per pixel.
-        alignment: Whether an action was chosen on its frame, or led to it.
+    Parameters
+    ----------
+    episodes
+        One file or folder per episode.
+    output
+        The table to write, `.parquet` or `.pkl`.
+    thresholds
+        A table made by this command whose thresholds are to be used; needed to compare agents.
+    size
+        Height and width that frames are scaled down to.
+    levels
+        Levels per pixel.
+    alignment
+        Whether an action was chosen on its frame, or led to it.
     """
     from openfield.objectives.episodes import Recipe, build_table, open_episode
     from openfield.objectives.files import read_thresholds, save_table
@@ -209,12 +241,6 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         bar = progress.add_task("tables")
         yield lambda done, total: progress.update(bar, completed=done, total=total)
-
-
-def _print_json(record: dict[str, Any]) -> None:
-    import msgspec
-
-    print(msgspec.json.encode(record).decode())
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,23 +39,31 @@ READING = (
 )
 
 
+class Drawing(NamedTuple):
+    """A drawing, the name of its file, and what it shows."""
+
+    name: str
+    title: str
+    svg: str
+
+
 def write_study(study: Study, folder: Path, title: str) -> Path:
     """Write `study.html`, `study.json` and one SVG per drawing; returns the page."""
-    drawings = dict(draw_study(study))
-    for name, drawing in drawings.items():
-        with replacing(folder / f"{name}.svg") as draft:
-            draft.write_text(drawing, encoding="utf-8")
+    drawings = list(draw_study(study))
+    for drawing in drawings:
+        with replacing(folder / f"{drawing.name}.svg") as draft:
+            draft.write_text(drawing.svg, encoding="utf-8")
     with replacing(folder / "study.json") as draft:
         draft.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=1))
     page = folder / "study.html"
     with replacing(page) as draft:
-        draft.write_text(render_study(study, title, list(drawings.values())), encoding="utf-8")
+        draft.write_text(render_study(study, title, drawings), encoding="utf-8")
     return page
 
 
-def render_study(study: Study, title: str, drawings: Sequence[str] | None = None) -> str:
+def render_study(study: Study, title: str, drawings: Sequence[Drawing] | None = None) -> str:
     """The page as text."""
-    shown = [drawing for _, drawing in draw_study(study)] if drawings is None else drawings
+    shown = list(draw_study(study)) if drawings is None else drawings
     environments = sorted({row.environment for row in study.rows})
     facts = {"environments": len(environments), "rows": len(study.rows), "correlations": len(study.correlations)}
     report = resources.files("openfield.report")
@@ -69,21 +78,20 @@ def render_study(study: Study, title: str, drawings: Sequence[str] | None = None
     )
 
 
-def draw_study(study: Study) -> Iterator[tuple[str, str]]:
-    """The drawings of a study by name: a heat map, bars against both yardsticks, a scatter per objective."""
-    yield "correlations", draw_heat_map("Correlations, z-scored within environments", _words(COLUMNS), _matrix(study))
+def draw_study(study: Study) -> Iterator[Drawing]:
+    """The drawings of a study: a heat map, bars against both yardsticks, a scatter per objective."""
+    title = "Correlations, z-scored within environments"
+    yield Drawing("correlations", title, draw_heat_map(title, _words(COLUMNS), _matrix(study)))
     for yardstick in (REWARD, SIMILARITY):
         bars = list(_bars(study, yardstick))
+        title = f"Correlation with {WORDS[yardstick]}; diamonds are the paper's"
         if bars:
-            yield f"bars_{yardstick}", draw_bars(f"Correlation with {WORDS[yardstick]}", bars)
+            yield Drawing(f"bars_{yardstick}", title, draw_bars(title, bars))
     for name in (*NAMES, REWARD):
-        dots = [
-            Dot(x, y, row.agent, row.environment)
-            for row in study.rows
-            if (x := row.values.get(name)) is not None and (y := row.values.get(SIMILARITY)) is not None
-        ]
+        dots = list(_dots(study, name))
+        title = f"{WORDS[SIMILARITY].capitalize()} and {WORDS[name]}"
         if dots:
-            yield f"scatter_{name}", draw_scatter(WORDS[name], WORDS[name], WORDS[SIMILARITY], dots)
+            yield Drawing(f"scatter_{name}", title, draw_scatter(title, WORDS[name], WORDS[SIMILARITY], dots))
 
 
 def find(study: Study, x: str, y: str, kind: str = "pearson", pooling: str = "z-scored") -> Correlation | None:
@@ -122,7 +130,14 @@ def _bars(study: Study, yardstick: str) -> Iterator[Bar]:
             yield Bar(WORDS[name], line.r, low, high, reference.get(name))
 
 
-def _sections(study: Study, drawings: Sequence[str]) -> Iterator[str]:
+def _dots(study: Study, name: str) -> Iterator[Dot]:
+    for row in study.rows:
+        x, y = row.values.get(name), row.values.get(SIMILARITY)
+        if x is not None and y is not None:
+            yield Dot(x, y, row.agent, row.environment)
+
+
+def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
     problems = [f"{row.environment} / {row.agent}: {problem}" for row in study.rows for problem in row.problems]
     if problems:
         items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
@@ -130,7 +145,9 @@ def _sections(study: Study, drawings: Sequence[str]) -> Iterator[str]:
     yield f"<section><h2>Objectives</h2>{_rows_table(study.rows)}</section>"
     if study.correlations:
         yield f"<section><h2>Correlations</h2>{_paper_table(study)}{_correlation_table(study)}</section>"
-    figures = "".join(f"<figure>{drawing}</figure>" for drawing in drawings)
+    figures = "".join(
+        f"<figure><figcaption>{escape(drawing.title)}</figcaption>{drawing.svg}</figure>" for drawing in drawings
+    )
     yield f'<section><h2>Drawings</h2><div class="panels">{figures}</div></section>'
 
 

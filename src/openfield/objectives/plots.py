@@ -152,7 +152,8 @@ def _rect(corner: tuple[float, float], size: tuple[float, float], colour: str, o
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}" font-size="11" text-anchor="{anchor}">{escape(text)}</text>'
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text {place} font-size="11" style="fill:{INK}">{escape(text)}</text>'
 
 
 def _svg(title: str, width: int, height: int, parts: Sequence[str]) -> str:

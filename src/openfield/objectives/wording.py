@@ -94,18 +94,17 @@ def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
 def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
     """One table for a reader: values with units, corrections beside them, reasons where there is none."""
     if titled:
-        yield f"{record['table']}"
+        yield record["table"]
     corrected = record.get("bias_corrected", {})
-    if "error" in record and "n" not in record:
-        yield "not evaluated"
+    if "n" not in record:
+        yield from ["not evaluated"] if titled else []
         return
     for name, value in record["values"].items():
         unit = (record["units"][name] or "") if value is not None else ""
         beside = f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
         yield f"{name:<24}{_number(value, record['reasons'].get(name))} {unit}".rstrip() + beside
-    if "n" in record:
-        sizes = record["distinct"]
-        yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
+    sizes = record["distinct"]
+    yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
     if record.get("zeros_dropped"):
         yield f"{record['zeros_dropped']:,} entries with a count of zero left out"
     yield from (f"note: {note}" for note in record.get("notes", ()))

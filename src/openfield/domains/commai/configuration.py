@@ -184,8 +184,9 @@ def _import(path: Path) -> types.ModuleType:
 
 @contextmanager
 def _old_packages() -> Iterator[None]:
-    """Lets `from core.scheduler import ...` and the like find our classes, and nothing afterwards."""
+    """Lets `from core.scheduler import ...` and the like find our classes, whatever else is called so meanwhile."""
     finder = _OldNames()
+    others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in _OLD_PACKAGES}
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -193,6 +194,7 @@ def _old_packages() -> Iterator[None]:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if isinstance(sys.modules[name], _OldModule)]:
             del sys.modules[name]
+        sys.modules.update(others)
 
 
 class _OldModule(types.ModuleType):
