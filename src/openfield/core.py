@@ -12,6 +12,22 @@ import msgspec
 
 from openfield.spaces import Space
 
+_SHORT = {
+    "action": "a",
+    "belief": "b",
+    "detail": "d",
+    "episode_over": "e",
+    "feedback": "f",
+    "last": "l",
+    "novel": "n",
+    "observation": "o",
+    "phase": "p",
+    "performance": "q",
+    "reward": "r",
+    "first": "s",
+    "took": "t",
+}
+"""What fields are called in the record, where a turn's names would be longer than what they say: 0.3 calls a turn."""
 PhaseName = Literal["training", "test"]
 Ending = Literal["terminated", "truncated"]
 
@@ -29,7 +45,7 @@ class Ask(enum.Enum):
     """Nothing: the episode ended here. The reply's action is ignored."""
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename=_SHORT.get):
     """What the agent is shown. It never holds anything the trial does not grant."""
 
     ask: Ask = Ask.ACT
@@ -56,7 +72,7 @@ class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     detail: Any = None
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.get):
     """What the agent gives back. `Reply(None, belief)` is always legal and shows an ACT turn again."""
 
     action: Any = None
@@ -65,7 +81,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Seconds the agent needed; stamped by the rollout for worlds whose rules know time."""
 
 
-class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Truth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename=_SHORT.get):
     """What is true of a turn. It goes into the journal and never reaches an agent."""
 
     novel: bool = False

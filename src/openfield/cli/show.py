@@ -58,9 +58,9 @@ def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -
     if wanted is not None:
         if not 0 <= wanted < len(rows):
             raise InvalidInput(f"Cell {cell.id} has turns 0 to {len(rows) - 1}.")
-        print_json(rows[wanted])
+        print_json(_full(rows[wanted]))
     elif as_json:
-        print_json(rows)
+        print_json([_full(row) for row in rows])
     else:
         titles = ("turn", "asks", "reward", "reply before it", "took", "truth", "observation")
         print_table(titles, (_short(row) for row in rows))
@@ -68,6 +68,14 @@ def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -
 
 def _row(number: int, step: Step) -> dict[str, Any]:
     return {"number": number, "reply": step.reply, "took_ns": step.took, "turn": step.turn, "truth": step.truth}
+
+
+def _full(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with every field of its parts by name, for JSON."""
+    from msgspec.structs import asdict
+
+    parts = {key: row[key] and asdict(row[key]) for key in ("reply", "turn", "truth")}
+    return {**row, **parts}
 
 
 def _short(row: dict[str, Any]) -> tuple[str, ...]:

@@ -105,10 +105,9 @@ class PairWire:
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
-        line = Line(host, port)
-        ready(line.port)
-        session: str | None = None
+        line, session = Line(host, port), None
         try:
+            ready(line.port)
             while (found := await asyncio.to_thread(line.wait_for_hello)) is not None:
                 peer, token = found
                 session = await self._play(desk, line, peer, session, token)

@@ -100,14 +100,16 @@ async def run_app(app: App, host: str, port: int, ready: Callable[[int], None]) 
         app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=300, ws="none"
     )
     server = uvicorn.Server(config)
-    ready(listener.getsockname()[1])
     task = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
+        ready(listener.getsockname()[1])
         await asyncio.shield(task)
     except asyncio.CancelledError:
         server.should_exit = server.force_exit = True
         await task
         raise
+    finally:
+        listener.close()  # a server told to end while it starts leaves it open
 
 
 async def _answer(wire: Wire, check: Callable[[str | None], None], scope: Any, receive: Any) -> Answer:
