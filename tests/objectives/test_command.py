@@ -6,32 +6,12 @@ import numpy as np
 import pytest
 
 from openfield.cli.objectives import app
-from openfield.errors import OpenfieldError
 from openfield.objectives import evaluate, evaluate_file
 
 from .reference import dump
 
 TABLE = {(1, 0, 2): 3, (2, 1, 1): 4, (2, 0, 3): 1}
 NAMES = ["input_entropy", "info_gain_dirichlet", "info_gain_sqrt_counts", "info_gain_log_counts", "empowerment"]
-
-
-@pytest.fixture
-def run(capsys):
-    """The command as the main program runs it: exit status, standard output, error output."""
-
-    def call(*tokens):
-        status = 0
-        try:
-            app([str(token) for token in tokens], result_action="return_value")
-        except SystemExit as end:
-            status = end.code or 0
-        except OpenfieldError as error:
-            capsys.readouterr()
-            return error.exit_status, "", str(error)
-        output = capsys.readouterr()
-        return status, output.out, output.err
-
-    return call
 
 
 @pytest.fixture
@@ -218,5 +198,5 @@ def test_study(run, tmp_path):
 def test_help_names_every_command(capsys):
     app(["--help"], result_action="return_value")
     text = capsys.readouterr().out
-    for word in ("similarity", "study", "convert", "frames", "--num-obs", "--compat"):
+    for word in ("similarity", "study", "convert", "frames", "--num-obs", "--compat", "--human"):
         assert word in text

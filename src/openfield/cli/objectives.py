@@ -1,4 +1,4 @@
-"""`openfield objectives`: what agents did, from tables, frames and whole studies.
+"""`openfield objectives`: what agents did, from tables, runs, frames and whole studies.
 
 A command: it reads files, calls `openfield.objectives` and prints. Heavy imports wait until a command needs them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -38,15 +38,17 @@ def evaluate(
     unit: Literal["nats", "bits"] = "nats",
     compat: bool = False,
     inputs: Literal["sources", "all"] = "sources",
+    human: Path | None = None,
+    human_agent: str | None = None,
 ) -> None:
-    """Print the objectives of transition tables.
+    """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
     Parameters
     ----------
     tables
-        Published pickles, or Parquet files made by `convert` or `frames`.
+        Published pickles, Parquet files made by `convert` or `frames`, or run files.
     num_obs
-        Distinct inputs of the environment over all agents; the Dirichlet information gain needs it.
+        Distinct inputs of the environment over all agents; the Dirichlet information gain of a table needs it.
     num_actions
         Actions of the environment; only checked.
     only
@@ -59,6 +61,10 @@ def evaluate(
         Print what the original scripts print.
     inputs
         Which inputs the entropy counts: those acted on, or both ends of every transition.
+    human
+        A run in which a person played, for the human similarity of runs.
+    human_agent
+        What the person is called in it; needed if several agents are in it.
     """
     from openfield.objectives.evaluation import check_names
     from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
@@ -66,6 +72,11 @@ def evaluate(
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
     check_names(only)
+    if human or human_agent or any(_is_sqlite(path) for path in tables):
+        if compat or inputs == "all" or num_actions is not None:
+            raise InvalidInput("--compat, --inputs all and --num-actions are for tables, not for runs.")
+        _print_runs(tables, human, human_agent, json, num_obs=num_obs, only=only, unit=unit)
+        return
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
     records = [_record(path, options) for path in tables]
     if json:
@@ -216,6 +227,30 @@ def frames(
     print(
         f"{output}: {len(table.obs):,} distinct transitions of {int(table.count.sum()):,}, {table.num_inputs:,} inputs"
     )
+
+
+def _is_sqlite(path: Path) -> bool:
+    """Whether the file begins as SQLite's do; asked before SQLite opens it, whose locks closing it would drop."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False  # whoever reads it as a table says why
+
+
+def _print_runs(runs: Sequence[Path], human: Path | None, human_agent: str | None, json: bool, **options: Any) -> None:
+    from openfield.objectives.runs import evaluate_runs, read_human, read_runs
+    from openfield.objectives.wording import runs_lines, runs_record
+
+    if human_agent and not human:
+        raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
+    person = None if human is None else read_human(human, human_agent)
+    found = evaluate_runs(read_runs(runs), human=person, **options)
+    record = runs_record(runs, human, options["unit"], found)
+    if json:
+        print_json(record)
+    else:
+        _print_lines(runs_lines(record))
 
 
 def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:

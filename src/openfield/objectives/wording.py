@@ -6,13 +6,19 @@ Between `evaluation` and the command line; it makes text and prints nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from openfield import __version__
 from openfield.objectives.conditional import Conditionals
 from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluation
 from openfield.objectives.similarity import Similarity
+
+if TYPE_CHECKING:
+    from openfield.objectives.runs import GroupObjectives
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
@@ -91,6 +97,20 @@ def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
     }
 
 
+def runs_record(
+    paths: Sequence[Path], human: Path | None, unit: str, found: Sequence[GroupObjectives]
+) -> dict[str, Any]:
+    """The JSON object of runs."""
+    return {
+        "schema": SCHEMA,
+        "runs": [str(path) for path in paths],
+        "human": None if human is None else str(human),
+        "unit": unit,
+        "groups": [_group_record(group, unit) for group in found],
+        "version": __version__,
+    }
+
+
 def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
     """One table for a reader: values with units, corrections beside them, reasons where there is none."""
     if titled:
@@ -108,6 +128,18 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
     if record.get("zeros_dropped"):
         yield f"{record['zeros_dropped']:,} entries with a count of zero left out"
     yield from (f"note: {note}" for note in record.get("notes", ()))
+
+
+def runs_lines(record: dict[str, Any]) -> Iterator[str]:
+    """Runs for a reader: a block for each agent on the same terms, with its stages side by side."""
+    for number, (title, block) in enumerate(groupby(record["groups"], _title)):
+        stages = list(block)
+        rows = [["", *(stage["stage"] for stage in stages)]]
+        rows += [[size, *(f"{stage[size]:,}" for stage in stages)] for size in ("episodes", "transitions")]
+        for name, unit in stages[0]["units"].items():
+            rows.append([f"{name} ({unit})" if unit else name, *(_with_interval(stage, name) for stage in stages)])
+        yield from ["", title] if number else [title]
+        yield from _aligned(rows)
 
 
 def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
@@ -132,6 +164,40 @@ def compat_similarity_lines(record: dict[str, Any]) -> Iterator[str]:
     yield f"Proportion of observations in {first} that are also in {second}: {values['first_in_second']!r}"
     yield f"Proportion of observations in {second} that are also in {first}: {values['second_in_first']!r}"
     yield f"JSD human similarity: {values['jsd_nats']!r}"
+
+
+def _group_record(found: GroupObjectives, unit: str) -> dict[str, Any]:
+    named = found.values.items()
+    units = {name: unit for name in found.values if name in NAMES and name not in WITHOUT_UNIT}
+    return {
+        **msgspec.structs.asdict(found.group),
+        "episodes": found.episodes,
+        "transitions": found.transitions,
+        "values": {name: interval.value for name, interval in named},
+        "units": {name: units.get(name) for name in found.values},
+        "intervals": {
+            name: None if interval.low is None else [interval.low, interval.high] for name, interval in named
+        },
+        "reasons": {name: interval.note for name, interval in named if interval.low is None},
+    }
+
+
+def _title(group: dict[str, Any]) -> str:
+    terms = [group["settings"], "told of the change" if group["red_light"] else ""]
+    return ", ".join(filter(None, (group["agent"], group["domain"], group["novelty"] or "no novelty", *terms)))
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "".join(f"{field:<{width}}" for field, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _with_interval(group: dict[str, Any], name: str) -> str:
+    value, interval = group["values"][name], group["intervals"][name]
+    if value is None:
+        return f"not defined: {group['reasons'][name]}"
+    return f"{value:.4g}" + (f" [{interval[0]:.4g}, {interval[1]:.4g}]" if interval else "")
 
 
 def _number(value: float | None, reason: str | None) -> str:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from openfield.domains.birds.camera import zoomed_out
+from openfield.domains.birds.domain import DOMAIN
 from openfield.domains.birds.drawing import draw, pixels
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Camera, Level, Thing
 from openfield.domains.birds.scene import RANKS, load_palette, see
-from openfield.domains.birds.view import Noise, classify, compact, ground_truth
+from openfield.domains.birds.view import Noise, classify, coarse_truth, compact, ground_truth
 
 THINGS = (
     Thing(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),
@@ -123,3 +124,12 @@ def test_pictures_show_what_there_is(scene):
     bare = pixels(msgspec.structs.replace(scene, items=()))
     assert (picture[y - 12 : y + 12, x - 12 : x + 12] != bare[y - 12 : y + 12, x - 12 : x + 12]).any()
     assert draw(msgspec.structs.replace(scene, storm=True)).getpixel((5, 5)) != draw(scene).getpixel((5, 5))
+
+
+def test_measures_that_count_see_classes_in_squares(scene):
+    seen = coarse_truth(ground_truth(scene))
+    assert {name for name, _, _ in seen} == {"sling", "pig", "bird_red", "bird_blue", "ice", "wood", "tnt", "platform"}
+    noisy = ground_truth(scene, noise=Noise(random.Random(4)))
+    assert noisy != ground_truth(scene)
+    assert DOMAIN.encode(noisy) == DOMAIN.encode(ground_truth(scene)) == seen
+    assert DOMAIN.encode(None) == b"null"

@@ -156,6 +156,12 @@ class Birds(Domain[BirdsSettings]):
         """The protocol the agents of this game have always spoken."""
         return BirdsWire()
 
+    def encode(self, observation: Any) -> Any:
+        """Ground truth in squares; pictures and compact forms are digests in the record, and stay so."""
+        from openfield.domains.birds.view import coarse_truth
+
+        return coarse_truth(observation) if isinstance(observation, list) else super().encode(observation)
+
     def progress(self, episode: EpisodeEnd) -> str:
         """The last level and its score."""
         detail = episode.detail or {}

@@ -132,6 +132,14 @@ class DoomDomain(Domain[Any]):
             return belief.novel >= threshold
         return belief.level > 0 if belief.level is not None else says_novel(belief)
 
+    def encode(self, observation: Any) -> Any:
+        """Features in squares; arrays as they are, since the record holds digests of the larger ones."""
+        from openfield.domains.doom.features import coarse_features
+
+        if isinstance(observation, dict) and "player" in observation:
+            return coarse_features(observation)
+        return super().encode(observation)
+
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The published words for what a novelty changes."""
         return [hint for name in names for hint in describe_novelty(name)]

@@ -21,6 +21,8 @@ MOST_ITEMS = 8
 """Of a kind in an array; nearest first, the rest is left out."""
 _HEAD = 6 + MOST_ENEMIES * 5
 ARRAY_SIZES = {"duel": 5 + MOST_ENEMIES * 5 + MOST_ENEMIES * 4, "arena": _HEAD + 4 * MOST_ITEMS * 3}
+SQUARE = 128.0
+"""Side of the squares in which measures that count see positions: eight along an arena of 1,024 units."""
 BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
 
 
@@ -116,6 +118,20 @@ def arena_array(scene: Scene, remaining: float, items: np.ndarray[Any, Any]) -> 
     array = items.copy()
     array[: len(values)] = values
     return array
+
+
+def coarse_features(observation: Features) -> tuple[Any, ...]:
+    """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles.
+
+    Exact places and the time stamp never occur twice, and what never occurs twice cannot be counted.
+    """
+    enemies = sorted(_coarse(body) for body in observation["enemies"])
+    return _coarse(observation["player"]), tuple(enemies), len(observation.get("projectiles", ()))
+
+
+def _coarse(body: Features) -> tuple[int, ...]:
+    turn = round(body.get("angle", 0.0) / 45) % 8
+    return int(body["x_position"] // SQUARE), int(body["y_position"] // SQUARE), turn, math.ceil(body["health"] / 25)
 
 
 def _filled(values: list[float], size: int) -> np.ndarray[Any, Any]:

@@ -1,0 +1,71 @@
+"""How similar two sets of episodes are, say an agent's and a person's, with intervals from resampled episodes.
+
+Beside `intervals`. Does for episodes what `similarity` does for tables; inputs are their keys and need no code book.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from openfield.objectives.histograms import Array
+from openfield.objectives.intervals import DRAWS, FEWEST_EPISODES, Interval, Steps
+from openfield.objectives.similarity import divergence
+
+HIGHEST = {"jaccard": 1.0, "jsd_nats": math.log(2)}
+
+
+def compare_episodes(
+    first: Sequence[Steps], second: Sequence[Steps], *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """Jaccard index and Jensen-Shannon divergence of the inputs acted on.
+
+    Args:
+        first: The one's episodes, the human's by custom.
+        second: The other's.
+        draws: How many times the episodes of both are drawn anew.
+        seed: Of the draws.
+    """
+    if not first or not second:
+        return {name: Interval(None, note="no episodes of the human at this stage") for name in HIGHEST}
+    symbols: dict[Hashable, int] = {}
+    both = _Visits(first, symbols), _Visits(second, symbols)
+    found = _likeness(*(visits.counts(np.ones(visits.episodes), len(symbols)) for visits in both))
+    if min(len(first), len(second)) < FEWEST_EPISODES:
+        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
+    random = np.random.default_rng(seed)
+    drawn = [_likeness(*(visits.redraw(random, len(symbols)) for visits in both)) for _ in range(draws)]
+    return {name: _reflected(value, [draw[name] for draw in drawn], HIGHEST[name]) for name, value in found.items()}
+
+
+class _Visits:
+    """Which inputs were acted on in which episode."""
+
+    def __init__(self, episodes: Sequence[Steps], symbols: dict[Hashable, int]) -> None:
+        self.episodes = len(episodes)
+        lengths = [len(steps) - 1 for steps in episodes]
+        seen = [symbols.setdefault(key, len(symbols)) for steps in episodes for key, _ in steps[:-1]]
+        self._symbol = np.array(seen, np.int64)
+        self._episode = np.repeat(np.arange(self.episodes), lengths)
+
+    def counts(self, weights: Array, size: int) -> Array:
+        """How often each input was acted on, if every episode counts so many times."""
+        return np.bincount(self._symbol, weights[self._episode], size)
+
+    def redraw(self, random: np.random.Generator, size: int) -> Array:
+        """The same for episodes drawn anew."""
+        return self.counts(random.multinomial(self.episodes, np.full(self.episodes, 1 / self.episodes)), size)
+
+
+def _likeness(first: Array, second: Array) -> dict[str, float]:
+    shared, union = np.count_nonzero((first > 0) & (second > 0)), np.count_nonzero((first > 0) | (second > 0))
+    return {"jaccard": shared / union, "jsd_nats": divergence(first / first.sum(), second / second.sum())}
+
+
+def _reflected(value: float, drawn: Sequence[float], highest: float) -> Interval:
+    """The interval reflected at the value, as in `intervals`: a resample loses inputs that were met once."""
+    below, above = np.percentile(drawn, [2.5, 97.5])
+    low, high = max(0.0, min(value, 2 * value - float(above))), min(max(value, 2 * value - float(below)), highest)
+    return Interval(value, low, high, "episode bootstrap")

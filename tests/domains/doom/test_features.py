@@ -1,0 +1,33 @@
+"""What a scene looks like to measures that count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openfield.domains.doom.domain import ARENA, DUEL
+from openfield.domains.doom.features import arena_features, duel_array, duel_features
+from openfield.domains.doom.scene import Body, Scene
+
+
+def scene(**changes: Any) -> Scene:
+    player = Body(**{"id": 0, "x": 10.0, "y": -30.0, "z": 0.0, "angle": 90.0, "health": 100.0} | changes)
+    enemy = Body(id=1, x=200.0, y=5.0, z=0.0, angle=0.0, health=10.0)
+    return Scene(player, 20.0, [enemy], {}, [])
+
+
+def test_places_are_counted_in_squares_whatever_the_time() -> None:
+    here = scene()
+    first = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
+    assert first == ((0, -1, 0, 4), ((1, 0, 0, 1),), 0)
+    assert DUEL.encode(duel_features(scene(x=100.0), 2.0, here.enemies[0])) == first
+    assert DUEL.encode(duel_features(scene(x=130.0), 1.0, here.enemies[0])) != first
+
+
+def test_the_arena_also_counts_where_the_player_looks() -> None:
+    looks = [ARENA.encode(arena_features(scene(angle=angle), 1.0, {})) for angle in (90.0, 100.0, 135.0)]
+    assert looks[0] == looks[1] != looks[2]
+
+
+def test_arrays_are_counted_as_recorded() -> None:
+    recorded = duel_array(scene(), 7.0).tolist()
+    assert DUEL.encode(recorded) == DUEL.encode(list(recorded)) != DUEL.encode(duel_array(scene(), 6.0).tolist())
