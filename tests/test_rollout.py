@@ -188,8 +188,10 @@ def test_replies_are_stamped_and_timed_worlds_see_it(clock: Clock) -> None:
     for seconds in (0.25, 1.5):
         clock.pass_seconds(seconds)
         rollout.reply(Reply("go", took=99.0))
-    assert [reply.took for reply in world.replies] == [0.25, 1.5]
-    assert [step.took for step in close_and_read(rollout, kept)] == [0, 250_000_000, 1_500_000_000]
+    assert [reply.took for reply in world.replies] == pytest.approx([0.25, 1.5], abs=2e-6)
+    stamps = [step.took for step in close_and_read(rollout, kept)]
+    assert stamps == pytest.approx([0, 250_000_000, 1_500_000_000], abs=1024)
+    assert [reply.took for reply in world.replies] == [stamp / 1e9 for stamp in stamps[1:]]
 
 
 def test_untimed_worlds_get_the_reply_itself() -> None:
@@ -495,7 +497,8 @@ def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
     rollout.close()
     world = make()
     Rollout(world, past=past_of(kept))
-    assert [reply.took for reply in world.replies] == [1.0, 2.0, 3.0]
+    assert [reply.took for reply in world.replies] == [step.took / 1e9 for step in past_of(kept)[1:]]
+    assert [reply.took for reply in world.replies] == pytest.approx([1.0, 2.0, 3.0], abs=2e-6)
 
 
 def test_time_used_before_counts_against_the_trial_limit(clock: Clock) -> None:

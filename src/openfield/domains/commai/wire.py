@@ -112,7 +112,7 @@ class PairWire:
                 peer, token = found
                 session = await self._play(desk, line, peer, session, token)
         finally:
-            await asyncio.to_thread(line.close)
+            line.close()  # here and now: whoever is cancelled twice would never get to it in another thread
 
     async def _play(self, desk: Desk, line: Line, peer: Peer, session: str | None, token: str | None) -> str | None:
         """Plays a trial as far as the learner goes; returns the session if that is not its end."""
@@ -172,7 +172,10 @@ class Line:
     def wait_for_hello(self) -> tuple[Peer, str | None] | None:
         """The next learner with its token; None if it is time to stop. Peers that say nothing may stay and wait."""
         while not self._stopping.is_set():
-            ready, _, _ = select.select([self._listener.fileno(), *self._peers], [], [], PATIENCE)
+            try:
+                ready, _, _ = select.select([self._listener.fileno(), *self._peers], [], [], PATIENCE)
+            except (OSError, ValueError):  # closed meanwhile
+                return None
             for number in ready:
                 if number == self._listener.fileno():
                     self._admit()
