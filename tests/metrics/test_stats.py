@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from openfield.metrics.stats import (
-    SKEWNESS_WEIGHT,
-    WIDENING,
     Estimate,
     estimate_count,
     estimate_improvement,
@@ -52,27 +50,36 @@ class TestText:
 
 
 class TestMean:
-    def test_without_skewness_is_students_interval_a_little_wider(self) -> None:
-        values = [0.3, 0.4, 0.5, 0.6, 0.7]
-        width = stats.t.ppf(0.975, 4) * statistics.stdev(values) / math.sqrt(5) * (1 + WIDENING / 5)
+    def test_is_students_interval_on_the_logit_scale(self) -> None:
+        values = [0.3, 0.4, 0.5, 0.6, 0.95]
+        mean = statistics.fmean(values)
+        half = stats.t.ppf(0.975, 4) * stats.sem(values) / (mean * (1 - mean))
         found = estimate_mean(values)
-        assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5 - width, 0.5 + width))
+        limits = special.expit([special.logit(mean) - half, special.logit(mean) + half])
+        assert (found.mean, found.low, found.high) == pytest.approx((mean, *limits))
 
-    def test_solves_halls_cubic(self) -> None:
+    def test_other_bounds_stretch_the_interval(self) -> None:
+        values = [0.3, 0.4, 0.5, 0.6, 0.95]
+        found, wider = estimate_mean(values), estimate_mean([2 * value - 1 for value in values], (-1.0, 1.0))
+        assert (wider.low, wider.high) == pytest.approx((2 * (found.low or 0) - 1, 2 * (found.high or 0) - 1))
+
+    def test_solves_halls_cubic_where_there_are_no_bounds(self) -> None:
         values = [0.1, 0.12, 0.2, 0.25, 0.6, 0.3]
         found = estimate_mean(values, bounds=None)
-        n, error = 6, statistics.stdev(values) / math.sqrt(6)
-        skewness = SKEWNESS_WEIGHT * stats.skew(values)
-        want = stats.t.ppf(0.975, 5) * (1 + WIDENING / n)
+        mean, error = statistics.mean(values), statistics.stdev(values) / math.sqrt(6)
+        want, a = stats.t.ppf(0.975, 5), stats.skew(values, bias=False) / math.sqrt(6)
 
         def cubic(t: float) -> float:
-            a = skewness / math.sqrt(n)
             return t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6
 
         assert found.low is not None
         assert found.high is not None
-        assert cubic((statistics.mean(values) - found.low) / error) == pytest.approx(want)
-        assert cubic((statistics.mean(values) - found.high) / error) == pytest.approx(-want)
+        assert cubic((mean - found.low) / error) == pytest.approx(want)
+        assert cubic((mean - found.high) / error) == pytest.approx(-want)
+
+    def test_values_beyond_their_bounds_have_none(self) -> None:
+        values = [0.2, 0.4, 0.6, 0.8, 1.2]
+        assert estimate_mean(values) == estimate_mean(values, bounds=None)
 
     def test_all_equal_is_not_certainty(self) -> None:
         found = estimate_mean([1.0] * 5)
@@ -100,10 +107,17 @@ class TestMean:
 
 class TestCount:
     def test_is_students_interval_on_the_logarithm(self) -> None:
-        values = [0.0, 1.0, 2.0, 2.0, 5.0]
-        spread = stats.t.ppf(0.975, 4) * stats.sem(values) / 2
+        values = [0.0, 1.0, 4.0, 5.0, 5.0]
+        spread = stats.t.ppf(0.975, 4) * stats.sem(values) / 3
         found = estimate_count(values)
-        assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2 * math.exp(-spread), 2 * math.exp(spread)))
+        assert (found.mean, found.low, found.high) == pytest.approx((3.0, 3 * math.exp(-spread), 3 * math.exp(spread)))
+
+    def test_a_tail_far_from_zero_raises_the_upper_limit_to_halls(self) -> None:
+        values = [20.0, 20.0, 21.0, 21.0, 35.0]
+        found, halls = estimate_count(values), estimate_mean(values, bounds=None)
+        mean = statistics.fmean(values)
+        assert found.high == halls.high
+        assert found.low == pytest.approx(mean * math.exp(-stats.t.ppf(0.975, 4) * stats.sem(values) / mean))
 
     @given(counts)
     def test_never_reaches_below_zero(self, values: list[float]) -> None:
@@ -201,21 +215,22 @@ class TestImprovement:
         assert found.mean == 0.7
 
 
-FAMILIES: dict[str, tuple[Draw, float]] = {
-    "normal": (lambda r, s: r.normal(0.5, 0.15, s), 0.5),
-    "uniform": (lambda r, s: r.random(s), 0.5),
-    "beta(2,5)": (lambda r, s: r.beta(2, 5, s), 2 / 7),
-    "beta(8,2)": (lambda r, s: r.beta(8, 2, s), 0.8),
-    "beta(.5,.5)": (lambda r, s: r.beta(0.5, 0.5, s), 0.5),
-    "geometric(.2)": (lambda r, s: r.geometric(0.2, s) - 1.0, 4.0),
+Rule = Callable[[Sequence[float]], Estimate]
+FAMILIES: dict[str, tuple[Rule, Draw, float]] = {
+    "normal": (lambda v: estimate_mean(v, None), lambda r, s: r.normal(0.5, 0.15, s), 0.5),
+    "uniform": (estimate_mean, lambda r, s: r.random(s), 0.5),
+    "beta(2,5)": (estimate_mean, lambda r, s: r.beta(2, 5, s), 2 / 7),
+    "beta(8,2)": (estimate_mean, lambda r, s: r.beta(8, 2, s), 0.8),
+    "beta(.5,2)": (estimate_mean, lambda r, s: r.beta(0.5, 2, s), 0.2),
+    "geometric(.2)": (estimate_count, lambda r, s: r.geometric(0.2, s) - 1.0, 4.0),
+    "5 + geometric(.2)": (estimate_count, lambda r, s: r.geometric(0.2, s) + 4.0, 9.0),
 }
 
 
 @pytest.mark.parametrize("n", [5, 10, 30])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_coverage(name: str, n: int) -> None:
-    draw, truth = FAMILIES[name]
-    rule = estimate_count if name.startswith("geometric") else lambda values: estimate_mean(values, None)
-    found = [rule(row) for row in draw(np.random.default_rng(n), (4000, n)).tolist()]
+    rule, draw, truth = FAMILIES[name]
+    found = [rule(row) for row in draw(np.random.default_rng(n), (10_000, n)).tolist()]
     covered = [e.low <= truth <= e.high for e in found if e.low is not None and e.high is not None]
     assert 0.93 <= statistics.fmean(covered) <= 0.97

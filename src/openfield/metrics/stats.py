@@ -1,6 +1,8 @@
 """Numbers over trials with 95 % intervals whose simulated coverage is 93 to 97 % from five trials on.
 
-Stands between the metrics of single trials and the report; `design/intervals.md` says why these rules and no others.
+Every rule is a textbook one without a constant of ours: Student's interval on the scale the number lives on (the logit
+of a bounded mean, the logarithm of a count), Hall's correction for skewness where there is no such scale, Jeffreys'
+interval for rates. Stands between the metrics of single trials and the report; `design/intervals.md` says why.
 """
 
 from __future__ import annotations
@@ -18,10 +20,8 @@ from openfield.metrics.quantiles import beta_quantile, t_quantile
 FEWEST = 5
 """The fewest trials for which the coverage is measured; below it no interval is given."""
 NORMAL_QUANTILE = 1.959963984540054
-SKEWNESS_WEIGHT = 0.4
-"""How much of the sample's skewness is believed: all of it overcovers U-shaped scores (98.4 % at n = 10)."""
-WIDENING = 0.4
-"""Half-widths grow by this over n: without it Beta(8, 2) is covered in 92.5 % at n = 5."""
+SMALLEST_SHARE = 1e-16
+"""How near a mean of unequal values may come to a bound by rounding."""
 
 Bounds = tuple[float, float]
 
@@ -48,7 +48,7 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def estimate_mean(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) -> Estimate:
-    """The mean, with Student's interval after Hall's correction for a damped skewness.
+    """The mean, with Student's interval on the logit scale between bounds and Hall's where there are none.
 
     Args:
         values: One number per trial.
@@ -60,15 +60,18 @@ def estimate_mean(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) -
     sample = np.asarray(values, dtype=float)
     if np.ptp(sample) <= 1e-12:
         return _all_equal(float(sample[0]), n, bounds)
+    if bounds is None or sample.min() < bounds[0] or sample.max() > bounds[1]:
+        return Estimate(float(sample.mean()), *_skewed_limits(sample), n)
     mean, error = float(sample.mean()), float(sample.std(ddof=1)) / math.sqrt(n)
-    skewness = SKEWNESS_WEIGHT * float(((sample - mean) ** 3).mean() / sample.std() ** 3)
-    width = t_quantile(n - 1) * (1 + WIDENING / n)
-    low, high = mean - _unskewed(width, skewness, n) * error, mean - _unskewed(-width, skewness, n) * error
-    return _clipped(mean, low, high, n, bounds)
+    return Estimate(mean, *_bounded_limits(mean, t_quantile(n - 1) * error, bounds), n)
 
 
 def estimate_count(values: Sequence[float]) -> Estimate:
-    """The mean of counts such as delays, with Student's interval on the logarithm of the mean."""
+    """The mean of counts such as delays, with Student's interval on the logarithm of the mean.
+
+    An agent that never answers at once has delays whose tail the logarithm does not see: the upper limit is Hall's if
+    that is higher.
+    """
     n = len(values)
     if n < FEWEST:
         return _undefined(n)
@@ -77,7 +80,7 @@ def estimate_count(values: Sequence[float]) -> Estimate:
         return _all_equal(float(sample[0]), n, None)
     mean, error = float(sample.mean()), float(sample.std(ddof=1)) / math.sqrt(n)
     factor = math.exp(t_quantile(n - 1) * error / mean)
-    return Estimate(mean, mean / factor, mean * factor, n)
+    return Estimate(mean, mean / factor, max(mean * factor, _skewed_limits(sample)[1]), n)
 
 
 def estimate_rate(values: Sequence[float]) -> Estimate:
@@ -92,7 +95,7 @@ def estimate_rate(values: Sequence[float]) -> Estimate:
 
 
 def estimate_iqm(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) -> Estimate:
-    """The interquartile mean, with Tukey and McLaughlin's interval from the winsorised deviation."""
+    """The interquartile mean, with Tukey and McLaughlin's interval; on the logit scale between bounds."""
     n = len(values)
     if n < FEWEST:
         return _undefined(n)
@@ -102,8 +105,10 @@ def estimate_iqm(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) ->
     mean, error = interquartile_mean(sample), float(winsorised.std(ddof=1)) / (0.5 * math.sqrt(n))
     if error <= 1e-12:
         return _all_equal(mean, n, bounds)
-    width = t_quantile(n - 2 * cut - 1) * (1 + 5 / n**2)  # 1.2 at n = 5: uniform scores from 92.5 to 94.6 %
-    return _clipped(mean, mean - width * error, mean + width * error, n, bounds)
+    width = t_quantile(n - 2 * cut - 1) * error
+    if bounds is None or sample[0] < bounds[0] or sample[-1] > bounds[1]:
+        return Estimate(mean, mean - width, mean + width, n)
+    return Estimate(mean, *_bounded_limits(mean, width, bounds), n)
 
 
 def interquartile_mean(values: Sequence[float] | NDArray[np.floating[Any]]) -> float:
@@ -146,11 +151,22 @@ def _all_equal(value: float, n: int, bounds: Bounds | None) -> Estimate:
     return Estimate(value, low, high, n, note)
 
 
-def _clipped(mean: float, low: float, high: float, n: int, bounds: Bounds | None) -> Estimate:
-    """Nothing beyond what the number can be; the coverage stays."""
-    if bounds is None:
-        return Estimate(mean, low, high, n)
-    return Estimate(mean, max(low, bounds[0]), min(high, bounds[1]), n)
+def _bounded_limits(mean: float, width: float, bounds: Bounds) -> tuple[float, float]:
+    """Mean and half-width carried to the logit scale, where a bound is infinitely far, and the limits carried back."""
+    reach = bounds[1] - bounds[0]
+    below, above = (max(part / reach, SMALLEST_SHARE) for part in (mean - bounds[0], bounds[1] - mean))
+    centre, half = math.log(below / above), width / reach / (below * above)
+    low, high = (0.5 + 0.5 * math.tanh((centre + side) / 2) for side in (-half, half))
+    return bounds[0] + reach * low, bounds[0] + reach * high
+
+
+def _skewed_limits(sample: NDArray[np.floating[Any]]) -> tuple[float, float]:
+    """Student's limits after Hall's correction for the sample's skewness."""
+    n, mean, deviation = len(sample), float(sample.mean()), float(sample.std())
+    width, error = t_quantile(n - 1), deviation / math.sqrt(n - 1)
+    unbiased = math.sqrt(n * (n - 1)) / (n - 2)
+    skewness = unbiased * float(((sample - mean) ** 3).mean()) / deviation**3
+    return mean - _unskewed(width, skewness, n) * error, mean - _unskewed(-width, skewness, n) * error
 
 
 def _unskewed(width: float, skewness: float, n: int) -> float:
