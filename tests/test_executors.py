@@ -14,10 +14,12 @@ import openfield as of
 from conftest import Spawn
 from openfield import executors
 from openfield.errors import Cancelled, InvalidInput
+from openfield.record import AttemptEnd, Entry, EpisodeEnd
 from openfield.trial import Limits
-from openfield.view import Run
+from openfield.view import MOST_RETRIES, Run
 from players import (
     FATAL_CALL,
+    Bad,
     Crasher,
     Learner,
     Lingerer,
@@ -64,7 +66,7 @@ def test_an_agent_that_will_not_be_interrupted_is_ended_with_its_worker(path: Pa
     of.run([Swallower, copycat], tiny_trials(1, IMPATIENT), path, workers=1)
     with Run(path) as run:
         hung, fine = run.cells()
-    assert (hung.outcome, hung.note) == ("agent_timeout", "No reply in time; its worker was ended.")
+    assert (hung.outcome, hung.note) == ("agent_timeout", "No answer in time; its worker was ended.")
     assert len(hung.episodes) == 1
     assert fine.outcome == "done"
 
@@ -84,13 +86,91 @@ class SlowlyMade:
         return copycat(turn)
 
 
-def test_an_agent_that_ends_its_process_is_our_failure_and_tried_again(path: Path) -> None:
-    of.run([Suicide, copycat], tiny_trials(1), path, workers=2)
+def test_a_worker_that_is_killed_is_our_failure_and_its_cell_goes_on_where_it_was(path: Path) -> None:
+    seen: list[Entry] = []
+    of.run([Suicide, copycat], tiny_trials(1), path, workers=2, watch=seen.append)
     with Run(path) as run:
         dead, fine = run.cells()
     assert (dead.outcome, dead.note) == ("harness_error", "Its worker process died (signal SIGKILL).")
     assert fine.outcome == "done"
-    assert [number for number, outcome, _ in attempts(path) if outcome == "harness_error"] == [1, 2, 3, 4]
+    assert sum(isinstance(entry, AttemptEnd) and entry.torn for entry in seen) == 1 + MOST_RETRIES
+    assert (dead.attempt, len(dead.episodes)) == (1, 1)
+    assert sum(isinstance(entry, EpisodeEnd) and entry.cell == dead.id for entry in seen) == 1
+
+
+class Quitter(Bad):
+    def fail(self) -> None:
+        os._exit(3)
+
+
+class Unraisable(Bad):
+    def fail(self) -> None:
+        raise KeyboardInterrupt
+
+
+class Wanderer(Bad):
+    def fail(self) -> None:
+        os.chdir("/")
+
+
+@pytest.mark.parametrize(
+    ("agent", "outcome", "note"),
+    [
+        (Quitter, "agent_error", "The agent ended the process it ran in (exit status 3)."),
+        (Unraisable, "agent_error", f"Turn {FATAL_CALL - 1}: the agent raised KeyboardInterrupt: "),
+        (Wanderer, "done", ""),
+    ],
+)
+def test_what_an_agent_does_to_its_process_is_its_own_doing(
+    path: Path, monkeypatch: pytest.MonkeyPatch, agent: type[Bad], outcome: str, note: str
+) -> None:
+    monkeypatch.chdir(path.parent)
+    of.run([agent, copycat], tiny_trials(2), path.name, workers=1)
+    with Run(path) as run:
+        cells = run.cells()
+    assert {(cell.outcome, cell.note) for cell in cells if cell.agent == agent.__name__} == {(outcome, note)}
+    assert {cell.outcome for cell in cells if cell.agent == "copycat"} == {"done"}
+
+
+class Hangs:
+    def __init__(self, spec: of.Spec, seed: int) -> None:
+        self.hang("making")
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        return copycat(turn)
+
+    def save(self) -> bytes:
+        self.hang("saving")
+        return b""
+
+    def load(self, state: bytes) -> None: ...
+
+    def close(self) -> None:
+        self.hang("closing")
+
+    def hang(self, where: str) -> None:
+        if where in type(self).__name__.lower():
+            time.sleep(600)
+
+
+class HangsMaking(Hangs): ...
+
+
+class HangsSaving(Hangs): ...
+
+
+class HangsClosing(Hangs): ...
+
+
+def test_an_agent_may_not_hang_elsewhere_either(path: Path) -> None:
+    of.run([HangsMaking, HangsSaving, HangsClosing], tiny_trials(1, IMPATIENT), path, workers=3)
+    with Run(path) as run:
+        found = {cell.agent: (cell.outcome, len(cell.episodes)) for cell in run.cells()}
+    assert found == {
+        "HangsMaking": ("agent_timeout", 0),
+        "HangsSaving": ("agent_timeout", 1),
+        "HangsClosing": ("done", 8),
+    }
 
 
 def test_a_thread_an_agent_leaves_behind_does_not_keep_the_run(path: Path) -> None:

@@ -18,7 +18,7 @@ from conftest import Spawn
 from openfield import database, journal
 from openfield.database import APPLICATION_ID, SCHEMA_VERSION
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, OpenfieldError, RunBusy
-from openfield.journal import Journal
+from openfield.journal import Journal, _birth
 from openfield.plan import Cell, make_cells
 from openfield.record import AgentState, AttemptEnd, Chunk, EpisodeEnd, Recorder
 from openfield.view import Run
@@ -333,7 +333,7 @@ def test_a_closed_journal_gives_its_cells_back(path: Path) -> None:
 def test_the_lease_of_a_dead_process_is_void_at_once(path: Path, spawn: Spawn) -> None:
     code = f"""
 import os, signal
-from openfield.journal import Journal
+from openfield.journal import Journal, _birth
 from test_journal import enter
 record = Journal({str(path)!r})
 (cell,) = enter(record)
@@ -348,10 +348,19 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert record.lease(cell.id)
 
 
-@pytest.mark.parametrize("holder", ["{host}:{pid}:of-an-earlier-life", "{host}:1:alive", "elsewhere:1:alive"])
+@pytest.mark.parametrize(
+    "holder",
+    [
+        "{host}:{pid}:{birth}:of-an-earlier-life",
+        "{host}:{parent}:7:whose-number-was-used-again-after-an-earlier-life",
+        "{host}:{parent}:{parents_birth}:alive",
+        "elsewhere:1:7:alive",
+    ],
+)
 def test_who_may_take_over_a_lease(path: Path, holder: str) -> None:
     """Our own number with another name is a process that lived before a restart; others may be alive."""
-    name = holder.format(host=socket.gethostname(), pid=os.getpid())
+    births = {"birth": _birth(os.getpid()), "parents_birth": _birth(os.getppid())}
+    name = holder.format(host=socket.gethostname(), pid=os.getpid(), parent=os.getppid(), **births)
     with Journal(path) as record:
         (cell,) = enter(record)
         for seconds, taken in ((30, "earlier" in holder), (-1, True)):
@@ -360,6 +369,16 @@ def test_who_may_take_over_a_lease(path: Path, holder: str) -> None:
                 db.execute("UPDATE cells SET holder = ?, held_until = ?", (name, time.time() + seconds))
             db.close()
             assert record.lease(cell.id) is taken
+
+
+def test_a_dead_process_nobody_has_buried_is_dead(spawn: Spawn) -> None:
+    process = spawn("-c", "import time; time.sleep(600)")
+    assert _birth(process.pid)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert _birth(process.pid) == ""
+    process.wait()
+    assert _birth(process.pid) == ""
 
 
 def test_leases_are_renewed_while_the_journal_is_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -307,7 +306,7 @@ def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
         (Belief(np.array([0.5, 1.0])), Belief((0.5, 1.0))),
         (Belief([0.5]), Belief((0.5,))),
         (Belief(0.5, np.int64(3)), Belief(0.5, 3)),
-        (Belief(math.inf, 2, {"objects": [4, 9]}), Belief(math.inf, 2, {"objects": [4, 9]})),
+        (Belief(1, 2, {"objects": [4, 9]}), Belief(1.0, 2, {"objects": [4, 9]})),
     ],
 )
 def test_beliefs_in_other_numbers_are_read_back_as_plain_ones(belief: Belief, read: Belief) -> None:
@@ -366,18 +365,15 @@ def test_an_ended_rollout_takes_no_reply_and_says_so_every_time(failing: Callabl
             rollout.reply(Reply(1))
 
 
-@pytest.mark.parametrize("state", ["text", MemoryError("too much"), AgentTimeout("silent")])
-def test_a_save_that_fails_does_not_lose_the_episode(state: Any) -> None:
+@pytest.mark.parametrize("fault", [AgentProtocol("text"), AgentCrashed("too much"), AgentTimeout("silent")])
+def test_a_save_that_fails_does_not_lose_the_episode(fault: Exception) -> None:
     def save() -> bytes:
-        if isinstance(state, Exception):
-            raise state
-        return state
+        raise fault
 
     kept = Kept()
     rollout = Rollout(two_episodes(), recorder=kept.recorder())
     rollout.save = save
-    wanted = {"text": AgentProtocol}.get(str(state), AgentTimeout if "silent" in str(state) else AgentCrashed)
-    with pytest.raises(wanted):
+    with pytest.raises(type(fault), match=f"Turn 3: {fault}"):
         drive(rollout, lambda turn: Reply(1))
     assert len(kept.of(EpisodeEnd)) == 1
     assert kept.of(AgentState) == []
@@ -523,8 +519,7 @@ def test_the_pulse_shows_when_the_agent_is_being_asked() -> None:
             return super().step(reply)
 
     rollout = Rollout(Watched([act(0), act(1), end(2)]), recorder=Kept().recorder(), pulse=pulse)
-    before = time.monotonic_ns()
-    assert pulse[0] <= before
+    assert pulse[0] > time.monotonic_ns()  # by then it must have answered
     drive(rollout, lambda turn: (seen.append(bool(pulse[0])), Reply(1))[1])
     assert seen == [True, False, True, False, True]
     assert pulse[0] == 0

@@ -103,6 +103,7 @@ class Campaign:
         self._running: set[str] = set()
         self._elsewhere: list[str] = []
         self._failures: Counter[str] = Counter()
+        self._torn: set[str] = set()
         self._stopping = False
 
     def run(self, workers: int) -> None:
@@ -138,7 +139,7 @@ class Campaign:
             return
         self._running.add(cell.id)
         attempt, steps = record.attempt, record.steps
-        if not attempt or record.outcome not in RESUMABLE:
+        if not attempt or not (record.outcome in RESUMABLE or cell.id in self._torn):
             attempt, steps = self._journal.begin(cell.id), 0
         before = None if cell.after is None else self._cells[cell.after]
         if before is not None and self._outcomes[before.id] not in SCORED:
@@ -146,7 +147,7 @@ class Campaign:
             self._emit(AttemptEnd(cell.id, attempt, str(self._outcomes[before.id]), note, 0.0))
             return
         start = None if before is None else (before, self._read(before.id)[0].attempt)
-        source, path = domain_source(cell.trial.domain), self._journal.path
+        source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
         executor.start(Job(cell, attempt, self._agents[cell.agent], source or cell.trial.domain, path, steps, start))
 
     def _emit(self, *entries: Entry) -> None:
@@ -162,6 +163,7 @@ class Campaign:
         self._running.discard(entry.cell)
         self._outcomes[entry.cell] = entry.outcome
         self._failures[entry.cell] += entry.outcome in OUR_FAILURES
+        (self._torn.add if entry.torn else self._torn.discard)(entry.cell)
         again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
         if again or entry.outcome == "superseded":
             self._left.insert(0, entry.cell)

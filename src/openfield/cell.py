@@ -6,7 +6,7 @@ Stands between run, which hands out cells, and rollout, which plays them; it is 
 from __future__ import annotations
 
 import itertools
-import warnings
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from openfield.core import Agent, Saves, Spec
+from openfield.asking import NEVER, Asking, Pulse
+from openfield.core import Agent, Saves
 from openfield.domain import Domain
 from openfield.errors import (
-    AgentCrashed,
     AgentDiffers,
     AgentFault,
     AgentTimeout,
@@ -29,7 +29,7 @@ from openfield.errors import (
 from openfield.plan import Cell
 from openfield.record import Emit, RawStep, Recorder
 from openfield.registry import AgentSource, find_agent, find_domain
-from openfield.rollout import NEVER, Pulse, Rollout, drive
+from openfield.rollout import Rollout, drive
 from openfield.view import Run
 
 
@@ -66,15 +66,15 @@ class Player:
             self._rollout.stop()
 
     def interrupt(self) -> None:
-        """Ends the turn under way as timed out, if the agent is still being asked; for a signal handler.
+        """Ends what the agent is being asked as timed out, if it still is; for a signal handler.
 
-        It raises once a turn and leaves the pulse as it is: an agent that swallows the error stays overdue, and its
-        worker is ended from outside.
+        It raises once a question and leaves the pulse as it is: an agent that swallows the error stays overdue, and
+        its worker is ended from outside.
         """
-        asked = 0 if self._pulse is None else self._pulse[0]
-        if asked not in (0, self._interrupted):
-            self._interrupted = asked
-            raise AgentTimeout("No reply in time.")
+        due = 0 if self._pulse is None else self._pulse[0]
+        if due not in (0, self._interrupted) and time.monotonic_ns() > due:
+            self._interrupted = due
+            raise AgentTimeout("No answer in time.")
 
     def play(self, job: Job) -> None:
         """Plays a cell to its end and emits everything, its outcome last."""
@@ -98,19 +98,18 @@ class Player:
 
             rollout = self._open(job, domain, recorder, rehearse_from=0)
             return drive_program(rollout, domain, trial, job.cell.seed, job.agent.removeprefix("wire:"))
-        spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
-        agent = make_agent(job, domain, spec)
+        ask = Asking(self._pulse, trial.limits.reply_seconds)
+        agent = make_agent(job, domain, ask)
         try:
-            rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder))
-            rollout.save = agent.save if isinstance(agent, Saves) else None
+            rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask))
+            rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
             if job.agent in domain.oracles:
                 agent.attend(rollout.world)  # type: ignore[attr-defined]
             return drive(rollout, agent)
         finally:
-            self._rest()
-            close_agent(agent)
+            ask.close(agent)
 
-    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder) -> int:
+    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Asking) -> int:
         """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
 
         A saved agent goes on right after its last finished episode, whether it is deterministic or not.
@@ -118,19 +117,19 @@ class Player:
         with Run(job.run) as run:
             state = run.state(job.cell.id, job.attempt) if job.steps else None
             if state is not None and isinstance(agent, Saves):
-                _load(agent, state[1])
+                ask.load(agent, state[1])
                 recorder.rewind(state[0])
                 return NEVER
             stateless = getattr(agent, "stateless", False)
             if job.start is not None and not stateless:
-                self._go_on_from(agent, *job.start, domain, run)
+                self._go_on_from(agent, *job.start, domain, run, ask)
         return NEVER if stateless else 0
 
-    def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run) -> None:
+    def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run, ask: Asking) -> None:
         """Makes an agent what it was at the end of another trial: by loading its state, or by living through it."""
         state = run.state(cell.id, attempt)
         if state is not None and isinstance(agent, Saves):
-            _load(agent, state[1])
+            ask.load(agent, state[1])
             return
         past = list(run.raw_steps(cell.id, attempt))
         rollout = open_rollout(domain, cell, None, past, 0, self._pulse)
@@ -144,11 +143,6 @@ class Player:
             ) from None
         finally:
             rollout.close()
-
-    def _rest(self) -> None:
-        """Says that no agent is being asked: it may have been left without an answer."""
-        if self._pulse is not None:
-            self._pulse[0] = 0
 
     def _open(self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int) -> Rollout:
         with Run(job.run) as run:
@@ -176,25 +170,11 @@ def open_rollout(
         raise
 
 
-def make_agent(job: Job, domain: Domain[Any], spec: Spec) -> Agent:
+def make_agent(job: Job, domain: Domain[Any], ask: Asking) -> Agent:
     """A fresh agent for a cell."""
-    factory = find_agent(job.agent, domain)
-    try:
-        return factory(spec, job.cell.seed)
-    except AgentFault:
-        raise
-    except (Exception, SystemExit) as error:
-        raise AgentCrashed(f"The agent could not be made: {type(error).__name__}: {error}") from error
-
-
-def close_agent(agent: Agent) -> None:
-    """Lets an agent free what it holds; what goes wrong then no longer matters to the record."""
-    close = getattr(agent, "close", None)
-    if close is not None:
-        try:
-            close()
-        except (Exception, SystemExit) as error:
-            warnings.warn(f"An agent's close() raised {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
+    trial, factory = job.cell.trial, find_agent(job.agent, domain)
+    spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+    return ask(lambda: factory(spec, job.cell.seed), "The agent could not be made:")
 
 
 def explain(error: Exception) -> tuple[str, str]:
@@ -220,10 +200,3 @@ def _make_world(domain: Domain[Any], cell: Cell) -> Any:
         raise
     except Exception as error:
         raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error
-
-
-def _load(agent: Saves, state: bytes) -> None:
-    try:
-        agent.load(state)
-    except Exception as error:
-        raise AgentCrashed(f"load() raised {type(error).__name__}: {error}") from error

@@ -6,7 +6,7 @@ Everything else stands on these values: plan -> rollout (passes them) -> journal
 from __future__ import annotations
 
 import enum
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -67,7 +67,7 @@ class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     novel: float | tuple[float, ...]
     """The probability that the world has changed: one number, or one per sample."""
-    level: int | None = None
+    level: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] | None = None
     """Which level of the novelty hierarchy, in the domain's numbering."""
     detail: Any = None
 

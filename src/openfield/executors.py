@@ -104,7 +104,7 @@ class Processes:
             if worker.connection in ready:
                 self._receive(worker)
             elif worker.overdue() > 2 * GRACE_SECONDS:
-                self._give_up(worker, "agent_timeout", "No reply in time; its worker was ended.")
+                self._give_up(worker, "agent_timeout", "No answer in time; its worker was ended.")
             elif worker.overdue() > GRACE_SECONDS:
                 worker.interrupt()
 
@@ -136,17 +136,20 @@ class Processes:
     def _bury(self, worker: _Worker) -> None:
         """Books what a dead worker did; one that was told to stop before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
+        how = _how(worker.process.exitcode)
         if self._stopping:
             self._give_up(worker, "cancelled", "")
+        elif worker.ended_by_agent():
+            self._give_up(worker, "agent_error", f"The agent ended the process it ran in ({how}).")
         else:
-            self._give_up(worker, "harness_error", f"Its worker process died ({_how(worker.process.exitcode)}).")
+            self._give_up(worker, "harness_error", f"Its worker process died ({how}).", torn=True)
 
-    def _give_up(self, worker: _Worker, outcome: str, note: str) -> None:
+    def _give_up(self, worker: _Worker, outcome: str, note: str, torn: bool = False) -> None:
         job = worker.job
         self._busy.remove(worker)
         worker.end(at_once=True)
         if job is not None:
-            self._emit(AttemptEnd(job.cell.id, job.attempt, outcome, note, 0.0))
+            self._emit(AttemptEnd(job.cell.id, job.attempt, outcome, note, 0.0, torn))
 
 
 class _Worker:
@@ -175,8 +178,12 @@ class _Worker:
 
     def overdue(self) -> float:
         """By how many seconds its agent is late."""
-        asked, limit = self._pulse[0], self.job.cell.trial.limits.reply_seconds if self.job else None
-        return 0.0 if not asked or limit is None else (time.monotonic_ns() - asked) / 1e9 - limit
+        due = self._pulse[0]
+        return (time.monotonic_ns() - due) / 1e9 if due else 0.0
+
+    def ended_by_agent(self) -> bool:
+        """Whether its process, which is dead, ended by what the agent did while it was asked, and not from outside."""
+        return bool(self._pulse[0]) and self.process.exitcode not in (-signal.SIGKILL, -signal.SIGTERM)
 
     def interrupt(self) -> None:
         """Has the agent's turn end with an error inside the worker, so that all turns before it are kept."""
@@ -198,6 +205,7 @@ def _work(connection: Connection, shared: Any) -> None:
         if entries:
             connection.send_bytes(_ENCODE(entries))
 
+    os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
     player = Player(emit, memoryview(shared).cast("B").cast("q"))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means

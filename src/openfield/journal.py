@@ -28,6 +28,7 @@ LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
 _living: set[str] = set()
 """The journals open in this process, by the names they hold cells under."""
+UNKNOWN_BIRTH = "?"
 LEISURE_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Journal:
         """Opens a run file, or makes one."""
         self.path = Path(path)
         self._db, self.note = open_to_write(self.path)
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
         _living.add(self._holder)
@@ -223,15 +224,24 @@ def _give_up(db: sqlite3.Connection, holder: str) -> None:
 
 def _is_dead(holder: str) -> bool:
     """Whether a holder was a journal on this machine that is no more."""
-    host, process, _ = holder.split(":")
+    host, process, birth, _ = holder.split(":")
     if host != socket.gethostname():
         return False
     if int(process) == os.getpid():
         return holder not in _living
+    return _birth(int(process)) not in (birth, UNKNOWN_BIRTH)
+
+
+def _birth(process: int) -> str:
+    """When a process began, in the kernel's own count, so that a number used again is another one; "" if it is dead."""
     try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+        state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in "ZX" else rest[18]
+    except OSError:  # it is dead, or hidden from us, or this system has no /proc
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return ""
+        except PermissionError:
+            pass
+        return UNKNOWN_BIRTH

@@ -93,6 +93,8 @@ class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
     outcome: str
     note: str
     seconds: float
+    torn: bool = False
+    """Whoever played it died: what is recorded is sound, and can be gone on with."""
 
 
 Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, MutableSequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from openfield.asking import NEVER, Pulse, crash, nanoseconds, shorten
 from openfield.core import Agent, Ask, Belief, Reply, Truth, Turn, World
 from openfield.errors import (
-    AgentCrashed,
     AgentDiffers,
     AgentFault,
     AgentProtocol,
@@ -42,10 +42,8 @@ MOST_HESITATIONS = 1_000
 COSTLY_REPLY = 100_000_000
 """Nanoseconds; a reply that took longer is made durable at once, for a few milliseconds, rather than with its chunk."""
 UNLIMITED = Limits(reply_seconds=None)
-NEVER = 1 << 62
 MICROSECONDS = -1024
 """Times are kept to about a microsecond: the nanoseconds below are noise, and cost 0.3 calls a turn to write down."""
-Pulse = MutableSequence[int] | memoryview
 
 
 def drive(rollout: Rollout, agent: Agent) -> str:
@@ -56,8 +54,8 @@ def drive(rollout: Rollout, agent: Agent) -> str:
             answer = agent(turn)
         except (AgentFault, Cancelled):
             raise
-        except (Exception, SystemExit) as error:
-            raise AgentCrashed(f"Turn {rollout.turns}: the agent raised {type(error).__name__}: {error}") from error
+        except BaseException as error:
+            raise crash(f"Turn {rollout.turns}: the agent raised", error) from error
         turn = reply(answer)
     return rollout.outcome
 
@@ -75,7 +73,7 @@ class Rollout:
     reply: Callable[[Reply], Turn]
     """Takes the reply to `turn` and returns the next turn."""
     save: Callable[[], bytes] | None = None
-    """Gives the agent's state, which is committed with each finished episode."""
+    """Gives the agent's state, which is committed with each finished episode, or raises an `AgentFault`."""
 
     def __init__(
         self,
@@ -95,7 +93,7 @@ class Rollout:
             past: What was recorded before: it is replayed and compared turn by turn.
             rehearse_from: The number of recorded steps the agent knows of. The turns after them are shown to it again,
                 and it must answer as it did; by default it knows of all.
-            pulse: A shared place for the moment the agent was asked, for a watchdog outside; 0 while it is not.
+            pulse: Where a watchdog outside sees by when the agent must answer.
 
         Raises:
             ReplayMismatch: A replayed turn differs from the recorded one; the message says which.
@@ -160,7 +158,7 @@ class Rollout:
                 self._pause()
             write, buffer = STEP_ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
             timed, clock, act, recording = self._timed, time.monotonic_ns, Ask.ACT, recorder is not None
-            deadline, curfew = _nanoseconds(limits.reply_seconds), _nanoseconds(limits.trial_seconds, self._started)
+            deadline, curfew = nanoseconds(limits.reply_seconds), nanoseconds(limits.trial_seconds, self._started)
             stamped = bool(recorder or timed or pulse or min(deadline, curfew) < NEVER)
             remarkable, has_curfew, costly = min(deadline, COSTLY_REPLY), curfew < NEVER, False
             bounded = has_curfew or limits.episode_turns is not None
@@ -169,10 +167,10 @@ class Rollout:
                 if stamped:
                     shown = clock()
                     if pulse:
-                        pulse[0] = shown
+                        pulse[0] = shown + deadline
                 reply = yield turn
                 if type(reply) is not Reply:
-                    raise AgentProtocol(f"Turn {turns}: the agent answered {_short(reply)}; it must return a Reply.")
+                    raise AgentProtocol(f"Turn {turns}: the agent answered {shorten(reply)}; it must return a Reply.")
                 if stamped:
                     now = clock()
                     took = (now - shown) & MICROSECONDS
@@ -185,7 +183,10 @@ class Rollout:
                     if has_curfew and now > curfew:
                         self._late, self._pause_at = True, 0
                 if (belief := reply.belief) is not None and (
-                    type(belief) is not Belief or type(belief.novel) is not float or belief.level is not None
+                    type(belief) is not Belief
+                    or type(belief.novel) is not float
+                    or not 0.0 <= belief.novel <= 1.0
+                    or belief.level is not None
                 ):
                     self._check(belief)
                 if turn.ask is not act or reply.action is None or truth.episode_over:
@@ -233,9 +234,12 @@ class Rollout:
     def _check(self, belief: object) -> None:
         """Sees that a belief can be read back from the record; the plainest ones are let through before this."""
         try:
-            _BELIEFS.decode(REPLY_ENCODER.encode(belief))
+            novel = _BELIEFS.decode(REPLY_ENCODER.encode(belief)).novel
+            likely = novel if isinstance(novel, tuple) else (novel,)
+            if not likely or not all(0.0 <= chance <= 1.0 for chance in likely):
+                raise ValueError("the probability that the world has changed is a number from 0 to 1")
         except (*_UNWRITABLE, msgspec.DecodeError) as error:
-            raise AgentProtocol(f"Turn {self.turns}: {_short(belief)} is no belief: {error}.") from None
+            raise AgentProtocol(f"Turn {self.turns}: {shorten(belief)} is no belief: {error}.") from None
 
     def _take(self, reply: Reply, took: int) -> None:
         """Does what a reply means: end the trial, show the same turn again, or move the world on."""
@@ -307,14 +311,9 @@ class Rollout:
         if self.save is None:
             return None, None
         try:
-            state = self.save()
+            return self.save(), None
         except AgentFault as fault:
-            return None, fault
-        except Exception as error:
-            return None, AgentCrashed(f"Turn {self.turns}: save() raised {type(error).__name__}: {error}")
-        if not isinstance(state, bytes):
-            return None, AgentProtocol(f"Turn {self.turns}: save() gave {_short(state)}; it must give bytes.")
-        return state, None
+            return None, type(fault)(f"Turn {self.turns}: {fault}")
 
     def _pause(self) -> None:
         """Ends the rollout between two turns, because somebody said stop or a limit was reached.
@@ -370,12 +369,12 @@ class Rollout:
         """Shows the agent turns it has answered before and sees that it answers them again as it did."""
         for step in past:
             if pulse:
-                pulse[0] = time.monotonic_ns()
+                pulse[0] = nanoseconds(self._limits.reply_seconds, time.monotonic_ns())
             reply = yield self.turn
             if pulse:
                 pulse[0] = 0
             if not _same(reply, step.reply):
-                raise AgentDiffers(f"Turn {self.turns}: the agent answers {_short(reply)}, not what it did before.")
+                raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
             self._repeat(step)
 
     def _repeat(self, step: RawStep) -> None:
@@ -408,12 +407,3 @@ def _equal(one: bytes, other: bytes, decoder: msgspec.msgpack.Decoder[Any]) -> b
         return True
     first, second = (ENCODER.encode(msgspec.structs.astuple(decoder.decode(each))) for each in (one, other))
     return first == second
-
-
-def _nanoseconds(seconds: float | None, start: int = 0) -> int:
-    return NEVER if seconds is None else start + int(seconds * 1e9)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return f"{text[:60]}{'...' if len(text) > 60 else ''} ({type(value).__name__})"

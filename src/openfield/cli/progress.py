@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from openfield.campaign import Watch
 from openfield.domain import Domain
+from openfield.errors import JournalError
 from openfield.plan import Cell
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.trial import Trial
@@ -74,11 +75,10 @@ class _Bars:
     def _count_done(self, run: Path) -> Counter[str]:
         """What an earlier run has done already, by agent."""
         done: Counter[str] = Counter()
-        if run.is_file():
-            with Run(run) as opened:
-                for record in opened.cells():
-                    if record.id in self._cells:
-                        done[record.agent] += len(record.episodes) if self._episodes else record.outcome is not None
+        with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
+            for record in opened.cells():
+                if record.id in self._cells:
+                    done[record.agent] += len(record.episodes) if self._episodes else record.outcome is not None
         return done
 
     def _size(self, trial: Trial) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.cell import close_agent
+from openfield.asking import Asking
 from openfield.core import Agent, Saves
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
@@ -92,7 +92,7 @@ class Hearing:
             try:
                 return rehearse_agent(self._domain, self._trial, again, self.tape)
             finally:
-                close_agent(again)
+                Asking().close(again)
 
 
 def audition(source: str, agent: AgentSource, trial: Trial, seed: int) -> Audition:
@@ -109,7 +109,7 @@ def audition(source: str, agent: AgentSource, trial: Trial, seed: int) -> Auditi
         return Audition(tape, twin, _resume(domain, trial, made[2], tape))
     finally:
         for each in made:
-            close_agent(each)
+            Asking().close(each)
 
 
 def _resume(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from openfield.agents.random import RandomAgent
-from openfield.cell import close_agent
+from openfield.asking import Asking
 from openfield.core import Ask, Spec, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
@@ -122,7 +122,7 @@ def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
     player = find_agent(agent, domain)(spec_of(domain, trial), 0)
     with global_random(1):
         tape = record(domain, trial, player)
-    close_agent(player)
+    Asking().close(player)
     with global_random(1):
         _, plain = replay(domain, trial, tape.steps)
     looks = clock_looks()

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
+from openfield.asking import NEVER
 from openfield.cell import explain
 from openfield.core import Agent, Ask, Reply, Saves, Spec, Truth, Turn, World
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
-from openfield.rollout import NEVER, Rollout, drive
+from openfield.rollout import Rollout, drive
 from openfield.testing.clocks import inside_world
 from openfield.testing.worker import beat
 from openfield.trial import Limits, Trial
