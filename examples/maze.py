@@ -44,7 +44,7 @@ class MazePlay:
 
     def move(self, action: Any) -> None:
         """Goes one cell, if the way is free; what counts is how short the whole way was."""
-        if action not in MOVES:
+        if not isinstance(action, str) or action not in MOVES:
             raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(MOVES)}")
         dx, dy = MOVES[self.rng.choice(list(MOVES)) if self.rng.random() < self.settings.slip else action]
         self.at = self._towards(self.at, (-dx if self.settings.swapped else dx, dy))

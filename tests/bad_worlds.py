@@ -180,6 +180,12 @@ class StructActions(BadWalks):
         return of.Spec(domain=self.name, task="Walk.")
 
 
+class Unhashable(Walk):
+    def move(self, action: Any) -> None:
+        super().move(action if action in {0, 1} else 0)
+
+
+UNHASHABLE = BadWalks("unhashable", Unhashable)
 IGNORES_SEED = BadWalks("ignores_seed", IgnoresSeed)
 UNSEEDED = BadWalks("unseeded", Unseeded)
 HASHES = BadWalks("hashes", Hashes)

@@ -118,7 +118,10 @@ if __name__ == "__main__":
     wait_until(lambda: path.exists() and path.stat().st_size > 50_000, 30)
     os.killpg(program.pid, signal.SIGINT)
     out, err = program.communicate(timeout=30)
-    assert (program.returncode, err) == (130, b"")
+    assert (program.returncode, err) == (
+        130,
+        b"Stopping after the turn under way. Ctrl-C again stops at once.\n",
+    )
     assert out.decode() == f"Stopped; all that was recorded is safe. To go on: openfield resume {path}\n"
     with Run(path) as run:
         assert run.verify() == []

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sqlite3
 import warnings
 from pathlib import Path
@@ -113,6 +114,28 @@ def test_a_trial_that_cannot_be_read_is_named(run_file: Path) -> None:
     change(run_file, "UPDATE trials SET content = '{' WHERE id = ?", key)
     with Run(run_file) as run, pytest.raises(DamagedRun, match=f"trial {key} cannot be read"):
         run.cells()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE episodes SET belief = x'ff'", r"episode 0\): Expected `object`, got `int`"),
+        ("UPDATE episodes SET detail = x'c1'", r"episode 0\): MessagePack data is malformed"),
+        ("UPDATE episodes SET phase = 'exam'", r"episode 0\): 'exam'"),
+        ("DELETE FROM trials", "the trial [0-9a-f]{12} of cell [0-9a-f]{12} is missing"),
+        ("DELETE FROM agents", "its agent 'Learner' is not entered"),
+        ("UPDATE episodes SET performance = 0.123 WHERE number = 1", "episode 1 is not what its turns say"),
+        ("UPDATE episodes SET turns = turns + 1 WHERE number = 0", "episode [0-9] is not what its turns say"),
+        ("DELETE FROM episodes WHERE number = 0", "episode 1 is not what its turns say"),
+    ],
+)
+def test_verify_finds_what_turns_do_not_bear_out(run_file: Path, statement: str, words: str) -> None:
+    db = sqlite3.connect(run_file)
+    with db:
+        db.execute(statement)
+    db.close()
+    with Run(run_file) as run:
+        assert any(re.search(words, fault) for fault in run.verify()), run.verify()
 
 
 def test_a_run_is_read_without_its_domain_with_a_warning(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

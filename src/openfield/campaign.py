@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections import Counter
@@ -15,12 +16,12 @@ from typing import Any
 
 from openfield.cell import Job
 from openfield.domain import Domain
-from openfield.errors import Cancelled, InvalidInput, RunBusy
+from openfield.errors import Cancelled, DamagedRun, InvalidInput, RunBusy
 from openfield.executors import Executor, Inline, Processes
 from openfield.journal import Journal
 from openfield.plan import Cell, agent_text, facts_of, make_cells, name_agents
 from openfield.record import AttemptEnd, Entry
-from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
+from openfield.registry import AgentSource, check_agent, domain_source, find_domain, use_domain
 from openfield.result import Result
 from openfield.trial import Trial
 from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
@@ -73,6 +74,8 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
         cells = [Cell(record.agent, record.trial, record.repeat) for record in run.cells(with_episodes=False)]
     for name in {cell.trial.domain for cell in cells}:
         find_domain(facts.get(f"domain {name}", name))
+    for missing in {cell.agent for cell in cells} - sources.keys():
+        raise DamagedRun(f"{journal} is damaged: its agent '{missing}' is not entered.")
     agents = {name: source for name, source in sources.items() if source is not None}
     for name in sources.keys() - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
@@ -197,6 +200,7 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
     def handle(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stop()
+        os.write(2, b"Stopping after the turn under way. Ctrl-C again stops at once.\n")  # safe in a handler
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -209,6 +213,4 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> None:
     """Sees that every domain and agent can be found, before anything is written."""
     for domain, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
-        source, known = agents[agent], find_domain(domain)
-        if not (isinstance(source, str) and source.startswith("wire:")):
-            find_agent(source, known)
+        check_agent(agents[agent], find_domain(domain))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,8 @@ class Player:
         """Plays a cell to its end and emits everything, its outcome last."""
         recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps)
         try:
-            outcome, note = self._play(job, recorder), ""
+            with chdir(Path.cwd()):  # an agent may go elsewhere; the next one starts here again
+                outcome, note = self._play(job, recorder), ""
         except JournalError:
             raise
         except Exception as error:

@@ -10,7 +10,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -59,6 +59,14 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
         _create(db)
         _check_schema(db, path)
     return db, "" if wal else f"{path}: the write-ahead log does not work on this file system; a slower log is used."
+
+
+def close_written(db: sqlite3.Connection) -> None:
+    """Closes a run file so that it is one file again, unless somebody else has it open: the log is of no more use."""
+    with suppress(sqlite3.Error):
+        db.execute("PRAGMA busy_timeout = 0")
+        db.execute("PRAGMA journal_mode = DELETE")
+    db.close()
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

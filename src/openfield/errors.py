@@ -19,6 +19,7 @@ Used everywhere; the command line turns each into one line and the exit status d
     ├── WorldFault                       the world failed: world_error, never scored
     ├── ReplayMismatch                   a replayed turn differs from the recorded one
     │   └── AgentDiffers                 a re-driven agent answers otherwise than it did
+    ├── NothingScored                1   every cell of a run failed
     └── Cancelled                  130   somebody asked us to stop
 """
 
@@ -26,6 +27,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+MOST_NAMES = 60
+"""How many names a message lists."""
 
 
 class OpenfieldError(Exception):
@@ -41,7 +45,8 @@ class UnknownName(OpenfieldError):
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f" Did you mean '{near[0]}'?" if near else ""
-        super().__init__(f"Unknown {kind} '{name}'.{hint} {label}: {', '.join(names) or 'none'}.")
+        listed = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
+        super().__init__(f"Unknown {kind} '{name}'.{hint} {label}: {listed or 'none'}.")
 
 
 class InvalidInput(OpenfieldError):
@@ -115,6 +120,12 @@ class ReplayMismatch(OpenfieldError):
 
 class AgentDiffers(ReplayMismatch):
     """A re-driven agent answers otherwise than it did; its cell starts again."""
+
+
+class NothingScored(OpenfieldError):
+    """Every cell of a run failed; the record says how."""
+
+    exit_status = 1
 
 
 class Cancelled(OpenfieldError):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from openfield.database import explaining, open_to_write, transaction
+from openfield.database import close_written, explaining, open_to_write, transaction
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.plan import Cell
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
@@ -70,7 +70,7 @@ class Journal:
             self._thread.join()
         self._failure = self._failure or JournalError(f"{self.path} is closed.")
         _living.discard(self._holder)
-        self._db.close()
+        close_written(self._db)
 
     def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
         """Enters cells, where their agents come from, and facts; what is already there stays as it is."""

@@ -89,6 +89,16 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
 
 
+def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
+    """Sees that an agent can be found, before anything is begun with it."""
+    if isinstance(source, str) and source.startswith("wire:"):
+        from openfield.agents.wire import check_program
+
+        check_program(source)
+    else:
+        find_agent(source, domain)
+
+
 def installed_metrics() -> list[Metric]:
     """The built-in metrics and those of plugins."""
     from openfield.metrics import BUILT_IN
@@ -104,10 +114,15 @@ def load(source: str) -> Any:
     found: Any = module
     for part in attribute.split("."):
         if not hasattr(found, part):
-            names = [name for name, value in vars(found).items() if callable(value) and not name.startswith("_")]
+            names = [name for name, value in vars(found).items() if _is_own(value, module) and not name.startswith("_")]
             raise UnknownName("name", part, names, label=f"In {place}")
         found = getattr(found, part)
     return found
+
+
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether something callable is a module's own, and not imported there."""
+    return callable(value) and getattr(value, "__module__", None) == module.__name__
 
 
 def _load_domain(source: str) -> Domain[Any]:

@@ -5,6 +5,7 @@ Stands between journal and metrics: metrics, reports and exports read these and 
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import warnings
@@ -107,7 +108,7 @@ class Run:
             CellRecord(
                 id=cell,
                 agent=agent,
-                trial=trials[trial],
+                trial=self._known(trials, trial, cell),
                 repeat=repeat,
                 outcome=outcome,
                 note=note or "",
@@ -146,6 +147,8 @@ class Run:
         try:
             faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)") if text != "ok"]
             faults += self._damaged_chunks()
+            if not faults:
+                faults += self._damaged_cells()
         except DamagedRun as error:
             faults.append(str(error))
         return faults
@@ -164,24 +167,38 @@ class Run:
                 yield str(error)
             expected[place] = chunk.first + chunk.count
 
+    def _damaged_cells(self) -> Iterator[str]:
+        """What cells say of themselves and their own turns do not bear out."""
+        sources = self.agents
+        for cell in self.cells():
+            if cell.agent not in sources:
+                yield f"Cell {cell.id}: its agent '{cell.agent}' is not entered."
+            for episode in contradicted(cell.episodes, self.steps(cell.id, cell.attempt)):
+                yield f"Cell {cell.id}, attempt {cell.attempt}: episode {episode} is not what its turns say."
+
     def _episodes(self, trials: dict[str, Trial]) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
         rules = {name: self._rule(name) for name in {trial.domain for trial in trials.values()}}
-        domains = {cell: trials[trial].domain for cell, trial in self._rows("SELECT id, trial FROM cells")}
+        rows = self._rows("SELECT id, trial FROM cells")
+        domains = {cell: self._known(trials, trial, cell).domain for cell, trial in rows}
         query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query):
-            belief = None if data is None else _BELIEF.decode(data)
-            episode = Episode(
-                number=number,
-                phase=phase,
-                novel=bool(novel),
-                turns=turns,
-                performance=performance,
-                belief=belief,
-                detected=belief is not None and rules[domains[cell]](belief),
-                ended=ended,
-                detail=None if detail is None else msgspec.msgpack.decode(detail),
-            )
+            try:
+                belief = None if data is None else _BELIEF.decode(data)
+                episode = Episode(
+                    number=number,
+                    phase=_PHASES[phase],
+                    novel=bool(novel),
+                    turns=turns,
+                    performance=performance,
+                    belief=belief,
+                    detected=belief is not None and rules[domains[cell]](belief),
+                    ended=ended,
+                    detail=None if detail is None else msgspec.msgpack.decode(detail),
+                )
+            except (KeyError, msgspec.DecodeError) as error:
+                place = f"cell {cell}, attempt {attempt}, episode {number}"
+                raise DamagedRun(f"{self.path} is damaged ({place}): {error}.") from None
             episodes.setdefault((cell, attempt), []).append(episode)
         return episodes
 
@@ -199,6 +216,11 @@ class Run:
         except msgspec.DecodeError as error:
             raise DamagedRun(f"{self.path}: trial {key} cannot be read: {error}.") from None
 
+    def _known(self, trials: dict[str, Trial], key: str, cell: str) -> Trial:
+        if key not in trials:
+            raise DamagedRun(f"{self.path} is damaged: the trial {key} of cell {cell} is missing.")
+        return trials[key]
+
     def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
         query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
         return (Chunk(*row) for row in self._rows(query, (cell, attempt)))
@@ -213,6 +235,20 @@ class Run:
                 yield from rows
 
 
+def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator[int]:
+    """The numbers of episodes that are not in line, or whose recorded turns give another performance."""
+    last = next(steps, None)
+    for number, episode in enumerate(episodes):
+        played, before = 0, last
+        for step in itertools.islice(steps, episode.turns):
+            before, last, played = last, step, played + 1
+        # a limit ends an episode after the turn it shows, everything else with the reply to its last turn
+        ends = [step.truth.performance for step in (before, last) if step is not None and step.truth is not None]
+        if episode.number != number or played != episode.turns or episode.performance not in ends:
+            yield episode.number
+
+
+_PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)
 _LATEST_ATTEMPTS = """
     SELECT id, agent, trial, repeat, number, outcome, note,

@@ -184,6 +184,20 @@ hear(); say(type="reply", action=1); time.sleep(600)
         wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists() or "Z" in state(pid))
 
 
+def test_a_program_that_leaves_others_behind_is_gone_and_so_are_they(program: Any, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    code = f"""
+import subprocess
+child = subprocess.Popen(["sleep", "600"])
+open({str(pids)!r}, "w").write(str(child.pid))
+hear(); sys.exit(0)
+"""
+    agent = start(program(code))
+    with pytest.raises(AgentGone, match="status 0"):
+        ask(agent)
+    wait_until(lambda: state(int(pids.read_text())) == "Z")
+
+
 def state(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,7 @@ def test_a_failing_agent_is_counted_and_tried_again_only_when_asked(openfield: A
     (tmp_path / "failing.py").write_text(FAILING.format(broken=True))
     words = ("run", MAZE, "--agent", "failing.py:Failing", *SMALL, "-o", "x.sqlite")
     said = openfield(*words)
-    assert said.status == 0
+    assert said.status == 1  # nothing was scored: a script must notice
     assert "Not every cell could be scored" in said.out
     assert "agent_error" in said.out
     assert "ZeroDivisionError" in openfield("show", "x.sqlite").out
@@ -92,6 +94,31 @@ def test_a_failing_agent_is_counted_and_tried_again_only_when_asked(openfield: A
     openfield("resume", "x.sqlite", "--retry", "--workers", "0")
     with Run("x.sqlite") as run:
         assert {cell.attempt for cell in run.cells()} == {2}
+
+
+PRINTING = """
+import openfield as of
+
+def printing(turn):
+    print("thinking about", turn.observation)
+    return of.Reply("left")
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_what_agents_print_does_not_end_up_in_the_numbers(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "printing.py").write_text(PRINTING)
+    words = [sys.executable, "-m", "openfield", "run", MAZE, "--agent", "printing.py:printing", "--trials", "1"]
+    command = [*map(str, words), "--set", "after=1", "--workers", workers, "--json", "-o", "x.sqlite"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    assert json.loads(said.stdout)["groups"][0]["agent"] == "printing.py:printing"
+    assert b"thinking about" in said.stderr
+
+
+def test_a_run_killed_before_it_wrote_anything_starts_again(openfield: Any, tmp_path: Path) -> None:
+    (tmp_path / "x.sqlite").touch()
+    assert openfield("run", MAZE, *SMALL, "-o", "x.sqlite").status == 0
+    assert sorted(path.name for path in tmp_path.glob("x.sqlite*")) == ["x.sqlite"]
 
 
 def test_several_novelties_repeats_and_the_red_light(openfield: Any) -> None:

@@ -37,15 +37,25 @@ FAREWELL_SECONDS = 2.0
 
 def process_agent(command: str) -> AgentFactory:
     """A factory that starts the command anew for every cell."""
-    words = shlex.split(command)
-    if not words:
-        raise InvalidInput("process: needs a command, for instance process:'python3 agent.py'.")
+    words = split_command(f"process:{command}")
 
     def make(spec: Spec, seed: int) -> Agent:
         program = Program(words, spec, seed)
         return SavingProgram(program) if program.saves else program
 
     return make
+
+
+def split_command(source: str) -> list[str]:
+    """The words of the command in `process:COMMAND` or `wire:COMMAND`."""
+    kind, _, command = source.partition(":")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidInput(f"'{source}' is no command: {str(error).lower()}.") from None
+    if not words:
+        raise InvalidInput(f"{kind}: needs a command, for instance {kind}:'python3 agent.py'.")
+    return words
 
 
 class Program:
@@ -115,12 +125,11 @@ class Program:
         self._outbox.close()
         for pipe in (self._process.stdin, self._process.stdout):
             self._pipe(pipe).close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(FAREWELL_SECONDS)
-        except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # it may have ended and left others behind
+        self._process.wait()
         self._errors.close()
 
     def _messages(self) -> list[FromAgent]:
@@ -139,6 +148,8 @@ class Program:
 
     def _await(self, selector: selectors.BaseSelector, end: float | None) -> None:
         if not selector.select(None if end is None else max(end - time.monotonic(), 0)):
+            if self._process.poll() is not None:  # what it started keeps its pipes open
+                raise self._gone()
             raise AgentTimeout(f"No message within {self._patience:g} s.")
 
     def _gone(self) -> AgentGone:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import signal
 import socket
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.agents.process import split_command
 from openfield.domain import Domain
 from openfield.errors import AgentGone, AgentTimeout, InvalidInput
 from openfield.rollout import Rollout
@@ -60,7 +60,7 @@ async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> 
         finally:
             server.cancel()
             desk.current.settle()
-    words = [word.replace("{host}", host).replace("{port}", str(port)) for word in shlex.split(command)]
+    words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
     if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
         words = wire.command(words, trial)
     try:
@@ -74,6 +74,13 @@ async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> 
         server.cancel()
         await _end(program)
         desk.current.settle()
+
+
+def check_program(source: str) -> None:
+    """Sees that `wire:...` says what to start, or where to wait."""
+    _, port, command = _place(source.removeprefix("wire:"))
+    if command or port is None:
+        split_command(f"wire:{command}")
 
 
 def _place(command: str) -> tuple[str, int | None, str]:
@@ -137,7 +144,6 @@ async def _end(program: asyncio.subprocess.Process) -> None:
     """Gives the program a moment to end by itself, then ends it and all it started."""
     with suppress(TimeoutError):
         await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)
-    if program.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        await program.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)  # it may have ended and left others behind
+    await program.wait()

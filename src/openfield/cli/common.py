@@ -5,6 +5,8 @@ Only the command line imports this.
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager, redirect_stdout
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +34,20 @@ def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launc
     own = [name for argument in app[command].assemble_argument_collection() for name in argument.names]
     launch = read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
     return domain.prepare(launch, command)
+
+
+def agents_on_standard_error() -> AbstractContextManager[object]:
+    """Sends what agents print in this process where it does not mix with results; workers do so themselves."""
+    return redirect_stdout(sys.stderr)
+
+
+def fail_if_nothing_scored(result: Result) -> None:
+    """Ends with status 1 where every cell failed, so that a script notices."""
+    from openfield.errors import NothingScored
+    from openfield.view import SCORED
+
+    if not any(cell.outcome in SCORED for cell in result.cells):
+        raise NothingScored(f"No cell could be scored. See why: openfield show {result.paths[0]}")
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Words, print_json, print_result, take_flags
+from openfield.cli.common import (
+    Words,
+    agents_on_standard_error,
+    fail_if_nothing_scored,
+    print_json,
+    print_result,
+    take_flags,
+)
 
 if TYPE_CHECKING:
     from openfield.flags import Launch
@@ -96,7 +103,7 @@ def run_experiment(
     from openfield.cli.progress import showing_progress
     from openfield.experiment import make_experiment, naming, read_experiment
     from openfield.plan import make_cells, name_agents
-    from openfield.registry import find_agent, find_domain
+    from openfield.registry import check_agent, find_domain
 
     file = Path(domain) if domain.endswith(".toml") else None
     start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
@@ -109,18 +116,18 @@ def run_experiment(
         trials, agents = experiment.make_trials(), name_agents(experiment.agents)
     if launch.agents and "agents" not in changes:
         agents = dict(launch.agents)
-        for source in agents.values():
-            if not (isinstance(source, str) and source.startswith("wire:")):
-                find_agent(source, find_domain(experiment.domain))
     known = find_domain(experiment.domain)
+    for source in agents.values():
+        check_agent(source, known)
     cells = make_cells(agents, trials, experiment.repeats)
-    with showing_progress(cells, experiment.path, {known.name: known}) as watch:
+    with showing_progress(cells, experiment.path, {known.name: known}) as watch, agents_on_standard_error():
         result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
     print_result(result, as_json)
     for finish in launch.finish:
         finish(result)
     if not as_json:
         print(f"\nRecorded in {experiment.path}. See it: openfield report {experiment.path}")
+    fail_if_nothing_scored(result)
 
 
 def _merge(start: dict[str, Any], launch: Launch, changes: dict[str, Any]) -> dict[str, Any]:

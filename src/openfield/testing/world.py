@@ -5,14 +5,16 @@ Part of the conformance kit; every check has a name and gives what is wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from openfield.agents.random import RandomAgent
+from openfield.core import Ask, Reply
 from openfield.domain import Domain
-from openfield.errors import OpenfieldError, ReplayMismatch
+from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing.evidence import Evidence, check_agents, check_trials, without_novelty
@@ -23,6 +25,17 @@ from openfield.trial import Trial, derive
 
 MORE_SEEDS = 2
 """How many further seeds a novelty may take to show its effect."""
+ODD_ACTIONS: tuple[Any, ...] = (
+    ["left"],
+    {"left": []},
+    "no such action",
+    b"\xff",
+    -(1 << 40),
+    1 << 70,
+    math.nan,
+    -math.inf,
+    [[[]]],
+)
 
 
 def check_world(
@@ -72,6 +85,27 @@ def _actions(evidence: Evidence) -> Iterator[str]:
     for played in evidence.all():
         if played.rehearsal.tape.outcome == "agent_protocol":
             yield f"an action of the declared space is refused: {played.rehearsal.tape.note}"
+
+
+def _odd_actions(evidence: Evidence) -> Iterator[str]:
+    """What is no action at all is refused as the agent's mistake, not met with a failure of the world."""
+    world = evidence.domain.world(evidence.trials[0])
+    try:
+        turn = world.reset()
+        while turn.ask is not Ask.ACT and turn.last is None:
+            turn = world.step(Reply())
+        for action in ODD_ACTIONS:
+            try:
+                turn = world.step(Reply(action))
+            except AgentFault:
+                continue
+            except Exception as error:
+                yield f"the action {action!r} makes it raise {type(error).__name__}: {error}"
+                return
+            if turn.ask is not Ask.ACT or turn.last is not None:
+                return
+    finally:
+        world.close()
 
 
 def _plain_actions(evidence: Evidence) -> Iterator[str]:
@@ -186,6 +220,7 @@ CHECKS = {
     "answers": _answers,
     "recorded": _recorded,
     "actions": _actions,
+    "odd_actions": _odd_actions,
     "plain_actions": _plain_actions,
     "observations": _observations,
     "same_seed": _same_seed,
