@@ -117,13 +117,46 @@ def test_a_broken_plugin_is_a_warning_that_names_it(plugins: Any, module: Any) -
     assert gone.startswith("The domain 'gone' cannot be used: Unknown name 'NOWHERE'.")
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import sys; sys.exit(7)", "cannot be imported: SystemExit: 7"),
+        ("class DOMAIN:\n    def __init__(self): raise KeyError('x')", "cannot be made: KeyError: 'x'"),
+        ("DOMAIN = 'domain'", "is a str, not a Domain"),
+    ],
+)
+def test_a_plugin_may_be_broken_in_any_way(plugins: Any, module: Any, code: str, words: str) -> None:
+    module(code)
+    plugins("openfield.domains", broken="plugin_under_test:DOMAIN")
+    with pytest.warns(PluginWarning, match=f"The domain 'broken' cannot be used: 'plugin_under_test:DOMAIN' {words}"):
+        assert registry.installed_domains() == []
+
+
+def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("random", f"{place}:RandomAgent", "g") for place in ("players", "openfield.agents.random")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    with pytest.warns(PluginWarning, match="taken by openfield.agents.random:RandomAgent; players:RandomAgent is not"):
+        assert registry.installed_agents() == ["random"]
+
+
 def test_metrics_are_the_built_in_ones_and_those_of_plugins(plugins: Any) -> None:
     from openfield.metrics import BUILT_IN
+    from openfield.metrics.performance import PERFORMANCE
 
-    plugins("openfield.metrics", extra="worlds:FAR", broken="no_such_module:M")
-    with pytest.warns(PluginWarning, match="The metric 'broken' cannot be used"):
+    good = "openfield.metrics.performance:PERFORMANCE"
+    plugins("openfield.metrics", extra=good, broken="no_such_module:M", other="worlds:FAR")
+    with pytest.warns(PluginWarning) as warned:
         found = registry.installed_metrics()
-    assert found == [*BUILT_IN, sys.modules["worlds"].FAR]
+    assert found == [*BUILT_IN, PERFORMANCE]
+    broken, other = (str(warning.message) for warning in warned)
+    assert broken.startswith("The metric 'broken' cannot be used")
+    assert other == "The metric 'other' cannot be used: 'worlds:FAR' is a Truth, not a Metric."
+
+
+def test_agents_of_plugins_are_loaded_to_be_listed(plugins: Any) -> None:
+    plugins("openfield.agents", good="players:Learner", broken="no_such_module:A")
+    with pytest.warns(PluginWarning, match="The agent 'broken' cannot be used"):
+        assert registry.installed_agents() == ["good"]
 
 
 # agents

@@ -104,7 +104,18 @@ def installed_metrics() -> list[Metric]:
     from openfield.metrics import BUILT_IN
 
     points = _points("openfield.metrics")
-    return [*BUILT_IN, *_loadable(points, lambda name: _load_point(points[name]), "metric")]
+    return [*BUILT_IN, *_loadable(points, lambda name: _load_metric(points[name]), "metric")]
+
+
+def installed_agents() -> list[str]:
+    """The names of agents for any domain; one that cannot be loaded is a warning."""
+    points = _points("openfield.agents")
+
+    def find(name: str) -> str:
+        _as_factory(_load_point(points[name]))
+        return name
+
+    return sorted(_loadable(points, find, "agent"))
 
 
 def load(source: str) -> Any:
@@ -139,7 +150,10 @@ def _load_domain(source: str) -> Domain[Any]:
 def _made(found: Any, source: str) -> Domain[Any]:
     from openfield.domain import Domain
 
-    domain = found() if isinstance(found, type) else found
+    try:
+        domain = found() if isinstance(found, type) else found
+    except Exception as error:
+        raise InvalidInput(f"'{source}' cannot be made: {type(error).__name__}: {error}") from error
     if not isinstance(domain, Domain):
         raise InvalidInput(f"'{source}' is a {type(domain).__name__}, not a Domain.")
     return domain
@@ -174,7 +188,24 @@ def _positional(function: Callable[..., Any]) -> int:
 
 
 def _points(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    """The entry points of a group by name; our own names cannot be taken."""
+    points: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=group), key=lambda point: not point.value.startswith("openfield.")):
+        if points.setdefault(point.name, point).value != point.value:
+            taken = (
+                f"The name '{point.name}' in {group} is taken by {points[point.name].value}; {point.value} is not used."
+            )
+            warnings.warn(taken, PluginWarning, stacklevel=2)
+    return points
+
+
+def _load_metric(point: EntryPoint) -> Metric:
+    from openfield.metrics.metric import Metric
+
+    found = _load_point(point)
+    if not isinstance(found, Metric):
+        raise InvalidInput(f"'{point.value}' is a {type(found).__name__}, not a Metric.")
+    return found
 
 
 def _load_point(point: EntryPoint) -> Any:
@@ -197,7 +228,7 @@ def _import(place: str, source: str) -> ModuleType:
         if "" not in sys.path and str(Path.cwd()) not in sys.path:
             sys.path.insert(0, str(Path.cwd()))
         return importlib.import_module(place)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = traceback.format_exception_only(error)[-1].strip()
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
 

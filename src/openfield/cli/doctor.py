@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from openfield.cli.common import print_json, print_table
@@ -20,9 +21,10 @@ def doctor(*, json: bool = False) -> None:
     """
     from openfield import __version__
 
+    broken = _broken_plugins()
     parts = {extra: {name: _version(name) for name in names} for extra, names in _extras().items()}
     if json:
-        print_json({"openfield": __version__, "extras": parts})
+        print_json({"openfield": __version__, "extras": parts, "broken_plugins": broken})
         return
     print(f"openfield {__version__}\n")
     rows = []
@@ -31,6 +33,19 @@ def doctor(*, json: bool = False) -> None:
         state = "missing " + ", ".join(missing) if missing else "there"
         rows.append((extra, state, f"pip install 'openfield[{extra}]'" if missing else ""))
     print_table(("extra", "state", "to install it"), rows)
+    for line in broken:
+        print(f"\n{line}")
+
+
+def _broken_plugins() -> list[str]:
+    """What is wrong with installed plugins."""
+    from openfield.registry import PluginWarning, installed_agents, installed_domains, installed_metrics
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PluginWarning)
+        for load in (installed_domains, installed_agents, installed_metrics):
+            load()
+    return list(dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, PluginWarning)))
 
 
 def _extras() -> dict[str, list[str]]:

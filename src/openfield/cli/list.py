@@ -60,9 +60,9 @@ def _domain_row(domain: Domain[Any]) -> tuple[object, ...]:
 
 
 def _agents(domains: list[Domain[Any]]) -> Rows:
-    from openfield.registry import agent_names
+    from openfield.registry import installed_agents
 
-    rows: list[tuple[object, ...]] = [(name, "any that names its actions") for name in agent_names()]
+    rows: list[tuple[object, ...]] = [(name, "any that names its actions") for name in installed_agents()]
     rows += [(name, domain.name) for domain in domains for name in domain.agents]
     return ("agent", "domain"), rows
 
