@@ -74,6 +74,13 @@ class Hesitates(Walker):
         return Reply(None, Belief(0.5))
 
 
+class Naked:
+    """Takes neither a spec nor a seed."""
+
+
+def three(a: Any, b: Any, c: Any) -> Any: ...
+
+
 class TalksTooMuch(Walker):
     def __call__(self, turn: Turn) -> Any:
         return Reply(1, Belief(0.5, detail="blah" * 300_000))

@@ -128,7 +128,7 @@ def test_a_broken_plugin_is_a_warning_that_names_it(plugins: Any, module: Any) -
 def test_a_plugin_may_be_broken_in_any_way(plugins: Any, module: Any, code: str, words: str) -> None:
     module(code)
     plugins("openfield.domains", broken="plugin_under_test:DOMAIN")
-    with pytest.warns(PluginWarning, match=f"The domain 'broken' cannot be used: 'plugin_under_test:DOMAIN' {words}"):
+    with pytest.warns(PluginWarning, match=f"The domain 'broken' cannot be used: .*{words}"):
         assert registry.installed_domains() == []
 
 

@@ -173,10 +173,24 @@ def _as_factory(found: Any) -> AgentFactory:
     if not callable(found):
         raise InvalidInput(f"An agent must be callable; {found!r} is not.")
     if inspect.isclass(found) or _positional(found) != 1:
+        _check_factory(found)
         return found  # type: ignore[no-any-return]
     if inspect.isroutine(found):
         return lambda spec, seed: found
     return lambda spec, seed: deepcopy(found)
+
+
+def _check_factory(found: Callable[..., Any]) -> None:
+    """Sees that something can be called with a spec and a seed, as far as it says how it is called."""
+    try:
+        inspect.signature(found).bind(None, 0)
+    except ValueError:
+        return
+    except TypeError as error:
+        name = getattr(found, "__qualname__", repr(found))
+        raise InvalidInput(
+            f"'{name}' is no agent: {error}. A class or factory takes (spec, seed), a function that answers (turn)."
+        ) from None
 
 
 def _positional(function: Callable[..., Any]) -> int:

@@ -32,6 +32,11 @@ def complain(said: Any) -> str:
         (["run", MAZE, "--agent", f"{MAZE}:Compas"], "Did you mean 'Compass'?"),
         (["run", MAZE, "--novelty", "swaped"], "Did you mean 'swapped'? Declared: slip:easy, slip:hard, swapped."),
         (["play", MAZE, "--novelty", "slip:heard"], "Did you mean 'slip:hard'?"),
+        (
+            ["run", MAZE, "--agent", "bad_agents:Naked"],
+            "'Naked' is no agent: too many positional arguments. A class or",
+        ),
+        (["run", MAZE, "--agent", "bad_agents:three"], "'three' is no agent: missing a required argument: 'c'."),
         (["run", MAZE, "--agent", 'process:"'], "'process:\"' is no command: no closing quotation."),
         (["run", MAZE, "--agent", "wire:python 'x"], "is no command: no closing quotation."),
         (["run", MAZE, "--agent", "wire:"], "wire: needs a command, for instance wire:'python3 agent.py'."),

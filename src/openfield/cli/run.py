@@ -112,7 +112,8 @@ def run_experiment(
         print_json(launch.visit(launch, changes))
         return
     experiment = make_experiment(_merge(start, launch, changes))
-    with nullcontext() if file is None else naming(file):
+    changed = changes.keys() & {"novelty", "settings"} or words
+    with nullcontext() if file is None or changed else naming(file):  # what is wrong need not be the file's fault
         trials, agents = experiment.make_trials(), name_agents(experiment.agents)
     if launch.agents and "agents" not in changes:
         agents = dict(launch.agents)
