@@ -6,7 +6,6 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,8 @@ from openfield.domains.birds.novelty import NOVELTIES, family_of
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.trials import NUMBER, digest, level_files, open_pool, script_of
 from openfield.domains.birds.wire import BirdsWire
-from openfield.flags import Flag, Launch
+from openfield.errors import InvalidInput
+from openfield.flags import Flag
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
@@ -29,7 +29,9 @@ from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.domains.birds.world import BirdsWorld
+    from openfield.journal import Journal
     from openfield.report.film import Film
+    from openfield.serve import Serving, TrialDesk
 
 AGENTS = "openfield.domains.birds.agents"
 TASK = (
@@ -78,14 +80,14 @@ class Birds(Domain[BirdsSettings]):
         Flag(
             ("--observer-port",),
             "Where observers connect [2006]; 0 takes any free one.",
-            lambda launch, v: _rewire(launch, observer_port=v),
+            lambda launch, v: launch.note(observer_port=v),
             int,
             ("serve",),
         ),
         Flag(
             ("--gtshoot-ints",),
             "Numbers in request 38: 5 or 6 [6].",
-            lambda launch, v: _rewire(launch, gtshoot_ints=v),
+            lambda launch, v: launch.note(gtshoot_ints=v),
             int,
             ("serve",),
         ),
@@ -167,6 +169,15 @@ class Birds(Domain[BirdsSettings]):
         """The protocol the agents of this game have always spoken."""
         return BirdsWire()
 
+    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[BirdsWire, TrialDesk]:
+        """The wire as flags want it; agents of this game have no way to show a token."""
+        from openfield.serve import TrialDesk
+
+        if serving.token is not None:
+            raise InvalidInput("Agents of birds cannot show a token: they are served on this machine only.")
+        wire = BirdsWire(agent=serving.agent, **serving.options)
+        return wire, TrialDesk(journal, self, trials, serving.agent, None)
+
     def encode(self, observation: Any) -> Any:
         """Ground truth in squares; pictures and compact forms are digests in the record, and stay so."""
         from openfield.domains.birds.view import coarse_truth
@@ -180,11 +191,6 @@ class Birds(Domain[BirdsSettings]):
 
 
 DOMAIN = Birds()
-
-
-def _rewire(launch: Launch, **options: Any) -> Launch:
-    wire = launch.wire if isinstance(launch.wire, BirdsWire) else BirdsWire()
-    return replace(launch, wire=replace(wire, **options))
 
 
 def _space(seen: str) -> Space | None:

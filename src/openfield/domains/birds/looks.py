@@ -6,26 +6,30 @@ Stands beside world; the wire answers most requests with these.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from openfield.domains.birds.camera import HEIGHT, WIDTH
+from openfield.domains.birds.harness import State
 
 if TYPE_CHECKING:
     from openfield.domains.birds.world import BirdsWorld
+
+NO_TRUTH = [{"type": "FeatureCollection", "features": []}]
 
 
 def _ground_truth(world: BirdsWorld, noisy: bool) -> Any:
     """Without developer mode it is always noisy."""
     if world.arena is None:
-        return [{"type": "FeatureCollection", "features": []}]
+        return NO_TRUTH
     return world.arena.ground_truth(noisy or not world.settings.dev)
 
 
 def _picture(world: BirdsWorld, initial: bool) -> Any:
     if world.arena is None:
-        return np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
+        return nothing_to_see()["screenshot"]
     return world.arena.picture(initial)
 
 
@@ -46,6 +50,21 @@ def _novelty_info(world: BirdsWorld) -> int:
     if not world.harness.script.informed:
         return -1
     return int(world.place is not None and world.place.novel)
+
+
+@cache
+def nothing_to_see() -> dict[str, Any]:
+    """What the queries give where no game is on: the evaluation has ended, and there is no level."""
+    limits = dict.fromkeys(("seconds", "interactions", "levels", "attempts"), 0)
+    picture = np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
+    return {
+        "state": State.TERMINATED,
+        **dict.fromkeys(("result", "score", "level", "levels"), 0),
+        **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "novelty info": -1},
+        "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
+        **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
+        **dict.fromkeys(("screenshot", "initial screenshot"), picture),
+    }
 
 
 LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {

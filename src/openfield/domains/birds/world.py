@@ -94,7 +94,8 @@ class BirdsWorld:
         """Takes a reply."""
         action = self._read(reply.action)
         self.harness.spend(reply.took)
-        self.result = 0
+        if self._shown != "end":  # there nothing was asked for: what was done before it stands
+            self.result = 0
         score = self.arena.game.score if self.arena is not None else 0
         self._take(action)
         self._keep_books()
