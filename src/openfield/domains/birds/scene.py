@@ -11,7 +11,7 @@ from functools import cache
 
 import msgspec
 
-from openfield.domains.birds.bodies import GROUND, Body, circle
+from openfield.domains.birds.bodies import GROUND, Body
 from openfield.domains.birds.camera import HEIGHT, SLING_BOX, WIDTH, Viewport
 from openfield.domains.birds.fields import WINDS
 from openfield.domains.birds.game import Game
@@ -95,7 +95,7 @@ def see(game: Game, view: Viewport) -> Scene:
 
 
 def _items(game: Game, view: Viewport) -> Iterator[Item]:
-    for body in game.bodies:
+    for body in (*game.bodies, *(ghost for ghost, _ in game.ghosts)):
         yield _item(body, view)
     yield from _waiting(game, view)
     for number, thing in enumerate(game.level.things):
@@ -124,7 +124,7 @@ def _waiting(game: Game, view: Viewport) -> Iterator[Item]:
     for number, (type_, name) in enumerate(waiting):
         x, y = game.rest if number == 0 and game.flying is None else (game.level.sling[0], game.level.sling[1])
         shift = 0.0 if number == 0 and game.flying is None else QUEUE_GAP * (number + 1)
-        ring = tuple(view.pixel(x - shift + dx, y + dy) for dx, dy in circle(game.builder.bird_kind(type_)))
+        ring = tuple(view.pixel(x - shift + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
         look = _bird_look(type_)
         yield Item(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
 
