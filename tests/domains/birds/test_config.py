@@ -56,8 +56,13 @@ def pool():
 
 def meta(tmp_path, encoding="utf-8", **changes):
     path = tmp_path / "configMeta.xml"
-    path.write_bytes(META.format(**{**VALUES, **changes}).encode(encoding))
+    path.write_bytes(encoded(META.format(**{**VALUES, **changes}), encoding))
     return path
+
+
+def encoded(text, encoding):
+    name, _, mark = encoding.partition(" ")
+    return ("\ufeff" if mark else "").encode(name) + text.encode(name)
 
 
 def test_a_description_is_drawn_by_the_published_rules(tmp_path, pool):
@@ -125,7 +130,9 @@ def test_a_trial_that_is_never_to_be_played_is_refused(tmp_path, pool):
         ({"amount": "9-3"}, ["game_level_set", "amount", "'9-3'", "5-10"]),
         ({"share": "150"}, ["set_appearance_percentage", "'150'", "0 to 100"]),
         ({"notify": "loudly"}, ["<trial>", "notify_novelty", "'loudly'", "both"]),
-        ({"cp_time": "soon"}, ["<limit>", "'soon'", "whole number"]),
+        ({"cp_time": "soon"}, ["<limit>", "'time'", "'soon'", "whole number"]),
+        ({"cp_time": "5'/><limit type='tiem' value='5"}, ["<limit>", "'type'", "'tiem'", "time | interaction."]),
+        ({"selection": "true'/><limit type='x' value='5"}, ["'type'", "'x'", "attempt_per_level"]),
         ({"ordered": "yes"}, ["<test>", "ordered", "'yes'"]),
         ({"time": "99999999999"}, ["<limit>", "whole number up to"]),
     ],
@@ -136,12 +143,14 @@ def test_a_bad_value_names_element_attribute_and_what_is_allowed(tmp_path, chang
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-16-be with a mark"]
+)
 def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
     scripts = generate(read_meta(meta(tmp_path, encoding)), pool)
     path = tmp_path / "config.xml"
     text = write_config(scripts).replace('encoding="utf-8"', 'encoding="utf-16"').replace('mode="', 'mode = "')
-    path.write_bytes(text.encode(encoding))
+    path.write_bytes(encoded(text, encoding))
     assert read_config(path, pool) == scripts
 
 

@@ -12,11 +12,14 @@ from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN, agents
 from openfield.domains.birds.actions import Launch, Load, Shot, read_action
 from openfield.domains.birds.camera import zoomed_out
+from openfield.domains.birds.dialogue import Dialogue, Do
 from openfield.domains.birds.game import Game
+from openfield.domains.birds.harness import State
 from openfield.domains.birds.logs import write_logs
 from openfield.domains.birds.measures import write_measures
 from openfield.domains.birds.planner import read_sight
 from openfield.domains.birds.pool import LevelPool
+from openfield.domains.birds.protocol import Request
 from openfield.domains.birds.scene import see
 from openfield.domains.birds.solver import replay
 from openfield.domains.birds.view import ground_truth
@@ -131,6 +134,69 @@ def test_time_that_runs_out_between_levels_ends_the_trial_and_books_no_level(tmp
     turn = opened.step(Reply({"do": "stay"}, None, took=100.0))
     assert (turn.ask, turn.last, opened.over) == (Ask.NONE, "truncated", True)
     assert (opened.truth.performance, opened.truth.detail) == (None, None)
+
+
+TIMED = """<evaluation><trials><trial>
+  <game_level_set mode='training' time_limit='5' attempt_limit_per_level='1'>
+    <game_levels novelty_level='0' type='010101' start='0' end='3'/>
+  </game_level_set>
+  <game_level_set mode='{mode}'><game_levels novelty_level='0' type='010101' start='0' end='1'/></game_level_set>
+</trial></trials></evaluation>"""
+
+
+def timed(tmp_path, mode):
+    (tmp_path / "config.xml").write_text(TIMED.format(mode=mode))
+    return DOMAIN.world(DOMAIN.trials(config=str(tmp_path / "config.xml"))[0])
+
+
+def test_what_is_done_after_the_time_is_over_does_not_count(tmp_path):
+    alone = timed(tmp_path, "training")
+    begin(alone)
+    turn = alone.step(Reply(MISS, None, took=9.0))
+    assert (turn.last, alone.result, alone.over, alone.arena.game.flying) == ("truncated", 0, True, None)
+    tested = timed(tmp_path, "test")
+    begin(tested)
+    tested.step(Reply({"do": "load"}, None, took=9.0))
+    turn = tested.step(Reply())
+    assert (turn.observation["begins"], tested.result) == ("test set", 0), "no further level"
+    between = timed(tmp_path, "test")
+    between.reset()
+    between.step(Reply())
+    between.step(Reply())
+    turn = between.step(Reply({"do": "load"}, None, took=9.0))
+    assert (turn.observation["begins"], between.result) == ("test set", 0)
+
+
+def test_a_level_in_play_may_be_finished_where_a_test_follows(tmp_path):
+    opened = timed(tmp_path, "test")
+    begin(opened)
+    turn = opened.step(Reply(MISS, None, took=9.0))
+    assert (turn.last, opened.result) == ("terminated", 1)
+    assert opened.step(Reply()).observation["begins"] == "test set"
+
+
+@pytest.mark.parametrize(("mode", "state"), [("training", State.TERMINATED), ("test", State.NEW_TEST_SET)])
+def test_an_agent_that_only_looks_is_told_when_the_time_is_over(tmp_path, mode, state):
+    opened = timed(tmp_path, mode)
+    opened.reset()
+    opened.step(Reply())
+    dialogue = Dialogue(opened.step(Reply()))
+    for silent, told in ((4.0, State.MAIN_MENU), (6.0, state)):
+        assert ask_state(dialogue, opened, silent) is told
+
+
+def ask_state(dialogue, opened, silent):
+    """The state that an agent is told which has done nothing for so many seconds."""
+    talk, answer = dialogue.answer(Request(12), 0.0, silent), None
+    while True:
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return State(end.value[0])
+        if isinstance(step, Do):
+            opened.step(Reply(step.action, None, took=silent))
+        else:
+            answer = opened.look(step.query)
 
 
 def test_where_something_begins_any_reply_will_do():

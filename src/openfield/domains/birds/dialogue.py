@@ -57,8 +57,16 @@ class Dialogue:
         self._speed = 1.0
         self._novel = 0.0
 
-    def answer(self, request: Request, elapsed: float = 0.0) -> Talk:
-        """Answers a request; `elapsed` is how long ago, in seconds, the last one was."""
+    def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Talk:
+        """Answers a request.
+
+        Args:
+            request: What the agent says.
+            elapsed: How long ago, in seconds, its last request was.
+            silent: How long ago it last did something; looking is not doing, but takes its time.
+        """
+        if self.turn.ask in (Ask.ACT, Ask.READY) and silent >= (yield Look("seconds left")):
+            yield Do(msgspec.to_builtins(Stay()))
         if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
             wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, elapsed * self._speed))
             yield Do(msgspec.to_builtins(Wait(wait)))

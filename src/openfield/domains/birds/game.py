@@ -58,7 +58,7 @@ class Game(Yard):
         self._edge = 17.5 * level.width / 2 + 0.5
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._watchers: list[tuple[int, int, Callable[[], None]]] = []
-        self._fresh_dots = False
+        self._old_dots = 0  # those of the flight before, which stay until this one has touched something
         self.settle()
         self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
 
@@ -109,7 +109,7 @@ class Game(Yard):
         self.bodies.append(bird)
         self.flying, self._launched, self.slow_ticks = bird, self.steps, 0
         self._tap_at = self.steps + round(min(tap, LONGEST_TAP) * SECOND) if tap > 0 else -1
-        self._fresh_dots = True
+        self._old_dots = len(self.trajectory)
         return True
 
     def settle(self, until_contact: bool = False) -> None:
@@ -214,8 +214,6 @@ class Game(Yard):
 
     def _follow(self, bird: Body) -> None:
         """Dots its path, and gives the turn on if it flies too long."""
-        if self._fresh_dots:
-            self.trajectory, self._fresh_dots = [], False
         self.trajectory.append(bird.place)
         if self.steps - self._launched > self.profile.flight_seconds * SECOND:
             self._flock.add(bird, self.steps)
@@ -224,6 +222,7 @@ class Game(Yard):
     def _next_bird(self) -> None:
         self.flying = None
         self.queue.pop(0)
+        self.trajectory = self.trajectory[self._old_dots :]
 
     def _retire(self, bird: Body) -> None:
         self.remove(bird)

@@ -5,6 +5,7 @@ Stands beside world; the wire answers most requests with these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ def nothing_to_see() -> dict[str, Any]:
         "state": State.TERMINATED,
         **dict.fromkeys(("result", "score", "level", "levels"), 0),
         **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "novelty info": -1},
+        "seconds left": math.inf,
         "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
         **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
         **dict.fromkeys(("screenshot", "initial screenshot"), picture),
@@ -77,6 +79,7 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "set": _set_facts,
     "novelty info": _novelty_info,
     "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
+    "seconds left": lambda world: world.harness.seconds_left,
     "moving": lambda world: world.arena is not None and world.arena.game.moving,
     "frames": lambda world: [] if world.arena is None else world.arena.frames,
     "ground truth": lambda world: _ground_truth(world, False),

@@ -78,7 +78,8 @@ class Table:
         self.lock = asyncio.Lock()
         self.writer: asyncio.StreamWriter | None = None
         """The connection; None while there is none."""
-        self.heard = time.monotonic()
+        self.heard = self.replied = time.monotonic()
+        """When the agent last said anything, and when it was last taken for a reply."""
         self.seat: Seat | None = None
         """None where there is nothing left to play."""
         self.world: World | None = None
@@ -186,7 +187,8 @@ class Hall:
 
     async def _answer(self, table: Table, request: Request, elapsed: float, observing: bool = False) -> bytes:
         """Does what the dialogue asks for until it has its answer; for observers nothing is done and no time passes."""
-        talk = table.dialogue.answer(request, elapsed)
+        silent = 0.0 if observing else time.monotonic() - table.replied
+        talk = table.dialogue.answer(request, elapsed, silent)
         answer: Any = None
         while True:
             try:
@@ -213,6 +215,7 @@ class Hall:
             table.leave(error if isinstance(error, OpenfieldError) else None)
             self._tables = {name: other for name, other in self._tables.items() if other is not table}
             raise
+        table.replied = time.monotonic()
         if table.seat.rollout.over:
             table.leave()
             table.sit(await self._find_seat(table.name))
