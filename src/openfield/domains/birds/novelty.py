@@ -60,9 +60,8 @@ def add_magnet(level: Level) -> Level:
 
 
 def turn_around(level: Level) -> Level:
-    """The slingshot stands on the right, and everything is mirrored."""
-    things = (replace(thing, x=-thing.x, rotation=-thing.rotation % 360) for thing in level.things)
-    return replace(level, sling=(-level.sling[0], level.sling[1]), things=tuple(things))
+    """The slingshot stands on the other side, and everything else where it was."""
+    return replace(level, sling=(-level.sling[0], level.sling[1]))
 
 
 def turn_over(level: Level) -> Level:
