@@ -31,7 +31,7 @@ CONFIG = """<evaluation>
   <novelty_detection_measurement step="{step}" measure_in_training="True" measure_in_testing="True" />
   <trials>
     <trial id="0" number_of_executions="1" checkpoint_time_limit="0" checkpoint_interaction_limit="4"
-        notify_novelty="False">
+        notify_novelty="{informed}">
       <game_level_set mode="training" time_limit="120" total_interaction_limit="6" attempt_limit_per_level="-1"
           allow_level_selection="True">
         <game_levels novelty_level="novelty_level_0" type="type010101" start="0" end="2" />
@@ -49,8 +49,8 @@ AWAY = (600, 100)
 
 
 @contextlib.contextmanager
-def legacy_server(tmp_path, step=0, **options):
-    (tmp_path / "config.xml").write_text(CONFIG.format(step=step))
+def legacy_server(tmp_path, step=0, informed=False, **options):
+    (tmp_path / "config.xml").write_text(CONFIG.format(step=step, informed=informed))
     trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), dev=options.pop("dev", False))
     with serving(tmp_path / "run.sqlite", trials, **options) as port:
         yield port
@@ -236,6 +236,24 @@ def test_a_question_comes_first(asking_port):
         request = struct.pack(">Bffiiii", 66, 0.25, 0.75, 1, -1006, 1, 0)
         assert agent.ask(request + bytes(4), 1) == b"\x01", "one client sends four zeros too many"
         assert agent.state() == LOST
+
+
+def test_where_agents_are_told_what_is_novel_nobody_asks_and_there_is_a_hint(tmp_path):
+    with legacy_server(tmp_path, step=1, informed=True) as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, PLAYING)
+        assert struct.unpack(">i", agent.ask(b"\x45", 4)) == (0,)
+        assert agent.hint() == {}
+        assert agent.shoot(*AWAY) == 1
+        assert agent.state() == LOST, "no question"
+        assert agent.word(53) == 2
+        agent.shoot(*AWAY)
+        assert agent.ready() == (0, 0, 1, 1, 1, 0, 1)
+        assert agent.word(53) == 1
+        assert struct.unpack(">i", agent.ask(b"\x45", 4)) == (1,)
+        assert agent.hint(3) == {
+            "level": 3,
+            "hint": "objects: pigs and some blocks get a colour never seen; nothing else changes",
+        }
 
 
 def test_requests_come_in_pieces_and_in_heaps(port):

@@ -269,6 +269,22 @@ def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measur
     assert "1 rows" in write_measures(tmp_path / "run.sqlite", tmp_path / "measures.csv")
 
 
+@pytest.mark.parametrize(
+    ("novelty", "left", "all_"), [("fan", 1, 1), ("colour", 0, 1), ("wind", 1, 1), ("gravity", 0, 0)]
+)
+def test_reports_are_logged_with_the_ids_of_what_is_novel(tmp_path, novelty, left, all_):
+    trials = DOMAIN.trials(1, novelty=novelty, before=1, after=1, scenario="single", family=1, report_step=2)
+    of.run({"planner": "planner"}, trials, tmp_path / "run.sqlite", workers=0)
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
+        basic, novel = csv.DictReader(file)
+    assert (basic["TrueNovelIDs"], basic["CompleteTrueNovelIDs"], basic["novelty"]) == ("", "", "basic")
+    assert novel["novelty"] == "novel"
+    assert len(novel["CompleteTrueNovelIDs"].split()) == all_
+    assert len(novel["TrueNovelIDs"].split()) == left, "after the shot"
+    assert set(novel["TrueNovelIDs"].split()) <= set(novel["CompleteTrueNovelIDs"].split())
+
+
 def test_a_rollout_replays_to_the_same_turns(tmp_path):
     trials = DOMAIN.trials(1, novelty="gravity", report_step=2, **SMALL)
     of.run({"naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)

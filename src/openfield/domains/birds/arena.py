@@ -14,7 +14,7 @@ from openfield.domains.birds.actions import MOST_FRAMES, Launch, Shot
 from openfield.domains.birds.camera import Viewport, zoomed_in, zoomed_out
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level
-from openfield.domains.birds.scene import see
+from openfield.domains.birds.scene import novel_ids, see
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.tables import SECOND
 from openfield.trial import derive
@@ -37,11 +37,17 @@ class Arena:
         self._settings, self._seed = settings, seed
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
+        self._novel_at_start = novel_ids(self.game)
 
     @property
     def rest(self) -> tuple[int, int]:
         """The pixel where a bird rests on the sling."""
         return self._view.pixel(*self.game.rest)
+
+    @property
+    def novel_ids(self) -> list[list[int]]:
+        """The ids of what is novel in the level: what is left of it, and all there was."""
+        return [novel_ids(self.game), self._novel_at_start]
 
     def zoom(self, way: str) -> None:
         """Moves the camera."""

@@ -198,9 +198,9 @@ class Dialogue:
         return protocol.image((yield Look("initial screenshot")))
 
     def hint(self, level: int) -> Talk:
-        """72: there are no hints."""
-        return protocol.number(2) + b"{}"
-        yield
+        """72: what is novel, in words, where the agent may be told; else an empty object."""
+        hint = yield Look("hint")
+        return protocol.text(msgspec.json.encode({"level": level, "hint": hint} if hint else {}))
 
     @property
     def _announces_set(self) -> bool:

@@ -64,7 +64,8 @@ def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
         ):
             detail = truth.detail
             head = [number, detail["index"], detail["interactions"], *_belief(belief)]
-            yield [*head, "", "", *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
+            ids = [" ".join(map(str, found)) for found in detail.get("novel", ((), ()))]
+            yield [*head, *ids, *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
             number += 1
         if step.turn is not None:
             shown, truth = step.turn, step.truth

@@ -14,6 +14,7 @@ import numpy as np
 
 from openfield.domains.birds.camera import HEIGHT, WIDTH
 from openfield.domains.birds.harness import State
+from openfield.domains.birds.novelty import describe_changes
 
 if TYPE_CHECKING:
     from openfield.domains.birds.world import BirdsWorld
@@ -53,6 +54,11 @@ def _novelty_info(world: BirdsWorld) -> int:
     return int(world.place is not None and world.place.novel)
 
 
+def _hint(world: BirdsWorld) -> str:
+    """What is novel about the level, where the agent may be told that something is."""
+    return describe_changes(world.arena.game.level) if _novelty_info(world) == 1 and world.arena is not None else ""
+
+
 @cache
 def nothing_to_see() -> dict[str, Any]:
     """What the queries give where no game is on: the evaluation has ended, and there is no level."""
@@ -62,7 +68,7 @@ def nothing_to_see() -> dict[str, Any]:
         "state": State.TERMINATED,
         **dict.fromkeys(("result", "score", "level", "levels"), 0),
         **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "novelty info": -1},
-        "seconds left": math.inf,
+        **{"seconds left": math.inf, "hint": ""},
         "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
         **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
         **dict.fromkeys(("screenshot", "initial screenshot"), picture),
@@ -78,6 +84,7 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "levels": lambda world: len(world.harness.current.scores),
     "set": _set_facts,
     "novelty info": _novelty_info,
+    "hint": _hint,
     "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
     "seconds left": lambda world: world.harness.seconds_left,
     "moving": lambda world: world.arena is not None and world.arena.game.moving,

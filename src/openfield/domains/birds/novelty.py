@@ -99,6 +99,31 @@ CHANGES: dict[str, Callable[[Level], Level]] = {
 KINDS = ("objects", "agents", "actions", "interactions", "relations", "environments", "goals", "events")
 
 
+SIGNS = {
+    "Fan": "fan",
+    "NovelAirTurbulence": "wind",
+    "Magnet": "magnet",
+    "InverseGravity": "gravity",
+    "InverseAirTurbulence": "downdraft",
+    "Storm": "storm",
+}
+"""Things that are in a level only if it was changed so; what is pink has a new colour."""
+
+
+def changes_in(level: Level) -> list[str]:
+    """The changes that a level shows, whoever made them, in the order of the hierarchy."""
+    found = {SIGNS.get(thing.type, "colour" if thing.type.startswith("Pink") else "") for thing in level.things}
+    if level.sling[0] > 0:
+        found.add("sling")
+    return [name for name in CHANGES if name in found]
+
+
+def describe_changes(level: Level) -> str:
+    """What is novel about a level, in words; nothing if nothing is."""
+    notes = {novelty.name: f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES}
+    return "; ".join(notes[name] for name in changes_in(level))
+
+
 def family_of(changes: Sequence[str]) -> int:
     """The novelty level whose templates suit the first of some changes; 0 if there is none."""
     return list(CHANGES).index(changes[0]) + 1 if changes else 0

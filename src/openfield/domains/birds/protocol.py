@@ -117,6 +117,11 @@ def numbers(values: Sequence[int]) -> bytes:
     return number(len(values)) + b"".join(map(number, values))
 
 
+def text(data: bytes) -> bytes:
+    """Its length, then the text."""
+    return number(len(data)) + data
+
+
 def image(pixels: Any) -> bytes:
     """Width, height, and the pixels row by row from the top."""
     height, width, _ = pixels.shape
@@ -125,8 +130,7 @@ def image(pixels: Any) -> bytes:
 
 def ground_truth(truth: Any) -> bytes:
     """A ground truth with its length, which includes the five bytes everybody cuts off."""
-    data = msgspec.json.encode(truth) + PAD
-    return number(len(data)) + data
+    return text(msgspec.json.encode(truth) + PAD)
 
 
 def ground_truths(frames: Iterable[Any]) -> bytes:

@@ -274,7 +274,9 @@ class BirdsWorld:
         if self.arena is None or self.place is None:
             return {}
         game = self.arena.game
+        novel = {"novel": self.arena.novel_ids} if self.place.novel else {}
         return {
+            **novel,
             "level": self.place.name,
             "index": self.place.index,
             "score": game.score,
