@@ -59,6 +59,20 @@ def test_a_recorded_level_becomes_a_film(tmp_path, say):
     assert say("show", path, "--cell", cell, "--episode", 1)[1] == "openfield: --episode needs --gif.\n"
 
 
+def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = files("openfield.domains.birds").joinpath("samples", "unordered", "configMeta.xml").read_text()
+    small = source.replace("amount='100'", "amount='1'").replace("amount='10'", "amount='1'")
+    (tmp_path / "configMeta.xml").write_text(small)
+    (tmp_path / "trial_list.txt").write_text("0\n")
+    run = ("run", "birds", "--config-path", "configMeta.xml", "--workers", 0, "--agent", "random", "--headless")
+    for number, words in enumerate((("--trial", "0-3"), ("--load-trial-list",), ("--uninformed-only",))):
+        status, said = say(*run, *words, "-o", f"{number}.sqlite")
+        assert status == 0, said
+    assert "None of the 1 trials" in say(*run, "--informed-only")[1]
+    assert "other.txt cannot be read" in say(*run, "--trial-list-path", "other.txt", "--load-trial-list")[1]
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.config import MetaSet, read_config, read_meta
 from openfield.domains.birds.generation import (
     count_test_sets,
@@ -198,6 +199,32 @@ def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):
     assert find_config(listed, pool) == listed
     other = path.rename(tmp_path / "mine.xml")
     assert find_config(other, pool).name == "mine.config.xml", "another list is left alone"
+
+
+def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
+    path = meta(tmp_path, count=3, notify="both")
+    (tmp_path / "list.txt").write_text("4\n1\n\n99\n")
+
+    def chosen(**choice):
+        return [trial.id for trial in DOMAIN.trials(config=str(path), **choice)]
+
+    every = chosen()
+    assert len(every) == 6
+    assert chosen(trial="2") == every[2:3]
+    assert chosen(trial="4-2") == every[2:5], "in whichever order"
+    assert chosen(trial="4-77") == every[4:], "as far as there are trials"
+    assert chosen(told="informed") == every[1::2]
+    assert chosen(told="uninformed", trial="1-3") == every[2:3]
+    assert chosen(trial_list=str(tmp_path / "list.txt")) == [every[4], every[1]]
+    for choice, reason in (
+        ({"trial": "first"}, "a number from 0 on"),
+        ({"trial": "1", "told": "uninformed"}, "None of the 6 trials"),
+        ({"trial_list": str(path)}, "where the number of a trial should be"),
+        ({"trial_list": "no/list.txt"}, "cannot be read"),
+        ({"config": "", "trial": "1"}, "only from a configuration"),
+    ):
+        with pytest.raises(InvalidInput, match=reason):
+            DOMAIN.trials(**{"config": str(path), **choice})
 
 
 def test_portions_go_to_the_buckets_there_are():

@@ -17,7 +17,7 @@ from openfield.domains.birds.config import read_config, read_meta
 from openfield.domains.birds.generation import find_config, generate, write_config
 from openfield.domains.birds.novelty import NOVELTIES, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import NUMBER, digest, level_files, open_pool, script_of
+from openfield.domains.birds.trials import NUMBER, choose_trials, digest, level_files, open_pool, script_of
 from openfield.domains.birds.wire import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.flags import Flag
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from openfield.serve import Serving, TrialDesk
 
 AGENTS = "openfield.domains.birds.agents"
+TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
     "from -1 to 1: to the right, upwards, and when to use the bird's power."
@@ -67,12 +68,36 @@ class Birds(Domain[BirdsSettings]):
     }
     flags = (
         Flag(
-            ("--config",),
+            ("--config", "--config-path"),
             "Plays a config.xml, a configMeta.xml or a folder.",
             lambda launch, v: launch.set(config=v),
             str,
         ),
+        Flag(
+            ("--trial",),
+            "Plays only this trial of the configuration, from 0 on, or those from one to another: 2-5.",
+            lambda launch, v: launch.set(trial=v),
+            str,
+        ),
+        Flag(
+            ("--trial-list-path",),
+            "Plays only the trials whose numbers are in this file, one in a line.",
+            lambda launch, v: launch.set(trial_list=v),
+            str,
+        ),
+        Flag(
+            ("--load-trial-list",),
+            f"The same with {TRIAL_LIST}, if no other file is named.",
+            lambda launch, _: launch.set(**{"trial_list": TRIAL_LIST, **(launch.settings or {})}),
+        ),
+        Flag(("--informed-only",), "Plays only trials that tell.", lambda launch, _: launch.set(told="informed")),
+        Flag(
+            ("--uninformed-only",),
+            "Plays only trials that do not tell.",
+            lambda launch, _: launch.set(told="uninformed"),
+        ),
         Flag(("--levels",), "The folder of levels.", lambda launch, v: launch.set(levels=v), str),
+        Flag(("--headless",), "Changes nothing: there never is a window.", lambda launch, _: launch),
         Flag(("--dev",), "Ground truth names everything.", lambda launch, _: launch.set(dev=True)),
         Flag(
             ("--noisy-batch-gt",), "Batches of ground truth are noisy.", lambda launch, _: launch.set(noisy_batch=True)
@@ -113,24 +138,28 @@ class Birds(Domain[BirdsSettings]):
         chosen = make_settings(self.settings, settings)
         pool = open_pool(chosen)
         if not chosen.config:
+            if chosen.trial or chosen.trial_list or chosen.told != "all":
+                raise InvalidInput("Trials can be chosen only from a configuration: --config.")
             family = chosen.family or self._family(novelty)
             chosen = msgspec.structs.replace(chosen, family=family)
             made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
             return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
         listed = find_config(Path(chosen.config), pool, seed, chosen.time_scope)
+        scripts = read_config(listed, pool)
+        kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all")
         return [
             Trial(
                 domain=self.name,
                 version=self.version,
                 seed=derive(seed, self.name, number, execution),
                 phases=self.phases(chosen, ()),
-                settings=changed_settings(msgspec.structs.replace(chosen, config=str(listed))),
-                red_light=red_light or script.informed,
+                settings=changed_settings(kept),
+                red_light=red_light or scripts[number].informed,
                 limits=self.limits,
-                files={f"{NUMBER}{number}": digest(script, pool)},
+                files={f"{NUMBER}{number}": digest(scripts[number], pool)},
             )
-            for number, script in enumerate(read_config(listed, pool))
-            for execution in range(max(0, script.executions))
+            for number in choose_trials(chosen, scripts)
+            for execution in range(max(0, scripts[number].executions))
         ]
 
     def _family(self, novelty: str | None) -> int:
