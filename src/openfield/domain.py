@@ -6,7 +6,7 @@ The registry finds domains by name; plans ask them for trials, rollouts for worl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -127,6 +127,10 @@ class Domain(ABC, Generic[S]):
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """Trials drawn from a description of the domain's own, as the text of a file that lists them."""
         raise OpenfieldError(f"{self.name} has no descriptions to generate trials from.")
+
+    def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
+        """Writes more of the levels that trials are made of, so many variations of each kind; yields every file."""
+        raise OpenfieldError(f"{self.name} has no levels to make more of.")
 
     def wire(self) -> Wire:
         """The protocol foreign agents speak; JSON lines over TCP unless the domain brings its own."""

@@ -29,6 +29,17 @@ def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
     assert [len(trial.files) for trial in DOMAIN.trials(config=str(tmp_path / "config.xml"))] == [1]
 
 
+def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
+    monkeypatch.setattr("openfield.domains.birds.templates.solve", lambda *_: [(1.0, 0.0)])  # it takes half a minute
+    pool = tmp_path / "Levels"
+    assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"190 levels in {pool}\n")
+    assert len(list(pool.glob("novelty_level_0/type*"))) == 41
+    assert DOMAIN.trials(1, levels=str(pool))[0].files != DOMAIN.trials(1)[0].files
+    for words in (("--pool", pool, "--count", 0), (), ("--count", 3)):
+        assert say("generate", "birds", *words)[0] == 2
+    assert "has no levels to make more of" in say("generate", "commai", "--pool", pool)[1]
+
+
 def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     path = tmp_path / "run.sqlite"
     of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)

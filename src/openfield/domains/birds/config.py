@@ -162,8 +162,8 @@ def _limit_truth(limits: dict[str, Node], kind: str) -> bool:
 
 def _meta_set(found: Node) -> MetaSet:
     return MetaSet(
-        novelty_level=found.text("novelty_level"),
-        novelty_type=found.text("novelty_type"),
+        novelty_level=found.text("novelty_level").removeprefix("novelty_level_"),
+        novelty_type=found.text("novelty_type").removeprefix("type"),
         amount=_amount(found),
         absence=found.share("novelty_absence_portion", 0.0, 1.0),
         no_difference=found.share("no_diff_portion", 0.0, 1.0),

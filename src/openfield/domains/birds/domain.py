@@ -5,7 +5,7 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +187,12 @@ class Birds(Domain[BirdsSettings]):
         """A `config.xml` drawn from a `configMeta.xml`."""
         chosen = make_settings(BirdsSettings, settings)
         return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
+
+    def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
+        """Levels of all templates, normal and novel, that stand and can be solved."""
+        from openfield.domains.birds.templates import write_pool
+
+        return write_pool(folder, count, seed)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Speaks the wire for the conformance kit."""
