@@ -1,17 +1,22 @@
 """A legacy program as an agent: started for one cell against the domain's own wire.
 
 `wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. A program that is not told a port is met
-where the domain's agents expect it; one cell after the other, as only one can have that port. `wire:@HOST:PORT COMMAND`
-says where to listen; without a command, it waits there for a program that somebody else starts.
+where the domain's agents expect it; one cell after the other, whichever processes play them, as only one can have that
+port. `wire:@HOST:PORT COMMAND` says where to listen; without a command, it waits there for a program that somebody else
+starts.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import socket
-from contextlib import suppress
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,8 +30,8 @@ from openfield.trial import Trial
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
-PORT_SECONDS, PORT_TRIES = 0.2, 3000
-"""How long a cell waits for a port that another one has: ten minutes."""
+PORT_SECONDS, PORT_TRIES = 0.2, 150
+"""How long a cell waits for a port that something else has: half a minute. It waits for another cell to its end."""
 
 
 def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
@@ -37,6 +42,14 @@ def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int
 
 async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> str:
     host, wanted, command = _place(command)
+    wire = domain.wire()
+    if wanted is None:
+        wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
+    async with _port_alone(wanted):
+        return await _play_at(host, wanted, SingleDesk(seat), wire, trial, command)
+
+
+async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, trial: Trial, command: str) -> str:
     port, listening = 0, asyncio.Event()
 
     def ready(number: int) -> None:
@@ -44,11 +57,6 @@ async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> 
         port = number
         listening.set()
 
-    desk, wire = SingleDesk(seat), domain.wire()
-    if wanted is None:
-        wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
-    if wanted:
-        await _wait_for_port(wanted)
     server = asyncio.create_task(wire.serve(desk, host, wanted, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
@@ -104,8 +112,29 @@ async def _wait(desk: SingleDesk) -> str:
     return seat.rollout.outcome
 
 
+@asynccontextmanager
+async def _port_alone(port: int) -> AsyncIterator[None]:
+    """Keeps other cells, also those of other processes, from a port that is not just any free one."""
+    if not port:
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / f"openfield-{os.getuid()}-port-{port}.lock").open("w") as turn:
+        while not _lock(turn.fileno()):
+            await asyncio.sleep(PORT_SECONDS)
+        await _wait_for_port(port)
+        yield
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 async def _wait_for_port(port: int) -> None:
-    """Waits while another cell has the port; a program that is not ours may keep it for good."""
+    """Waits for a port that something else than a cell has; a program that is not ours may keep it for good."""
     for _ in range(PORT_TRIES):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -115,6 +144,7 @@ async def _wait_for_port(port: int) -> None:
             except OSError:
                 pass
         await asyncio.sleep(PORT_SECONDS)
+    raise InvalidInput(f"Port {port}, where the program looks for the world, is taken by another program.")
 
 
 async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:

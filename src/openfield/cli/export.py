@@ -15,7 +15,6 @@ def export(
     format_: Annotated[str, Parameter(name=["--format", "-f"])] = "csv",
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     cell: str | None = None,
-    episode: int | None = None,
 ) -> None:
     """Write all episodes as a table, one row each, or what a domain offers beside.
 
@@ -24,13 +23,11 @@ def export(
     runs
         Run files.
     format_
-        `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs and films of birds.
+        `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs of birds.
     output
         The file [beside the first run file].
     cell
-        A cell's id, or how it begins, for forms that show one cell.
-    episode
-        The number of an episode, for forms that show one.
+        A cell's id, or how it begins, for forms of a domain that can show one cell.
     """
     from openfield.errors import UnknownName
     from openfield.registry import load
@@ -43,7 +40,7 @@ def export(
     if format_ not in (*FORMATS, *own):
         raise UnknownName("format", format_, [*FORMATS, *own], label="Known")
     if format_ in own:
-        print(load(own[format_])(runs[0], target, cell, episode))
+        print(load(own[format_])(runs[0], target, cell))
         return
     rows = write_episodes(target, result.cells, format_)
     print(f"{rows:,} episodes in {target}")

@@ -1,4 +1,4 @@
-"""`openfield generate`: trials drawn from a domain's own description of them."""
+"""`openfield generate`: trials drawn from a domain's own description of them, or more of what they are made of."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from cyclopts import Parameter
 
 def generate(
     domain: str,
-    source: Path,
+    source: Path | None = None,
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     levels: Path | None = None,
+    pool: Path | None = None,
+    count: int | None = None,
     seed: int = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
 ) -> None:
-    """Draw trials from a description and write them down.
+    """Draw trials from a description and write them down, or make more levels to draw from.
 
     Parameters
     ----------
@@ -30,15 +32,25 @@ def generate(
         The file to write; standard output if not given.
     levels
         The folder of levels to draw from [the one that ships].
+    pool
+        The folder to make more levels in, instead of drawing trials.
+    count
+        How many variations of each template to make there [4].
     seed
         The root of all that is drawn.
     set_
         `key=value`, a setting of the domain; give it again for further settings.
     """
+    from openfield.errors import InvalidInput
     from openfield.experiment import parse_settings
     from openfield.registry import find_domain
     from openfield.report.files import replacing
 
+    if pool is not None:
+        _fill(domain, pool, 4 if count is None else count, seed)
+        return
+    if source is None or count is not None:
+        raise InvalidInput("generate needs a description to draw from, or --pool DIR to make levels in.")
     settings = {**({"levels": str(levels)} if levels else {}), **parse_settings(set_ or [])}
     text = find_domain(domain).generate(source, seed, **settings)
     if output is None:
@@ -47,3 +59,13 @@ def generate(
     with replacing(output) as draft:
         draft.write_text(text, encoding="utf-8")
     print(f"{text.count('<trial ')} trials in {output}")
+
+
+def _fill(domain: str, pool: Path, count: int, seed: int) -> None:
+    from openfield.errors import InvalidInput
+    from openfield.registry import find_domain
+
+    if count < 1:
+        raise InvalidInput(f"--count is 1 or more, not {count}.")
+    made = sum(1 for _ in find_domain(domain).fill_pool(pool, count, seed))
+    print(f"{made} levels in {pool}")

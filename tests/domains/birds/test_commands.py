@@ -3,10 +3,12 @@
 from importlib.resources import files
 
 import pytest
+from PIL import Image
 
 import openfield as of
 from openfield.cli import run_command
 from openfield.domains.birds import DOMAIN
+from openfield.view import Run
 
 
 @pytest.fixture
@@ -27,17 +29,59 @@ def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
     assert [len(trial.files) for trial in DOMAIN.trials(config=str(tmp_path / "config.xml"))] == [1]
 
 
+def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
+    monkeypatch.setattr("openfield.domains.birds.templates.solve", lambda *_: [(1.0, 0.0)])  # it takes half a minute
+    pool = tmp_path / "Levels"
+    assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"190 levels in {pool}\n")
+    assert len(list(pool.glob("novelty_level_0/type*"))) == 41
+    assert DOMAIN.trials(1, levels=str(pool))[0].files != DOMAIN.trials(1)[0].files
+    for words in (("--pool", pool, "--count", 0), (), ("--count", 3)):
+        assert say("generate", "birds", *words)[0] == 2
+    assert "has no levels to make more of" in say("generate", "commai", "--pool", pool)[1]
+
+
 def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     path = tmp_path / "run.sqlite"
     of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
     assert "2 levels and 0 reports" in say("export", path, "-f", "logs", "-o", tmp_path / "logs")[1]
     assert "1 rows" in say("export", path, "-f", "measures")[1]
-    assert "pictures of level" in say("export", path, "-f", "gif", "--episode", 1)[1]
-    assert (tmp_path / "run.gif").read_bytes()[:3] == b"GIF"
-    status, said = say("export", path, "-f", "gif", "--episode", 9)
-    assert status == 2
-    assert "has episodes 0 to 1, not 9" in said
-    assert "Known: csv, gif, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
+    assert "Known: csv, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
+
+
+def test_a_recorded_level_becomes_a_film(tmp_path, say):
+    path, film = tmp_path / "run.sqlite", tmp_path / "level.gif"
+    of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
+    with Run(path) as run:
+        cell = run.cells()[0].id
+    status, said = say("show", path, "--cell", cell, "--episode", 1, "--gif", film)
+    assert status == 0
+    with Image.open(film) as opened:
+        assert said.endswith(f" pictures of episode 1 in {film}\n")
+        assert 20 < opened.n_frames <= int(said.split()[0])  # what looks alike becomes one, shown longer
+        opened.seek(0)
+        start = opened.convert("RGB").tobytes()
+        opened.seek(opened.n_frames - 1)
+        assert opened.convert("RGB").tobytes() != start
+    assert say("show", path, "--cell", cell, "--episode", 9, "--gif", film) == (
+        2,
+        f"openfield: Cell {cell} has episodes 0 to 1; 9 is none of them.\n",
+    )
+    assert say("show", path, "--gif", film)[1] == "openfield: --gif needs --cell.\n"
+    assert say("show", path, "--cell", cell, "--episode", 1)[1] == "openfield: --episode needs --gif.\n"
+
+
+def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = files("openfield.domains.birds").joinpath("samples", "unordered", "configMeta.xml").read_text()
+    small = source.replace("amount='100'", "amount='1'").replace("amount='10'", "amount='1'")
+    (tmp_path / "configMeta.xml").write_text(small)
+    (tmp_path / "trial_list.txt").write_text("0\n")
+    run = ("run", "birds", "--config-path", "configMeta.xml", "--workers", 0, "--agent", "random", "--headless")
+    for number, words in enumerate((("--trial", "0-3"), ("--load-trial-list",), ("--uninformed-only",))):
+        status, said = say(*run, *words, "-o", f"{number}.sqlite")
+        assert status == 0, said
+    assert "None of the 1 trials" in say(*run, "--informed-only")[1]
+    assert "other.txt cannot be read" in say(*run, "--trial-list-path", "other.txt", "--load-trial-list")[1]
 
 
 @pytest.mark.parametrize(

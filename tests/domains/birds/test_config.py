@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.config import MetaSet, read_config, read_meta
 from openfield.domains.birds.generation import (
     count_test_sets,
@@ -56,8 +57,13 @@ def pool():
 
 def meta(tmp_path, encoding="utf-8", **changes):
     path = tmp_path / "configMeta.xml"
-    path.write_bytes(META.format(**{**VALUES, **changes}).encode(encoding))
+    path.write_bytes(encoded(META.format(**{**VALUES, **changes}), encoding))
     return path
+
+
+def encoded(text, encoding):
+    name, _, mark = encoding.partition(" ")
+    return ("\ufeff" if mark else "").encode(name) + text.encode(name)
 
 
 def test_a_description_is_drawn_by_the_published_rules(tmp_path, pool):
@@ -125,7 +131,9 @@ def test_a_trial_that_is_never_to_be_played_is_refused(tmp_path, pool):
         ({"amount": "9-3"}, ["game_level_set", "amount", "'9-3'", "5-10"]),
         ({"share": "150"}, ["set_appearance_percentage", "'150'", "0 to 100"]),
         ({"notify": "loudly"}, ["<trial>", "notify_novelty", "'loudly'", "both"]),
-        ({"cp_time": "soon"}, ["<limit>", "'soon'", "whole number"]),
+        ({"cp_time": "soon"}, ["<limit>", "'time'", "'soon'", "whole number"]),
+        ({"cp_time": "5'/><limit type='tiem' value='5"}, ["<limit>", "'type'", "'tiem'", "time | interaction."]),
+        ({"selection": "true'/><limit type='x' value='5"}, ["'type'", "'x'", "attempt_per_level"]),
         ({"ordered": "yes"}, ["<test>", "ordered", "'yes'"]),
         ({"time": "99999999999"}, ["<limit>", "whole number up to"]),
     ],
@@ -136,12 +144,14 @@ def test_a_bad_value_names_element_attribute_and_what_is_allowed(tmp_path, chang
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-16-be with a mark"]
+)
 def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
     scripts = generate(read_meta(meta(tmp_path, encoding)), pool)
     path = tmp_path / "config.xml"
     text = write_config(scripts).replace('encoding="utf-8"', 'encoding="utf-16"').replace('mode="', 'mode = "')
-    path.write_bytes(text.encode(encoding))
+    path.write_bytes(encoded(text, encoding))
     assert read_config(path, pool) == scripts
 
 
@@ -189,6 +199,32 @@ def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):
     assert find_config(listed, pool) == listed
     other = path.rename(tmp_path / "mine.xml")
     assert find_config(other, pool).name == "mine.config.xml", "another list is left alone"
+
+
+def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
+    path = meta(tmp_path, count=3, notify="both")
+    (tmp_path / "list.txt").write_text("4\n1\n\n99\n")
+
+    def chosen(**choice):
+        return [trial.id for trial in DOMAIN.trials(config=str(path), **choice)]
+
+    every = chosen()
+    assert len(every) == 6
+    assert chosen(trial="2") == every[2:3]
+    assert chosen(trial="4-2") == every[2:5], "in whichever order"
+    assert chosen(trial="4-77") == every[4:], "as far as there are trials"
+    assert chosen(told="informed") == every[1::2]
+    assert chosen(told="uninformed", trial="1-3") == every[2:3]
+    assert chosen(trial_list=str(tmp_path / "list.txt")) == [every[4], every[1]]
+    for choice, reason in (
+        ({"trial": "first"}, "a number from 0 on"),
+        ({"trial": "1", "told": "uninformed"}, "None of the 6 trials"),
+        ({"trial_list": str(path)}, "where the number of a trial should be"),
+        ({"trial_list": "no/list.txt"}, "cannot be read"),
+        ({"config": "", "trial": "1"}, "only from a configuration"),
+    ):
+        with pytest.raises(InvalidInput, match=reason):
+            DOMAIN.trials(**{"config": str(path), **choice})
 
 
 def test_portions_go_to_the_buckets_there_are():

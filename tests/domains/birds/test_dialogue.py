@@ -7,7 +7,7 @@ import pytest
 
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.dialogue import Dialogue, Do
+from openfield.domains.birds.dialogue import Dialogue, Do, Done
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.protocol import FIXED, Request
 from openfield.rollout import Rollout
@@ -52,6 +52,7 @@ def say(rollout, dialogue, request):
         while rollout.turn.ask is Ask.NONE and not rollout.over:
             rollout.reply(Reply())
         dialogue.turn = rollout.turn
+        answer = Done(rollout.world.look("result"), rollout.world.look("frames"))
 
 
 def any_request(rng):

@@ -12,6 +12,7 @@ from openfield.domains.birds.camera import zoomed_in, zoomed_out
 from openfield.domains.birds.game import SECOND, Game
 from openfield.domains.birds.levels import Camera, Level, Thing
 from openfield.domains.birds.pool import LevelPool
+from openfield.domains.birds.scene import see
 from openfield.errors import MissingExtra
 
 
@@ -143,6 +144,41 @@ def test_phyq_things_take_no_damage_in_the_first_two_seconds():
     falling = pig(0.0, 1.0), platform(0.0, -1.0)
     assert Game(level(*falling), "phyq").pigs == 1
     assert Game(level(*falling), "sailon").pigs == 0
+
+
+def test_what_is_destroyed_lingers_in_one_profile_and_nothing_touches_it():
+    sight = {}
+    for profile in ("sailon", "phyq"):
+        game = Game(level(platform(-8.0, -2.25), pig(-8.0, -1.7), birds=("BirdRed", "BirdRed")), profile)
+        game.shoot(1.0, 0.13)
+        while game.pigs:
+            game.run(0.1)
+        died, view = game.steps, zoomed_out(game.level.camera)
+        seen = [item.rank for item in see(game, view).items]
+        while game.ghosts:
+            game.run(0.1)
+        sight[profile] = "pig" in seen, (game.steps - died) / SECOND
+        assert "pig" not in [item.rank for item in see(game, view).items]
+    assert sight["sailon"] == (False, 0.0)
+    assert sight["phyq"][0]
+    assert 0.2 <= sight["phyq"][1] <= 0.5
+
+
+def test_a_bird_is_reported_as_a_polygon_of_eleven_corners_nine_pixels_wide():
+    game = Game(level(FAR, camera=Camera(0, -1, 25, 30)))
+    (bird,) = [item for item in see(game, zoomed_out(game.level.camera)).items if item.rank == "bird"]
+    xs, ys = zip(*bird.ring, strict=True)
+    assert (len(bird.ring), max(xs) - min(xs), max(ys) - min(ys)) == (11, 9, 9)
+
+
+def test_a_part_of_a_bird_that_lands_late_does_not_end_the_flight_of_the_next():
+    game = Game(level(FAR, birds=("BirdRed", "BirdRed")))
+    part = game.add(game.builder.bird("BirdBlue", (0.0, 20.0)))
+    game.shoot(math.cos(1.3), math.sin(1.3))
+    red = game.flying
+    while not part.touched:
+        game.run(0.1)
+    assert (game.flying, len(game.queue)) == (red, 2)
 
 
 def test_what_leaves_the_world_is_gone():

@@ -257,12 +257,10 @@ def request(harness, kind, index, seconds):
     match kind:
         case 0:
             harness.ready()
-        case 1:
-            harness.load()
-        case 2:
-            harness.load(index)
-        case 3:
-            harness.restart()
+        case 1 | 2 | 3:
+            current, spent = harness.current, harness.current.spent
+            loaded = [harness.load, lambda: harness.load(index), harness.restart][kind - 1]()
+            assert loaded is None or (not spent and harness.current is current), "no level after a limit"
         case 4 if harness.may_shoot:
             harness.interact()
         case 5 if harness.stage is State.PLAYING:

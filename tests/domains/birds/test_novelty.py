@@ -9,6 +9,7 @@ from openfield.domains.birds.camera import zoomed_out
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level, Thing
 from openfield.domains.birds.novelty import CHANGES, NOVELTIES, change_level, family_of
+from openfield.domains.birds.planner import aim, read_sight
 from openfield.domains.birds.scene import load_palette, see
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.view import classify, ground_truth
@@ -102,14 +103,25 @@ def test_a_magnet_pulls_stone_and_pushes_wood():
         assert pushed_away is pushed, material
 
 
-def test_the_slingshot_on_the_right_mirrors_the_flight():
-    dots, game = flight(LEVEL)
-    mirrored, other = flight(change_level(LEVEL, ["sling"]), side=-1)
+def test_the_slingshot_stands_on_the_right_and_nothing_else_is_moved():
+    changed = change_level(LEVEL, ["sling"])
+    assert (changed.sling, changed.things) == ((12.0, -2.5), LEVEL.things)
+    dots, _ = flight(LEVEL)
+    mirrored, _ = flight(changed, side=-1)
     assert [-x for x, _ in mirrored[:10]] == pytest.approx([x + 0.3 for x, _ in dots[:10]], abs=1e-3), (
         "a bird rests a bit left"
     )
     assert [y for _, y in mirrored[:10]] == pytest.approx([y for _, y in dots[:10]], abs=1e-3)
-    assert game.state == other.state
+    aimed = aim(read_sight(ground_truth(see(Game(changed), zoomed_out(changed.camera)))), pixel_of(PIG))
+    game = Game(changed)
+    game.shoot(*aimed)
+    game.settle()
+    assert aimed[0] < 0
+    assert game.state == "won", "a planner that looks where the slingshot is hits all the same"
+
+
+def pixel_of(thing):
+    return zoomed_out(LEVEL.camera).pixel(thing.x, thing.y)
 
 
 def test_gravity_upwards_makes_birds_rise_and_things_stay_at_the_ceiling():

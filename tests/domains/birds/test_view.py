@@ -102,6 +102,19 @@ def test_the_trajectory_of_the_last_flight_is_shown():
     assert len(dots["geometry"]["coordinates"]) == 10
 
 
+def test_the_dots_of_a_flight_stay_until_the_next_bird_has_touched_something():
+    game = Game(msgspec.structs.replace(LEVEL, birds=("BirdRed", "BirdRed")))
+    game.shoot(0.7, 0.7)
+    game.settle()
+    first = list(game.trajectory)
+    game.shoot(0.6, 0.8)
+    game.run(0.5)
+    assert game.trajectory[: len(first)] == first
+    assert len(game.trajectory) == len(first) + 5
+    game.settle()
+    assert first[0] not in game.trajectory
+
+
 def test_every_class_is_told_apart_by_its_colours_even_with_noise():
     for name, look in load_palette().items():
         blurred = Noise(random.Random(3)).blur(look.colours)

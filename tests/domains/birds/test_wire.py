@@ -240,6 +240,24 @@ def test_a_program_plays_cells_over_the_wire(tmp_path):
     }
 
 
+def test_programs_that_know_only_one_port_take_turns(tmp_path):
+    with free_port() as port:
+        pass
+    command = f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.remote naive --port {port}"
+    result = of.run({"program": command}, DOMAIN.trials(3, before=1, after=0), tmp_path / "run.sqlite", workers=3)
+    assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 3
+
+
+def test_a_port_that_another_program_keeps_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("openfield.agents.wire.PORT_TRIES", 1)
+    with free_port() as port:
+        command = f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.remote naive --port {port}"
+        trials = DOMAIN.trials(1, before=1, after=0)
+        (cell,) = of.run({"program": command}, trials, tmp_path / "run.sqlite", workers=0).cells
+    assert (cell.outcome, cell.episodes) == ("harness_error", ())
+    assert f"Port {port}" in cell.note
+
+
 def test_a_wrong_number_of_numbers_is_refused(tmp_path, trials):
     wire = BirdsWire(gtshoot_ints=4)
     with pytest.raises(InvalidInput, match="5 or 6"):

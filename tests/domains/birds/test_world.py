@@ -6,19 +6,20 @@ from importlib.resources import files
 
 import msgspec
 import pytest
-from PIL import Image
 
 import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN, agents
 from openfield.domains.birds.actions import Launch, Load, Shot, read_action
 from openfield.domains.birds.camera import zoomed_out
-from openfield.domains.birds.film import write_film
+from openfield.domains.birds.dialogue import Dialogue, Do
 from openfield.domains.birds.game import Game
+from openfield.domains.birds.harness import State
 from openfield.domains.birds.logs import write_logs
 from openfield.domains.birds.measures import write_measures
 from openfield.domains.birds.planner import read_sight
 from openfield.domains.birds.pool import LevelPool
+from openfield.domains.birds.protocol import Request
 from openfield.domains.birds.scene import see
 from openfield.domains.birds.solver import replay
 from openfield.domains.birds.view import ground_truth
@@ -135,6 +136,69 @@ def test_time_that_runs_out_between_levels_ends_the_trial_and_books_no_level(tmp
     assert (opened.truth.performance, opened.truth.detail) == (None, None)
 
 
+TIMED = """<evaluation><trials><trial>
+  <game_level_set mode='training' time_limit='5' attempt_limit_per_level='1'>
+    <game_levels novelty_level='0' type='010101' start='0' end='3'/>
+  </game_level_set>
+  <game_level_set mode='{mode}'><game_levels novelty_level='0' type='010101' start='0' end='1'/></game_level_set>
+</trial></trials></evaluation>"""
+
+
+def timed(tmp_path, mode):
+    (tmp_path / "config.xml").write_text(TIMED.format(mode=mode))
+    return DOMAIN.world(DOMAIN.trials(config=str(tmp_path / "config.xml"))[0])
+
+
+def test_what_is_done_after_the_time_is_over_does_not_count(tmp_path):
+    alone = timed(tmp_path, "training")
+    begin(alone)
+    turn = alone.step(Reply(MISS, None, took=9.0))
+    assert (turn.last, alone.result, alone.over, alone.arena.game.flying) == ("truncated", 0, True, None)
+    tested = timed(tmp_path, "test")
+    begin(tested)
+    tested.step(Reply({"do": "load"}, None, took=9.0))
+    turn = tested.step(Reply())
+    assert (turn.observation["begins"], tested.result) == ("test set", 0), "no further level"
+    between = timed(tmp_path, "test")
+    between.reset()
+    between.step(Reply())
+    between.step(Reply())
+    turn = between.step(Reply({"do": "load"}, None, took=9.0))
+    assert (turn.observation["begins"], between.result) == ("test set", 0)
+
+
+def test_a_level_in_play_may_be_finished_where_a_test_follows(tmp_path):
+    opened = timed(tmp_path, "test")
+    begin(opened)
+    turn = opened.step(Reply(MISS, None, took=9.0))
+    assert (turn.last, opened.result) == ("terminated", 1)
+    assert opened.step(Reply()).observation["begins"] == "test set"
+
+
+@pytest.mark.parametrize(("mode", "state"), [("training", State.TERMINATED), ("test", State.NEW_TEST_SET)])
+def test_an_agent_that_only_looks_is_told_when_the_time_is_over(tmp_path, mode, state):
+    opened = timed(tmp_path, mode)
+    opened.reset()
+    opened.step(Reply())
+    dialogue = Dialogue(opened.step(Reply()))
+    for silent, told in ((4.0, State.MAIN_MENU), (6.0, state)):
+        assert ask_state(dialogue, opened, silent) is told
+
+
+def ask_state(dialogue, opened, silent):
+    """The state that an agent is told which has done nothing for so many seconds."""
+    talk, answer = dialogue.answer(Request(12), 0.0, silent), None
+    while True:
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return State(end.value[0])
+        if isinstance(step, Do):
+            opened.step(Reply(step.action, None, took=silent))
+        else:
+            answer = opened.look(step.query)
+
+
 def test_where_something_begins_any_reply_will_do():
     opened = world()
     opened.reset()
@@ -181,7 +245,7 @@ def test_learners_get_arrays_within_their_space(observe):
 
 
 @pytest.mark.parametrize("sample", ["unordered", "sequence"])
-def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_measures_and_films(tmp_path, sample):
+def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measures(tmp_path, sample):
     source = files("openfield.domains.birds").joinpath("samples", sample, "configMeta.xml")
     (tmp_path / "configMeta.xml").write_bytes(source.read_bytes())
     trials = DOMAIN.trials(config=str(tmp_path))
@@ -203,9 +267,22 @@ def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_measures_a
     assert {row["playStatus"] for row in reports} == {"test"}
     assert all(int(row["InteractionIndex"]) % 5 == 0 for row in reports)
     assert "1 rows" in write_measures(tmp_path / "run.sqlite", tmp_path / "measures.csv")
-    write_film(tmp_path / "run.sqlite", tmp_path / "level.gif", episode=2)
-    with Image.open(tmp_path / "level.gif") as film:
-        assert film.n_frames > 20
+
+
+@pytest.mark.parametrize(
+    ("novelty", "left", "all_"), [("fan", 1, 1), ("colour", 0, 1), ("wind", 1, 1), ("gravity", 0, 0)]
+)
+def test_reports_are_logged_with_the_ids_of_what_is_novel(tmp_path, novelty, left, all_):
+    trials = DOMAIN.trials(1, novelty=novelty, before=1, after=1, scenario="single", family=1, report_step=2)
+    of.run({"planner": "planner"}, trials, tmp_path / "run.sqlite", workers=0)
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
+        basic, novel = csv.DictReader(file)
+    assert (basic["TrueNovelIDs"], basic["CompleteTrueNovelIDs"], basic["novelty"]) == ("", "", "basic")
+    assert novel["novelty"] == "novel"
+    assert len(novel["CompleteTrueNovelIDs"].split()) == all_
+    assert len(novel["TrueNovelIDs"].split()) == left, "after the shot"
+    assert set(novel["TrueNovelIDs"].split()) <= set(novel["CompleteTrueNovelIDs"].split())
 
 
 def test_a_rollout_replays_to_the_same_turns(tmp_path):

@@ -13,7 +13,8 @@ import msgspec
 
 from openfield.errors import AgentProtocol
 
-Pixels = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
+Pixels = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
+"""Anywhere: over the wire every number of four bytes is a pixel, and far ones are a full pull like any other."""
 MOST_FRAMES = 300
 TAP_SECONDS = 5.0
 

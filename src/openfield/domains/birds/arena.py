@@ -6,6 +6,7 @@ Stands between world and game.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from openfield.domains.birds import drawing, view
@@ -13,11 +14,13 @@ from openfield.domains.birds.actions import MOST_FRAMES, Launch, Shot
 from openfield.domains.birds.camera import Viewport, zoomed_in, zoomed_out
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level
-from openfield.domains.birds.scene import see
+from openfield.domains.birds.scene import novel_ids, see
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.tables import SECOND
 from openfield.trial import derive
 
+LONGEST_WATCH = 600.0
+"""Seconds; agents ask for 20,000 steps to have everything rest, and some winds never do."""
 GroundTruth = list[dict[str, Any]]
 
 
@@ -34,11 +37,17 @@ class Arena:
         self._settings, self._seed = settings, seed
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
+        self._novel_at_start = novel_ids(self.game)
 
     @property
     def rest(self) -> tuple[int, int]:
         """The pixel where a bird rests on the sling."""
         return self._view.pixel(*self.game.rest)
+
+    @property
+    def novel_ids(self) -> list[list[int]]:
+        """The ids of what is novel in the level: what is left of it, and all there was."""
+        return [novel_ids(self.game), self._novel_at_start]
 
     def zoom(self, way: str) -> None:
         """Moves the camera."""
@@ -58,17 +67,17 @@ class Arena:
             game.run_past_tap()
             return
         if action.every:
-            self._keep(action.every, MOST_FRAMES)
+            stop = self._keep(action.every, MOST_FRAMES)
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
             game.settle(action.until_contact)
-            game.watch(0, None)
+            stop()
         game.settle()
 
     def watch(self, every: int, frames: int) -> None:
         """Lets time pass and keeps ground truths; where all rests from the start, one."""
-        self._keep(every, frames)
-        self.game.run(every * frames / SECOND)
-        self.game.watch(0, None)
+        stop = self._keep(every, frames)
+        self.game.run(min(every * frames / SECOND, LONGEST_WATCH))
+        stop()
         if not self.frames and frames:
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
 
@@ -90,11 +99,12 @@ class Arena:
             return view.compact(see(self.game, self._view))
         return self.ground_truth(self._settings.noisy)
 
-    def _keep(self, every: int, most: int) -> None:
+    def _keep(self, every: int, most: int) -> Callable[[], None]:
+        """Keeps ground truths from now on, until what is returned is called."""
         self.frames = []
 
         def frame() -> None:
             if len(self.frames) < most:
                 self.frames.append(self.ground_truth(self._settings.noisy_batch))
 
-        self.game.watch(every, frame)
+        return self.game.watch(every, frame)

@@ -19,6 +19,8 @@ from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.script import LevelSet, Script
 from openfield.errors import InvalidInput
 
+CHECKPOINT_LIMITS = ("time", "interaction")
+TRAINING_LIMITS = (*CHECKPOINT_LIMITS, "attempt_per_level", "allow_level_selection")
 Notify = Literal["true", "false", "both"]
 
 
@@ -108,8 +110,8 @@ def _meta_trial(trial: Node) -> MetaTrial:
     training, test = trial.one("training"), trial.one("test")
     if training is None:
         raise trial.error("training", None, "a <training> element")
-    limits = {limit.text("type"): limit for limit in training.all("limits/limit")}
-    checkpoint = {limit.text("type"): limit for limit in trial.all("checkpoint/limit")}
+    limits = _limits(training.all("limits/limit"), TRAINING_LIMITS)
+    checkpoint = _limits(trial.all("checkpoint/limit"), CHECKPOINT_LIMITS)
     return MetaTrial(
         count=_setting(trial, "count", 1),
         repeats=_setting(trial, "repeats", 1),
@@ -143,18 +145,25 @@ def _setting(trial: Node, name: str, default: int) -> int:
     return trial.whole(name, default) if element is None else element.stated_whole(name)
 
 
+def _limits(found: list[Node], known: tuple[str, ...]) -> dict[str, Node]:
+    for limit in found:
+        if limit.text("type") not in known:
+            raise limit.error("type", limit.text("type"), " | ".join(known))
+    return {limit.text("type"): limit for limit in found}
+
+
 def _limit(limits: dict[str, Node], kind: str) -> int:
-    return limits[kind].stated_whole("value") if kind in limits else 0
+    return limits[kind].stated_whole(kind) if kind in limits else 0
 
 
 def _limit_truth(limits: dict[str, Node], kind: str) -> bool:
-    return limits[kind].stated_truth("value") if kind in limits else False
+    return limits[kind].stated_truth(kind) if kind in limits else False
 
 
 def _meta_set(found: Node) -> MetaSet:
     return MetaSet(
-        novelty_level=found.text("novelty_level"),
-        novelty_type=found.text("novelty_type"),
+        novelty_level=found.text("novelty_level").removeprefix("novelty_level_"),
+        novelty_type=found.text("novelty_type").removeprefix("type"),
         amount=_amount(found),
         absence=found.share("novelty_absence_portion", 0.0, 1.0),
         no_difference=found.share("no_diff_portion", 0.0, 1.0),

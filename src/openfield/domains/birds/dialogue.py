@@ -24,10 +24,19 @@ OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 
 
 class Do(NamedTuple):
-    """An action to take, a belief to say, or both; answered with the next turn."""
+    """An action to take, a belief to say, or both; answered with what came of it."""
 
     action: Any = None
     belief: Belief | None = None
+
+
+class Done(NamedTuple):
+    """What came of it."""
+
+    result: int = 0
+    """1 or 0, or the number of the level that was loaded."""
+    frames: list[Any] = []
+    """The ground truths that were kept meanwhile."""
 
 
 class Look(NamedTuple):
@@ -48,8 +57,16 @@ class Dialogue:
         self._speed = 1.0
         self._novel = 0.0
 
-    def answer(self, request: Request, elapsed: float = 0.0) -> Talk:
-        """Answers a request; `elapsed` is how long ago, in seconds, the last one was."""
+    def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Talk:
+        """Answers a request.
+
+        Args:
+            request: What the agent says.
+            elapsed: How long ago, in seconds, its last request was.
+            silent: How long ago it last did something; looking is not doing, but takes its time.
+        """
+        if self.turn.ask in (Ask.ACT, Ask.READY) and silent >= (yield Look("seconds left")):
+            yield Do(msgspec.to_builtins(Stay()))
         if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
             wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, elapsed * self._speed))
             yield Do(msgspec.to_builtins(Wait(wait)))
@@ -90,14 +107,14 @@ class Dialogue:
 
     def shoot(self, x: int, y: int, _: int, tap: int, fast: bool = False) -> Talk:
         """31, 41: pull to a pixel and let go."""
-        return protocol.flag((yield from self._command(Shot(x, y, max(0, tap), fast))))
+        return protocol.flag((yield from self._command(Shot(x, y, max(0, tap), fast))).result)
 
     def shoot_polar(self, theta: int, radius: int, _: int, tap: int, fast: bool = False) -> Talk:
         """32, 42: degrees above the horizon, and pixels of pull."""
         x, y = yield Look("rest")
         angle = math.radians(theta)
         shot = Shot(x - radius * math.cos(angle), y + radius * math.sin(angle), max(0, tap), fast)
-        return protocol.flag((yield from self._command(shot)))
+        return protocol.flag((yield from self._command(shot)).result)
 
     def shoot_sequence(self, *shots: tuple[int, ...], fast: bool = False) -> Talk:
         """33, 43: several shots; their numbers are a focus, an offset from it, and two times."""
@@ -112,11 +129,11 @@ class Dialogue:
     def shoot_and_watch(self, x: int, y: int, _: int, tap: int, every: int, option: int = 0) -> Talk:
         """38: a shot, and the ground truth of every so many steps of it."""
         done = yield from self._command(Shot(x, y, max(0, tap), False, max(1, every), option == 1))
-        return protocol.ground_truths((yield Look("frames")) if done else [])
+        return protocol.ground_truths(done.frames if done.result else [])
 
     def zoom(self, way: str) -> Talk:
         """34, 35: the camera."""
-        return protocol.flag((yield from self._command(Zoom("in" if way == "in" else "out"))))
+        return protocol.flag((yield from self._command(Zoom("in" if way == "in" else "out"))).result)
 
     def click(self) -> Talk:
         """36: nothing is there to be clicked."""
@@ -125,15 +142,15 @@ class Dialogue:
 
     def load(self, level: int) -> Talk:
         """51: a level by its number."""
-        return protocol.flag(level > 0 and (yield from self._command(Load(level))))
+        return protocol.flag(level > 0 and (yield from self._command(Load(level))).result)
 
     def load_next(self) -> Talk:
         """53: the next available level; its number, or 0."""
-        return protocol.number((yield from self._command(Load())))
+        return protocol.number((yield from self._command(Load())).result)
 
     def restart(self) -> Talk:
         """52: the level again."""
-        return protocol.flag((yield from self._command(Restart())))
+        return protocol.flag((yield from self._command(Restart())).result)
 
     def ground_truth(self, query: str, picture: bool) -> Talk:
         """61 to 64: what is where, with or without a screenshot."""
@@ -173,31 +190,30 @@ class Dialogue:
         """70: some ground truths while time passes."""
         if self.turn.ask is not Ask.ACT:
             return protocol.ground_truths([])
-        yield Do(msgspec.to_builtins(Watch(max(1, every), max(0, min(frames, MOST_FRAMES)))))
-        return protocol.ground_truths((yield Look("frames")))
+        done: Done = yield Do(msgspec.to_builtins(Watch(max(1, every), max(0, min(frames, MOST_FRAMES)))))
+        return protocol.ground_truths(done.frames)
 
     def initial_picture(self) -> Talk:
         """71: the level as it was loaded."""
         return protocol.image((yield Look("initial screenshot")))
 
     def hint(self, level: int) -> Talk:
-        """72: there are no hints."""
-        return protocol.number(2) + b"{}"
-        yield
+        """72: what is novel, in words, where the agent may be told; else an empty object."""
+        hint = yield Look("hint")
+        return protocol.text(msgspec.json.encode({"level": level, "hint": hint} if hint else {}))
 
     @property
     def _announces_set(self) -> bool:
         return self.turn.ask is Ask.READY and self.turn.observation["begins"] != "level"
 
-    def _command(self, action: Any) -> Generator[Do | Look, Any, int]:
-        """Does something where it can be done, and says what came of it; 0 where it cannot."""
+    def _command(self, action: Any) -> Generator[Do | Look, Any, Done]:
+        """Does something where it can be done, and says what came of it; nothing where it cannot."""
         chooses = isinstance(action, Load | Restart)
         between = self.turn.ask is Ask.READY and not self._announces_set
         if not (self.turn.ask is Ask.ACT or (chooses and between)):
-            return 0
-        yield Do(msgspec.to_builtins(action))
-        result: int = yield Look("result")
-        return result
+            return Done()
+        done: Done = yield Do(msgspec.to_builtins(action))
+        return done
 
     def _say(self, belief: Belief) -> Generator[Do | Look, Any, None]:
         waits = self.turn.ask is Ask.READY

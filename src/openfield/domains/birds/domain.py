@@ -5,29 +5,36 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.core import Reply, Spec, World
+from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.config import read_config, read_meta
 from openfield.domains.birds.generation import find_config, generate, write_config
 from openfield.domains.birds.novelty import NOVELTIES, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import NUMBER, digest, level_files, open_pool, script_of
+from openfield.domains.birds.trials import NUMBER, choose_trials, digest, level_files, open_pool, script_of
 from openfield.domains.birds.wire import BirdsWire
-from openfield.flags import Flag, Launch
+from openfield.errors import InvalidInput
+from openfield.flags import Flag
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
 from openfield.trial import Limits, Phase, Trial, derive
 
+if TYPE_CHECKING:
+    from openfield.domains.birds.world import BirdsWorld
+    from openfield.journal import Journal
+    from openfield.report.film import Film
+    from openfield.serve import Serving, TrialDesk
+
 AGENTS = "openfield.domains.birds.agents"
+TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
     "from -1 to 1: to the right, upwards, and when to use the bird's power."
@@ -58,16 +65,39 @@ class Birds(Domain[BirdsSettings]):
     exports = {
         "logs": "openfield.domains.birds.logs:write_logs",
         "measures": "openfield.domains.birds.measures:write_measures",
-        "gif": "openfield.domains.birds.film:write_film",
     }
     flags = (
         Flag(
-            ("--config",),
+            ("--config", "--config-path"),
             "Plays a config.xml, a configMeta.xml or a folder.",
             lambda launch, v: launch.set(config=v),
             str,
         ),
+        Flag(
+            ("--trial",),
+            "Plays only this trial of the configuration, from 0 on, or those from one to another: 2-5.",
+            lambda launch, v: launch.set(trial=v),
+            str,
+        ),
+        Flag(
+            ("--trial-list-path",),
+            "Plays only the trials whose numbers are in this file, one in a line.",
+            lambda launch, v: launch.set(trial_list=v),
+            str,
+        ),
+        Flag(
+            ("--load-trial-list",),
+            f"The same with {TRIAL_LIST}, if no other file is named.",
+            lambda launch, _: launch.set(**{"trial_list": TRIAL_LIST, **(launch.settings or {})}),
+        ),
+        Flag(("--informed-only",), "Plays only trials that tell.", lambda launch, _: launch.set(told="informed")),
+        Flag(
+            ("--uninformed-only",),
+            "Plays only trials that do not tell.",
+            lambda launch, _: launch.set(told="uninformed"),
+        ),
         Flag(("--levels",), "The folder of levels.", lambda launch, v: launch.set(levels=v), str),
+        Flag(("--headless",), "Changes nothing: there never is a window.", lambda launch, _: launch),
         Flag(("--dev",), "Ground truth names everything.", lambda launch, _: launch.set(dev=True)),
         Flag(
             ("--noisy-batch-gt",), "Batches of ground truth are noisy.", lambda launch, _: launch.set(noisy_batch=True)
@@ -75,14 +105,14 @@ class Birds(Domain[BirdsSettings]):
         Flag(
             ("--observer-port",),
             "Where observers connect [2006]; 0 takes any free one.",
-            lambda launch, v: _rewire(launch, observer_port=v),
+            lambda launch, v: launch.note(observer_port=v),
             int,
             ("serve",),
         ),
         Flag(
             ("--gtshoot-ints",),
             "Numbers in request 38: 5 or 6 [6].",
-            lambda launch, v: _rewire(launch, gtshoot_ints=v),
+            lambda launch, v: launch.note(gtshoot_ints=v),
             int,
             ("serve",),
         ),
@@ -108,24 +138,28 @@ class Birds(Domain[BirdsSettings]):
         chosen = make_settings(self.settings, settings)
         pool = open_pool(chosen)
         if not chosen.config:
+            if chosen.trial or chosen.trial_list or chosen.told != "all":
+                raise InvalidInput("Trials can be chosen only from a configuration: --config.")
             family = chosen.family or self._family(novelty)
             chosen = msgspec.structs.replace(chosen, family=family)
             made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
             return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
         listed = find_config(Path(chosen.config), pool, seed, chosen.time_scope)
+        scripts = read_config(listed, pool)
+        kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all")
         return [
             Trial(
                 domain=self.name,
                 version=self.version,
                 seed=derive(seed, self.name, number, execution),
                 phases=self.phases(chosen, ()),
-                settings=changed_settings(msgspec.structs.replace(chosen, config=str(listed))),
-                red_light=red_light or script.informed,
+                settings=changed_settings(kept),
+                red_light=red_light or scripts[number].informed,
                 limits=self.limits,
-                files={f"{NUMBER}{number}": digest(script, pool)},
+                files={f"{NUMBER}{number}": digest(scripts[number], pool)},
             )
-            for number, script in enumerate(read_config(listed, pool))
-            for execution in range(max(0, script.executions))
+            for number in choose_trials(chosen, scripts)
+            for execution in range(max(0, scripts[number].executions))
         ]
 
     def _family(self, novelty: str | None) -> int:
@@ -133,7 +167,7 @@ class Birds(Domain[BirdsSettings]):
         names = self.novelty_names(novelty or self.default_novelty or "none")
         return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
 
-    def world(self, trial: Trial) -> World:
+    def world(self, trial: Trial) -> BirdsWorld:
         """The world of a trial."""
         from openfield.domains.birds.world import BirdsWorld
 
@@ -141,10 +175,24 @@ class Birds(Domain[BirdsSettings]):
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
 
+    def film(self, trial: Trial) -> Film:
+        """Levels as drawn for agents that see, ten pictures a second."""
+        from openfield.domains.birds.film import MILLISECONDS, Camera
+        from openfield.report.film import Film
+
+        world = self.world(trial)
+        return Film(world, Camera(world).pictures, MILLISECONDS)
+
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """A `config.xml` drawn from a `configMeta.xml`."""
         chosen = make_settings(BirdsSettings, settings)
         return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
+
+    def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
+        """Levels of all templates, normal and novel, that stand and can be solved."""
+        from openfield.domains.birds.templates import write_pool
+
+        return write_pool(folder, count, seed)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Speaks the wire for the conformance kit."""
@@ -155,6 +203,15 @@ class Birds(Domain[BirdsSettings]):
     def wire(self) -> BirdsWire:
         """The protocol the agents of this game have always spoken."""
         return BirdsWire()
+
+    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[BirdsWire, TrialDesk]:
+        """The wire as flags want it; agents of this game have no way to show a token."""
+        from openfield.serve import TrialDesk
+
+        if serving.token is not None:
+            raise InvalidInput("Agents of birds cannot show a token: they are served on this machine only.")
+        wire = BirdsWire(agent=serving.agent, **serving.options)
+        return wire, TrialDesk(journal, self, trials, serving.agent, None)
 
     def encode(self, observation: Any) -> Any:
         """Ground truth in squares; pictures and compact forms are digests in the record, and stay so."""
@@ -169,11 +226,6 @@ class Birds(Domain[BirdsSettings]):
 
 
 DOMAIN = Birds()
-
-
-def _rewire(launch: Launch, **options: Any) -> Launch:
-    wire = launch.wire if isinstance(launch.wire, BirdsWire) else BirdsWire()
-    return replace(launch, wire=replace(wire, **options))
 
 
 def _space(seen: str) -> Space | None:

@@ -82,7 +82,7 @@ class Wind:
 
 
 class Magnet:
-    """Pulls birds and everything that is not wood, pushes wood; what touches it is let go until it comes back."""
+    """Pulls birds and blocks, but pushes those of wood; what touches it is let go until it comes back."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -94,7 +94,7 @@ class Magnet:
             return
         x, y = self._body.place
         for body in game.bodies:
-            if body is self._body or body.kind not in ("bird", "block", "tnt"):
+            if body.kind not in ("bird", "block"):
                 continue
             dx, dy = x - body.place[0], y - body.place[1]
             if self._holds(body, math.hypot(dx, dy)):

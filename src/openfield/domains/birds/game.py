@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
-from openfield.domains.birds.bodies import Body, Builder, load_engine
+from openfield.domains.birds.bodies import Body, load_engine
 from openfield.domains.birds.contacts import ContactLog, Damage
 from openfield.domains.birds.fields import Field, make_fields
 from openfield.domains.birds.flock import Flock
 from openfield.domains.birds.levels import Level, ProfileName
 from openfield.domains.birds.powers import use_power
-from openfield.domains.birds.tables import SECOND, Blast, Profile, load_profile
+from openfield.domains.birds.tables import SECOND
+from openfield.domains.birds.yard import Yard
 
 STEP = 1 / SECOND
 ITERATIONS = 100
@@ -38,35 +39,28 @@ UNUSED_BIRD = 10_000
 GameState = Literal["playing", "won", "lost"]
 
 
-class Game:
+class Game(Yard):
     """A level being played."""
 
     def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
         """Builds the level and lets it come to rest."""
-        engine = load_engine()
-        self.level = level
-        self.profile_name: ProfileName = profile or level.profile
-        self.profile: Profile = load_profile(self.profile_name)
-        self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
-        self.builder = Builder(engine, self.engine_world, self.profile, level)
-        self.bodies: list[Body] = []
-        self.pigs = 0
-        self.score = 0
+        super().__init__(level, profile)
         self.state: GameState = "playing"
-        self.steps = 0
+        self.queue = [(bird, self.next_id()) for bird in level.birds]
+        self.pigs_at_start = self.pigs
         self.birds_removed = 0
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
-        self._contacts = ContactLog(engine, self.engine_world)
+        self.fields: list[Field] = make_fields(self)
+        self._contacts = ContactLog(load_engine(), self.engine_world)
         self._damage = Damage(self)
         self._flock = Flock()
-        self._ids = 0
+        self._edge = 17.5 * level.width / 2 + 0.5
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
-        self._slow_ticks = 0
-        self._frames: tuple[int, Callable[[], None]] | None = None
-        self._watched = 0
-        self._fresh_dots = False
-        self._build()
+        self._watchers: list[tuple[int, int, Callable[[], None]]] = []
+        self._old_dots = 0  # those of the flight before, which stay until this one has touched something
+        self.settle()
+        self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
 
     @property
     def rest(self) -> tuple[float, float]:
@@ -87,7 +81,7 @@ class Game:
     def moving(self) -> bool:
         """Whether anything still happens by itself."""
         return self.state == "playing" and (
-            self.flying is not None or self._ends_at >= 0 or self._slow_ticks < QUIET_TICKS
+            self.flying is not None or self._ends_at >= 0 or self.slow_ticks < QUIET_TICKS or bool(self.ghosts)
         )
 
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
@@ -110,12 +104,12 @@ class Game:
         scale = min(1.0, 1.0 / length) if length else 0.0
         dx, dy = dx * scale, dy * scale
         bird = self.builder.bird(self.queue[0][0], (self.rest[0] - dx, self.rest[1] - dy))
-        bird.id = self.queue[0][1]
+        bird.id, bird.launch = self.queue[0][1], self.steps
         bird.physical.linearVelocity = (LAUNCH_SPEED * dx, LAUNCH_SPEED * dy)
         self.bodies.append(bird)
-        self.flying, self._launched, self._slow_ticks = bird, self.steps, 0
+        self.flying, self._launched, self.slow_ticks = bird, self.steps, 0
         self._tap_at = self.steps + round(min(tap, LONGEST_TAP) * SECOND) if tap > 0 else -1
-        self._fresh_dots = True
+        self._old_dots = len(self.trajectory)
         return True
 
     def settle(self, until_contact: bool = False) -> None:
@@ -135,46 +129,11 @@ class Game:
         while self._tap_at >= self.steps and self.flying is not None:
             self._tick()
 
-    def watch(self, every: int, frame: Callable[[], None] | None) -> None:
-        """Has a function called every so many steps from now on; None ends that."""
-        self._frames = None if frame is None else (max(1, every), frame)
-        self._watched = self.steps
-
-    def hurt(self, body: Body, damage: float) -> None:
-        """Takes life from a body; it goes when it has none left."""
-        body.life -= damage
-        if body.life <= 0:
-            self.destroy(body)
-
-    def destroy(self, body: Body) -> None:
-        """Takes a body out of the level; its points are earned, and explosives explode."""
-        if body.gone:
-            return
-        place = body.place
-        self.score += body.points
-        self.remove(body)
-        if body.kind == "tnt":
-            self.explode(place, self.profile.tnt.blast)
-
-    def remove(self, body: Body) -> None:
-        """Takes a body out of the level."""
-        body.gone = True
-        self.bodies.remove(body)
-        self.pigs -= body.kind == "pig"
-        self.engine_world.DestroyBody(body.physical)
-        self._slow_ticks = 0
-
-    def explode(self, place: tuple[float, float], blast: Blast) -> None:
-        """Pushes and hurts everything around that is no bird."""
-        for body in [body for body in self.bodies if body.kind in ("block", "pig", "tnt", "magnet")]:
-            dx, dy = body.place[0] - place[0], body.place[1] - place[1]
-            distance = max(math.hypot(dx, dy), 0.05)
-            if body.gone or distance > blast.area:
-                continue
-            fade = max(0.0, 1 - distance / blast.area) if self.profile.fading_blast else 1 / distance
-            push = blast.power * fade * (1.0 if self.profile.fading_blast else 0.5) / distance
-            body.physical.ApplyLinearImpulse((dx * push, dy * push), body.physical.worldCenter, True)
-            self.hurt(body, blast.damage * fade)
+    def watch(self, every: int, frame: Callable[[], None]) -> Callable[[], None]:
+        """Has a function called every so many steps from now on; calling what is returned ends that."""
+        watcher = self.steps, max(1, every), frame
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
 
     def burst(self, bird: Body) -> None:
         """Blows up a bird."""
@@ -189,36 +148,12 @@ class Game:
         self._flock.add(bird, self.steps)
         if bird.type == "BirdBlack":
             self._flock.light(bird, self.steps)
-        if self.flying is not None:
+        if self.flying is not None and bird.launch == self.flying.launch:
             self._next_bird()
-
-    def add(self, body: Body) -> Body:
-        """Puts a further body into the level."""
-        self._ids += 1
-        body.id = -1000 - 6 * self._ids
-        self.bodies.append(body)
-        self.pigs += body.kind == "pig"
-        return body
-
-    def _build(self) -> None:
-        self.builder.frame()
-        for thing in self.level.things:
-            body = self.builder.place(thing)
-            if body is not None:
-                self.add(body)
-        self.queue: list[tuple[str, int]] = []
-        for bird in self.level.birds:
-            self._ids += 1
-            self.queue.append((bird, -1000 - 6 * self._ids))
-        self.pigs_at_start = self.pigs
-        self.fields: list[Field] = make_fields(self)
-        self._edge = 17.5 * self.level.width / 2 + 0.5
-        self.settle()
-        self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
 
     def _drag(self) -> None:
         """A second passes; where everything rests, nothing has to be computed."""
-        self._slow_ticks = min(self._slow_ticks, QUIET_TICKS)
+        self.slow_ticks = min(self.slow_ticks, QUIET_TICKS)
         if self.fields or self.moving:
             for _ in range(SECOND // TICK):
                 self._tick()
@@ -228,26 +163,34 @@ class Game:
     def _tick(self) -> None:
         """Some steps of the engine, then a look at what only changes slowly."""
         step, events, fields = self.engine_world.Step, self._contacts.events, self.fields
-        self._contacts.listen(self._slow_ticks < QUIET_TICKS)
+        self._contacts.listen(self.slow_ticks < QUIET_TICKS)
         for _ in range(TICK):
-            for field in fields:
-                field.push(self)
+            if fields:
+                for field in fields:
+                    field.push(self)
             step(STEP, ITERATIONS, ITERATIONS)
             self.steps += 1
             if events:
                 self._damage.resolve(self._contacts.take())
             if self.steps == self._tap_at and self.flying is not None:
                 self._tap(self.flying)
-            if self._frames is not None and (self.steps - self._watched) % self._frames[0] == 0:
-                self._frames[1]()
+            if self._watchers:
+                self._call_watchers()
         self._look()
+
+    def _call_watchers(self) -> None:
+        for since, every, frame in self._watchers:
+            if (self.steps - since) % every == 0:
+                frame()
 
     def _look(self) -> None:
         speed = self._drop_and_measure()
-        self._slow_ticks = self._slow_ticks + 1 if speed < SLOW else 0
+        self.slow_ticks = self.slow_ticks + 1 if speed < SLOW else 0
         if self.flying is not None:
             self._follow(self.flying)
-        if self._flock:
+        if self.ghosts:
+            self.lay_ghosts()
+        if self._flock.due(self.steps):
             self._check_flock()
         self._check_end()
 
@@ -255,11 +198,11 @@ class Game:
         """Takes out what left the world, and says how fast the fastest thing is."""
         fastest, edge = 0.0, self._edge
         for body in [body for body in self.bodies if body.moves and body.physical.awake]:
-            x, y = body.physical.position
-            if not -edge < x < edge or not DEPTH < y < SKY:
-                self._lose(body)
-            else:
+            x, y = body.place
+            if -edge < x < edge and DEPTH < y < SKY:
                 fastest = max(fastest, body.speed)
+            else:
+                self._lose(body)
         return fastest
 
     def _lose(self, body: Body) -> None:
@@ -271,8 +214,6 @@ class Game:
 
     def _follow(self, bird: Body) -> None:
         """Dots its path, and gives the turn on if it flies too long."""
-        if self._fresh_dots:
-            self.trajectory, self._fresh_dots = [], False
         self.trajectory.append(bird.place)
         if self.steps - self._launched > self.profile.flight_seconds * SECOND:
             self._flock.add(bird, self.steps)
@@ -281,6 +222,7 @@ class Game:
     def _next_bird(self) -> None:
         self.flying = None
         self.queue.pop(0)
+        self.trajectory = self.trajectory[self._old_dots :]
 
     def _retire(self, bird: Body) -> None:
         self.remove(bird)
@@ -300,7 +242,7 @@ class Game:
             self._ends_at, self._waits_since = self.steps + SECOND, self.steps
         if self.steps < self._ends_at:
             return
-        if self._slow_ticks >= 1 or self.steps - self._waits_since > LONGEST_WAIT:
+        if self.slow_ticks >= 1 or self.steps - self._waits_since > LONGEST_WAIT:
             self.state = "lost" if self.pigs else "won"
             self.score += UNUSED_BIRD * len(self.queue)
             self._contacts.listen(False)

@@ -7,6 +7,7 @@ says what is allowed and which state the agent is in.
 from __future__ import annotations
 
 import enum
+import math
 
 import msgspec
 
@@ -82,7 +83,12 @@ class Progress:
     @property
     def exhausted(self) -> bool:
         """Whether a limit is reached, or no level is left."""
-        return self.out_of_time or self.out_of_interactions or self.next_index() is None
+        return self.spent or self.next_index() is None
+
+    @property
+    def spent(self) -> bool:
+        """Whether a limit is reached."""
+        return self.out_of_time or self.out_of_interactions
 
     @property
     def out_of_time(self) -> bool:
@@ -133,7 +139,7 @@ class Harness:
 
     def find(self, index: int | None = None) -> int | None:
         """The index of the level that a request to load one, or the next one, would give; None if it is refused."""
-        if self.report_pending or self.stage not in (*RESTING, State.PLAYING):
+        if self.report_pending or self.current.spent or self.stage not in (*RESTING, State.PLAYING):
             return None
         following = self.current.next_index()
         if index is None or index == following:
@@ -158,7 +164,7 @@ class Harness:
     @property
     def may_restart(self) -> bool:
         """Whether the level loaded last has an attempt left."""
-        loaded = self.stage in (State.PLAYING, State.WON, State.LOST)
+        loaded = self.stage in (State.PLAYING, State.WON, State.LOST) and not self.current.spent
         return loaded and not self.report_pending and self.current.may_load(self.current.position)
 
     def restart(self) -> int | None:
@@ -198,6 +204,18 @@ class Harness:
         if self.stage in (*RESTING, State.PLAYING):
             self.current.seconds += seconds
             self.current.recent_seconds += seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the agent may wait before something happens by itself; infinite if nothing will."""
+        waits_for_level = self.stage is State.PLAYING and not self._last_set
+        if waits_for_level or self.stage not in (*RESTING, State.PLAYING):
+            return math.inf
+        current, script = self.current, self.script
+        left = [current.set.seconds - current.seconds] if current.set.seconds > 0 else []
+        if script.checkpoint_seconds > 0 and self._unused and not current.testing:
+            left.append(script.checkpoint_seconds - current.recent_seconds)
+        return min(left, default=math.inf)
 
     def update(self) -> None:
         """Moves on if a limit, a checkpoint or the end of a set was reached; to be called after everything."""

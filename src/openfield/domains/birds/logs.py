@@ -26,7 +26,7 @@ REPORT_COLUMNS = (
 )
 
 
-def write_logs(run: Path, output: Path, cell: str | None = None, episode: int | None = None) -> str:
+def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
     """Writes both logs into a folder, of all cells or of one; says what was written."""
     if output.is_file():
         raise InvalidInput(f"{output} is a file; the logs go into a folder.")
@@ -64,7 +64,8 @@ def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
         ):
             detail = truth.detail
             head = [number, detail["index"], detail["interactions"], *_belief(belief)]
-            yield [*head, "", "", *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
+            ids = [" ".join(map(str, found)) for found in detail.get("novel", ((), ()))]
+            yield [*head, *ids, *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
             number += 1
         if step.turn is not None:
             shown, truth = step.turn, step.truth

@@ -60,9 +60,8 @@ def add_magnet(level: Level) -> Level:
 
 
 def turn_around(level: Level) -> Level:
-    """The slingshot stands on the right, and everything is mirrored."""
-    things = (replace(thing, x=-thing.x, rotation=-thing.rotation % 360) for thing in level.things)
-    return replace(level, sling=(-level.sling[0], level.sling[1]), things=tuple(things))
+    """The slingshot stands on the other side, and everything else where it was."""
+    return replace(level, sling=(-level.sling[0], level.sling[1]))
 
 
 def turn_over(level: Level) -> Level:
@@ -98,6 +97,31 @@ CHANGES: dict[str, Callable[[Level], Level]] = {
 }
 """In the order of the hierarchy: the first is of level 1."""
 KINDS = ("objects", "agents", "actions", "interactions", "relations", "environments", "goals", "events")
+
+
+SIGNS = {
+    "Fan": "fan",
+    "NovelAirTurbulence": "wind",
+    "Magnet": "magnet",
+    "InverseGravity": "gravity",
+    "InverseAirTurbulence": "downdraft",
+    "Storm": "storm",
+}
+"""Things that are in a level only if it was changed so; what is pink has a new colour."""
+
+
+def changes_in(level: Level) -> list[str]:
+    """The changes that a level shows, whoever made them, in the order of the hierarchy."""
+    found = {SIGNS.get(thing.type, "colour" if thing.type.startswith("Pink") else "") for thing in level.things}
+    if level.sling[0] > 0:
+        found.add("sling")
+    return [name for name in CHANGES if name in found]
+
+
+def describe_changes(level: Level) -> str:
+    """What is novel about a level, in words; nothing if nothing is."""
+    notes = {novelty.name: f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES}
+    return "; ".join(notes[name] for name in changes_in(level))
 
 
 def family_of(changes: Sequence[str]) -> int:

@@ -32,6 +32,7 @@ def _split(game: Game, bird: Body) -> None:
     angle, speed = math.atan2(velocity.y, velocity.x), math.hypot(velocity.x, velocity.y)
     for number, degrees in enumerate(SPLIT_DEGREES):
         part = bird if number == 1 else game.add(game.builder.bird(bird.type, bird.place))
+        part.launch = bird.launch
         turned = angle + math.radians(degrees)
         part.physical.linearVelocity = (speed * math.cos(turned), speed * math.sin(turned))
 

@@ -5,6 +5,7 @@ Bytes in, values out, for both sides: the wire reads requests and writes replies
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+LOG = logging.getLogger("openfield.birds")
 PAD = b"     "
 """Every client cuts five bytes off a ground truth before it reads it; spaces are harmless to those that do not."""
 LONGEST_TEXT = 1 << 20
@@ -46,36 +48,39 @@ class RequestReader:
 
     def __init__(self, gtshoot_ints: int = 6) -> None:
         self._layouts = {**FIXED, GT_SHOT: ">" + "i" * gtshoot_ints}
+        self._unknown = bytes(code for code in range(256) if code not in {*self._layouts, *READERS})
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Request]:
         """The requests that are complete now; zeros and unknown codes between requests are passed over."""
         self._rest += data
-        while self._rest:
+        while self._skip():
             request, size = self._read(self._rest)
-            if not size:
+            if request is None:
                 return
             self._rest = self._rest[size:]
-            if request is not None:
-                yield request
+            yield request
+
+    def _skip(self) -> bool:
+        """Passes over what is no code of a request; says whether anything is left."""
+        rest = self._rest.lstrip(self._unknown)
+        passed = self._rest[: len(self._rest) - len(rest)].strip(b"\x00")
+        if passed:
+            LOG.warning("Passed over unknown request codes: %s", list(passed[:8]))
+        self._rest = rest
+        return bool(rest)
 
     def _read(self, data: bytes) -> tuple[Request | None, int]:
-        """The first request and its length; no length if more bytes are needed."""
+        """The first request and its length; none if more bytes are needed."""
         code = data[0]
-        if code in self._layouts:
-            layout = struct.Struct(self._layouts[code])
-            if len(data) < 1 + layout.size:
-                return None, 0
-            return Request(code, layout.unpack_from(data, 1)), 1 + layout.size
-        reader = {LIKELIHOOD: _read_likelihood, DESCRIPTION: _read_description}
-        reader |= dict.fromkeys(SEQUENCES, _read_sequence)
-        if code not in reader:
-            return None, 1
         try:
-            fields, size = reader[code](data)
+            if code in READERS:
+                fields, size = READERS[code](data)
+                return Request(code, fields), size
+            layout = struct.Struct(self._layouts[code])
+            return Request(code, layout.unpack_from(data, 1)), 1 + layout.size
         except struct.error:
             return None, 0
-        return Request(code, fields), size
 
 
 def write_request(request: Request, gtshoot_ints: int = 6) -> bytes:
@@ -112,6 +117,11 @@ def numbers(values: Sequence[int]) -> bytes:
     return number(len(values)) + b"".join(map(number, values))
 
 
+def text(data: bytes) -> bytes:
+    """Its length, then the text."""
+    return number(len(data)) + data
+
+
 def image(pixels: Any) -> bytes:
     """Width, height, and the pixels row by row from the top."""
     height, width, _ = pixels.shape
@@ -120,8 +130,7 @@ def image(pixels: Any) -> bytes:
 
 def ground_truth(truth: Any) -> bytes:
     """A ground truth with its length, which includes the five bytes everybody cuts off."""
-    data = msgspec.json.encode(truth) + PAD
-    return number(len(data)) + data
+    return text(msgspec.json.encode(truth) + PAD)
 
 
 def ground_truths(frames: Iterable[Any]) -> bytes:
@@ -167,3 +176,7 @@ def _text(data: bytes, start: int, length: int) -> str:
     if len(data) < start + length:
         raise struct.error
     return data[start : start + length].decode("utf-8", "replace")
+
+
+READERS = {LIKELIHOOD: _read_likelihood, DESCRIPTION: _read_description, **dict.fromkeys(SEQUENCES, _read_sequence)}
+"""What reads the requests that say themselves how long they are."""

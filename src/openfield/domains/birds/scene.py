@@ -11,13 +11,15 @@ from functools import cache
 
 import msgspec
 
-from openfield.domains.birds.bodies import GROUND, Body, circle
+from openfield.domains.birds.bodies import GROUND, Body
 from openfield.domains.birds.camera import HEIGHT, SLING_BOX, WIDTH, Viewport
 from openfield.domains.birds.fields import WINDS
 from openfield.domains.birds.game import Game
+from openfield.domains.birds.novelty import SIGNS
 from openfield.domains.birds.tables import box, read_table
 
 Pixel = tuple[int, int]
+GROUND_ID, SLING_ID, FIRST_WIND = -100, -106, -90_000
 STAGES = 4
 QUEUE_GAP = 0.75
 SHAPES = {
@@ -94,15 +96,23 @@ def see(game: Game, view: Viewport) -> Scene:
     )
 
 
+def novel_ids(game: Game) -> list[int]:
+    """The ids of everything that is there now and in no normal level."""
+    shown = [SLING_ID] if game.level.sling[0] > 0 else []
+    shown += [body.id for body in game.bodies if body.type in SIGNS or body.type.startswith("Pink")]
+    winds = (thing.type in WINDS and thing.type in SIGNS for thing in game.level.things)
+    return shown + [FIRST_WIND - number for number, novel in enumerate(winds) if novel]
+
+
 def _items(game: Game, view: Viewport) -> Iterator[Item]:
-    for body in game.bodies:
+    for body in (*game.bodies, *(ghost for ghost, _ in game.ghosts)):
         yield _item(body, view)
     yield from _waiting(game, view)
     for number, thing in enumerate(game.level.things):
         if thing.type in WINDS:
             corners = box(0.64 * abs(thing.scale_x), 0.64 * abs(thing.scale_y))
             ring = tuple(view.pixel(thing.x + dx, thing.y + dy) for dx, dy in corners)
-            yield Item(id=-90_000 - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
+            yield Item(id=FIRST_WIND - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
 
 
 def _item(body: Body, view: Viewport) -> Item:
@@ -124,7 +134,7 @@ def _waiting(game: Game, view: Viewport) -> Iterator[Item]:
     for number, (type_, name) in enumerate(waiting):
         x, y = game.rest if number == 0 and game.flying is None else (game.level.sling[0], game.level.sling[1])
         shift = 0.0 if number == 0 and game.flying is None else QUEUE_GAP * (number + 1)
-        ring = tuple(view.pixel(x - shift + dx, y + dy) for dx, dy in circle(game.builder.bird_kind(type_)))
+        ring = tuple(view.pixel(x - shift + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
         look = _bird_look(type_)
         yield Item(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
 

@@ -21,6 +21,11 @@ class BirdsSettings(Settings, frozen=True):
     """The settings of a birds trial."""
 
     config: Annotated[str, Meta(description="A config.xml, a configMeta.xml or a folder: its trials are played.")] = ""
+    trial: Annotated[str, Meta(description="Which of its trials: a number from 0 on, or two as in 2-5.")] = ""
+    trial_list: Annotated[str, Meta(description="A file with the numbers of its trials to play, one in a line.")] = ""
+    told: Annotated[
+        Literal["all", "informed", "uninformed"], Meta(description="Its trials that tell what is novel, or the others.")
+    ] = "all"
     levels: Annotated[str, Meta(description="A folder of levels; empty is the one that ships.")] = ""
     training: Annotated[Count, Meta(description="Levels of training, without a configuration.")] = 0
     before: Annotated[Count, Meta(description="Test levels before the onset.")] = 10

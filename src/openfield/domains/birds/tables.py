@@ -106,6 +106,10 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the attacker's mass and speed are multiplied with; 0 where damage is the speed alone."""
     fading_blast: bool
     """Whether a blast fades linearly with distance instead of with its inverse."""
+    linger_seconds: float
+    """How long what was destroyed can still be seen, without anything touching it."""
+    bird_outline: float
+    """The share of a bird's radius at which the polygon lies that is reported of it."""
     materials: dict[str, Material]
     blocks: dict[str, BlockKind]
     pigs: dict[str, PigKind]

@@ -21,6 +21,7 @@ from openfield.domains.birds.scenarios import SCENARIOS, Template, build
 from openfield.domains.birds.solver import solve
 from openfield.domains.birds.tables import read_table
 from openfield.errors import OpenfieldError
+from openfield.report.files import replacing
 from openfield.trial import derive
 
 MOST_TRIES = 60
@@ -81,6 +82,6 @@ def _write_mixed(folder: Path, rounds: int, seed: int) -> Iterator[Path]:
 
 def _write(folder: Path, level: int, type_: str, name: str, kept: Level) -> Path:
     path = folder / f"novelty_level_{level}" / f"type{type_}" / FOLDER / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(write_level(kept), encoding="utf-8")
+    with replacing(path) as draft:
+        draft.write_text(write_level(kept), encoding="utf-8")
     return path

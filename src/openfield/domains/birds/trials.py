@@ -7,6 +7,7 @@ that a world is never played on other files than the trial was made of.
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,19 @@ def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
     return scripts[number]
 
 
+def choose_trials(settings: BirdsSettings, scripts: list[Script]) -> list[int]:
+    """The numbers of a configuration's trials that are wanted."""
+    numbers = _listed(Path(settings.trial_list)) if settings.trial_list else list(range(len(scripts)))
+    if settings.trial:
+        first, last = _range(settings.trial, len(scripts) - 1)
+        numbers = [number for number in numbers if first <= number <= last]
+    wanted = {"all": (True, False), "informed": (True,), "uninformed": (False,)}[settings.told]
+    chosen = [number for number in numbers if number < len(scripts) and scripts[number].informed in wanted]
+    if not chosen:
+        raise InvalidInput(f"None of the {len(scripts)} trials of {settings.config} is left to play.")
+    return chosen
+
+
 def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
     """Levels for every phase of a trial, drawn by its seed."""
     names = _candidates(settings, pool)
@@ -81,6 +95,26 @@ def digest(script: Script, pool: LevelPool) -> str:
     names = [name for levels in (script.training, *script.tests) for name in levels.levels]
     contents = [file_digest(pool.content(name)) for name in names]
     return file_digest(msgspec.json.encode((script, contents)))
+
+
+def _range(text: str, most: int) -> tuple[int, int]:
+    """The first and the last of some numbers, in whichever order, brought into what there is."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
+    if not found:
+        raise InvalidInput(f"--trial is a number from 0 on, or two as in 2-5, not '{text}'.")
+    first, last = sorted(min(int(number), most) for number in (found[1], found[2] or found[1]))
+    return first, last
+
+
+def _listed(path: Path) -> list[int]:
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    for line in lines:
+        if not re.fullmatch(r"\d{1,9}", line):
+            raise InvalidInput(f"{path} has '{line}' where the number of a trial should be.")
+    return [int(line) for line in lines]
 
 
 def _candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:

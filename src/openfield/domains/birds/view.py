@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.birds.camera import HEIGHT, WIDTH
-from openfield.domains.birds.scene import Item, Pixel, Scene, load_palette
+from openfield.domains.birds.scene import GROUND_ID, SLING_ID, Item, Pixel, Scene, load_palette
 
 TRAJECTORY_ID = "2147483647"
 FEATURE_ROWS = 40
@@ -55,8 +55,8 @@ class Noise:
 def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) -> list[dict[str, Any]]:
     """The scene as a list with one collection of features."""
     features: list[dict[str, Any]] = [
-        _feature({}, "-100", "Ground", [], {"yindex": scene.ground}),
-        _feature(_polygon([scene.sling]), "-106", "Slingshot", _colormap("sling", None)),
+        _feature({}, str(GROUND_ID), "Ground", [], {"yindex": scene.ground}),
+        _feature(_polygon([scene.sling]), str(SLING_ID), "Slingshot", _colormap("sling", None)),
     ]
     if scene.dots:
         dots = _shifted_each(scene.dots, noise)

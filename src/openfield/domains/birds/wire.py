@@ -6,6 +6,7 @@ A thin shell around protocol and dialogue: it reads bytes, has the dialogue answ
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -13,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openfield.core import Ask, Reply, Turn
-from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Look
+from openfield.core import Ask, Reply, Turn, World
+from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Done, Look
+from openfield.domains.birds.looks import nothing_to_see
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16
+NO_NAME = "remote"
+"""What `serve` calls agents unless it is told otherwise."""
 
 
 @dataclass
@@ -34,12 +38,14 @@ class BirdsWire:
     """Where observers connect; if not given, 2006 beside the usual port, else any free one."""
     gtshoot_ints: int = 6
     """How many numbers request 38 has: newer clients send 6, older ones 5."""
+    agent: str = NO_NAME
+    """What agents are called, with their team's number behind it."""
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         if self.gtshoot_ints not in (5, 6):
             raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
-        hall = Hall(desk, self.gtshoot_ints)
+        hall = Hall(desk, self.gtshoot_ints, self.agent)
         server = await asyncio.start_server(hall.meet_agent, host, port)
         watching = await self._open_observers(hall, host, port)
         ready(server.sockets[0].getsockname()[1])
@@ -65,41 +71,51 @@ class BirdsWire:
 
 
 class Table:
-    """Where a team plays: its seat, and what is said there. It outlives a broken connection."""
+    """Where an agent plays: its seat, and what is said there. It outlives a broken connection."""
 
-    def __init__(self, seat: Seat, name: str) -> None:
+    def __init__(self, name: str, seat: Seat | None = None) -> None:
         self.name = name
         self.lock = asyncio.Lock()
         self.writer: asyncio.StreamWriter | None = None
-        self.done = False
-        """Whether all trials are played."""
-        self.heard = time.monotonic()
-        self.dialogue = Dialogue(seat.rollout.turn)
+        """The connection; None while there is none."""
+        self.heard = self.replied = time.monotonic()
+        """When the agent last said anything, and when it was last taken for a reply."""
+        self.seat: Seat | None = None
+        """None where there is nothing left to play."""
+        self.world: World | None = None
+        """What there is to see: the world of the last seat, also when all is over."""
+        self.dialogue = Dialogue(Turn(ask=Ask.NONE))
         self.sit(seat)
 
-    def sit(self, seat: Seat) -> None:
+    def sit(self, seat: Seat | None) -> None:
         """Takes a seat: the first, or that of the next trial."""
-        self.seat = seat.__enter__()
+        self.seat = seat
+        if seat is not None:
+            seat.__enter__()
+            self.world = seat.rollout.world
+            self.dialogue.turn = seat.rollout.turn
 
     def return_to(self, writer: asyncio.StreamWriter) -> None:
         """Goes on over another connection; the old one is closed."""
         if self.writer is not None and self.writer is not writer:
             self.writer.close()
         self.writer = writer
-        self.seat.__enter__()
+        if self.seat is not None:
+            self.seat.__enter__()
 
     def leave(self, error: OpenfieldError | None = None) -> None:
         """Leaves the seat, because its trial is over, the connection broke, or the agent failed."""
-        self.seat.__exit__(None, error, None)
+        if self.seat is not None:
+            self.seat.__exit__(None, error, None)
 
 
 class Hall:
     """Leads agents to their tables, each with a game of its own."""
 
-    def __init__(self, desk: Desk, gtshoot_ints: int) -> None:
-        self._desk, self._gtshoot_ints = desk, gtshoot_ints
-        self._tables: dict[int, Table] = {}
-        self._latest: Table | None = None
+    def __init__(self, desk: Desk, gtshoot_ints: int, agent: str) -> None:
+        self._desk, self._gtshoot_ints, self._agent = desk, gtshoot_ints, agent
+        self._tables: dict[str, Table] = {}
+        self._latest = Table("")
         self.observer_port = 0
 
     async def meet_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -109,14 +125,13 @@ class Hall:
             while data := await reader.read(READ_BYTES):
                 for request in requests.feed(data):
                     if table is None or request.code == 1:
-                        table = await self._table(request, writer)
+                        table = await self._change_table(table, request, writer)
                     writer.write(await self._serve(table, request))
                     await writer.drain()
         except (BadFrame, ConnectionError, OpenfieldError):
             pass  # the record stands; the same team may come back, and the others are not concerned
         finally:
-            if table is not None and table.writer is writer and not table.done:
-                table.leave()
+            self._stand_up(table, writer)
             writer.close()
 
     async def meet_observer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -126,25 +141,44 @@ class Hall:
             while data := await reader.read(READ_BYTES):
                 for request in requests.feed(data):
                     if request.code == 1:
-                        table = self._tables.get(request.fields[0])
+                        table = self._tables.get(self._name(request))
                     seen = table or self._latest
-                    if seen is not None and request.code in OBSERVER_CODES:
+                    if request.code in OBSERVER_CODES:
                         async with seen.lock:
                             writer.write(await self._answer(seen, request, 0.0, observing=True))
                         await writer.drain()
         writer.close()
 
-    async def _table(self, request: Request, writer: asyncio.StreamWriter) -> Table:
-        """The table of a team; one that never said who it is, is team 0."""
-        team = request.fields[0] if request.code == 1 else 0
-        table = self._tables.get(team)
+    async def _change_table(self, old: Table | None, request: Request, writer: asyncio.StreamWriter) -> Table:
+        """The table of whoever says who it is, or of a stranger; it goes on where it was."""
+        name = self._name(request)
+        table = self._tables.get(name)
         if table is None:
-            name = f"team-{team}"
-            table = self._tables[team] = Table(await self._desk.seat(name), name)
-        if not table.done:
-            table.return_to(writer)
+            table = self._tables[name] = Table(name, await self._find_seat(name))
+        if old is not table:
+            self._stand_up(old, writer)
+        table.return_to(writer)
         self._latest = table
         return table
+
+    def _name(self, request: Request) -> str:
+        """What an agent is called: by its team, or, if it never says which, as the next stranger."""
+        if request.code == 1:
+            return f"{'team' if self._agent == NO_NAME else self._agent}-{request.fields[0]}"
+        names = itertools.chain([self._agent], (f"{self._agent}.{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in self._tables or self._tables[name].writer is None)
+
+    def _stand_up(self, table: Table | None, writer: asyncio.StreamWriter) -> None:
+        """Leaves a table, unless the agent has come back to it over another connection."""
+        if table is not None and table.writer is writer:
+            table.writer = None
+            table.leave()
+
+    async def _find_seat(self, name: str) -> Seat | None:
+        try:
+            return await self._desk.seat(name)
+        except AgentFault:  # all its trials are played
+            return None
 
     async def _serve(self, table: Table, request: Request) -> bytes:
         async with table.lock:
@@ -153,7 +187,8 @@ class Hall:
 
     async def _answer(self, table: Table, request: Request, elapsed: float, observing: bool = False) -> bytes:
         """Does what the dialogue asks for until it has its answer; for observers nothing is done and no time passes."""
-        talk = table.dialogue.answer(request, elapsed)
+        silent = 0.0 if observing else time.monotonic() - table.replied
+        talk = table.dialogue.answer(request, elapsed, silent)
         answer: Any = None
         while True:
             try:
@@ -162,32 +197,39 @@ class Hall:
                 return bytes(end.value)
             if isinstance(step, Look):
                 answer = await self._see(table, step.query)
-            elif not observing:
-                answer = await self._do(table, step)
+            else:
+                answer = Done() if observing else await self._do(table, step)
 
     async def _see(self, table: Table, query: str) -> Any:
-        return await asyncio.to_thread(table.seat.rollout.world.look, query)
+        if table.world is None:
+            return nothing_to_see()[query]
+        return await asyncio.to_thread(table.world.look, query)
 
-    async def _do(self, table: Table, step: Do) -> Turn:
+    async def _do(self, table: Table, step: Do) -> Done:
         """Replies for the agent, passes over what asks for nothing, and goes on to its next trial."""
-        if table.done:
-            return table.dialogue.turn
+        if table.seat is None:
+            return Done()
         try:
-            await table.seat.reply(Reply(step.action, step.belief))
-            while table.seat.rollout.turn.ask is Ask.NONE and not table.seat.rollout.over:
-                await table.seat.reply(Reply())
+            done = await self._reply(table.seat, Reply(step.action, step.belief))
         except (OpenfieldError, ConnectionError) as error:
             table.leave(error if isinstance(error, OpenfieldError) else None)
-            self._tables = {team: other for team, other in self._tables.items() if other is not table}
+            self._tables = {name: other for name, other in self._tables.items() if other is not table}
             raise
+        table.replied = time.monotonic()
         if table.seat.rollout.over:
-            await self._next_trial(table)
-        table.dialogue.turn = table.seat.rollout.turn
-        return table.dialogue.turn
+            table.leave()
+            table.sit(await self._find_seat(table.name))
+        else:
+            table.dialogue.turn = table.seat.rollout.turn
+        return done
 
-    async def _next_trial(self, table: Table) -> None:
-        table.leave()
-        try:
-            table.sit(await self._desk.seat(table.name))
-        except AgentFault:
-            table.done = True
+    async def _reply(self, seat: Seat, reply: Reply) -> Done:
+        """What came of a reply; it is read before the last word of a trial, which closes the world."""
+        rollout = seat.rollout
+        turn = await seat.reply(reply)
+        done = Done(rollout.world.look("result"), rollout.world.look("frames"))
+        while turn.ask is Ask.NONE and not rollout.over:
+            turn = await seat.reply(Reply())
+            if not rollout.over:
+                done = Done(rollout.world.look("result"), rollout.world.look("frames"))
+        return done

@@ -94,9 +94,11 @@ class BirdsWorld:
         """Takes a reply."""
         action = self._read(reply.action)
         self.harness.spend(reply.took)
-        self.result = 0
+        if self._shown != "end":  # there nothing was asked for: what was done before it stands
+            self.result = 0
         score = self.arena.game.score if self.arena is not None else 0
-        self._take(action)
+        if not self._too_late():
+            self._take(action)
         self._keep_books()
         same = self._shown == "level" and self.arena is not None and not self._first
         return self._turn(float(self.arena.game.score - score) if same and self.arena is not None else 0.0)
@@ -120,6 +122,13 @@ class BirdsWorld:
         with suppress(AgentProtocol):
             return read_action(action)
         return None
+
+    def _too_late(self) -> bool:
+        """Whether the time ran out while the agent thought, so that there is nothing left to act on."""
+        stage = self.harness.stage
+        if self._shown in ("level", "menu"):
+            self.harness.update()
+        return self.harness.stage is not stage
 
     def _take(self, action: Action | None) -> None:
         match self._shown:
@@ -265,7 +274,9 @@ class BirdsWorld:
         if self.arena is None or self.place is None:
             return {}
         game = self.arena.game
+        novel = {"novel": self.arena.novel_ids} if self.place.novel else {}
         return {
+            **novel,
             "level": self.place.name,
             "index": self.place.index,
             "score": game.score,
