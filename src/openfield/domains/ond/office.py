@@ -29,7 +29,7 @@ from openfield.serve import Seat
 
 def local_time() -> str:
     """Now, as the protocol writes it."""
-    return datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
+    return datetime.now().isoformat(" ", "microseconds")
 
 
 class Office:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -73,10 +74,11 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
     """Rows of comma separated numbers from 0 to 1, all of one length."""
-    columns = rests[0].count(",") + 1
-    if len({rest.count(",") for rest in rests}) != 1:
+    text, columns = ",".join(rests), rests[0].count(",") + 1
+    single = text.count(",") == len(rests) - 1  # a value in every row, as detections have it: no need to look at each
+    if not single and len({rest.count(",") for rest in rests}) != 1:
         raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
-    flat = _floats(",".join(rests), kind)
+    flat = _floats(text, kind)
     if not (flat.min() >= 0 and flat.max() <= 1):  # which a NaN is not
         raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
     return flat.reshape(len(rests), columns)
@@ -98,7 +100,7 @@ def _split(content: str) -> tuple[list[str], list[str]]:
     """Ids and the rest of every row; an id that holds a comma is quoted by `|`."""
     if not any(sign in content for sign in _RARE):  # then it is all cuts at the first comma, at a third of the cost
         rows = [line.partition(",") for line in content.split("\n") if line]
-        ids, rests = [row[0] for row in rows], [row[2] for row in rows]
+        ids, rests = list(map(_FIRST, rows)), list(map(_LAST, rows))
     else:
         lines = [line for line in content.replace("\r\n", "\n").split("\n") if line.strip()]
         pairs = [_unquote(line) if line[0] in '|"' else line.partition(",")[::2] for line in lines]
@@ -141,5 +143,6 @@ def _fields(rest: str) -> list[str]:
     return next(csv.reader([rest], delimiter=",", quotechar="|"), [])
 
 
+_FIRST, _LAST = itemgetter(0), itemgetter(2)
 _RARE = ("|", '"', " ", "\t", "\r")
 _LIST: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[float])

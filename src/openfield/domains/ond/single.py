@@ -15,6 +15,9 @@ from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.serve import Seat
 
+UNTIMED = "1970-01-01 00:00:00.000000"
+"""When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
+
 
 def make_single(seat: Seat) -> tuple[GroupDesk, Shelf]:
     """A desk and a shelf that know one test."""

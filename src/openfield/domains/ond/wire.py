@@ -195,14 +195,16 @@ def find_handler(method: str, path: str) -> Handler:
         raise Refusal("NotFound", "There is nothing at this address.", 404)
     handler = offered.get("GET" if method == "HEAD" else method)
     if handler is None:
-        raise Refusal("MethodNotAllowed", f"This address answers {', '.join(offered)}.", 405)
+        allowed = ", ".join(offered)
+        raise Refusal("MethodNotAllowed", f"This address answers {allowed}.", 405, allowed)
     return handler
 
 
 def refuse(error: Refusal) -> Answer:
     """The protocol's error object; clients insist on all three keys."""
     body = {"reason": error.reason, "message": str(error), "stack_trace": ""}
-    return Answer(msgspec.json.encode(body), error.status, "application/json")
+    headers = (("allow", error.allow),) if error.allow else ()
+    return Answer(msgspec.json.encode(body), error.status, "application/json", headers)
 
 
 def read_round(value: Any) -> int:
