@@ -39,7 +39,7 @@ FLAGS = (
     Flag(("--compat",), "Take what old clients post.", lambda launch, _: launch.note(compat=True), None, ("serve",)),
     Flag(
         ("--server",),
-        "The address of a server of the protocol; the agents play there.",
+        "The address of a server of the protocol, where the agents play; `here` for one in this process.",
         lambda launch, url: replace(launch.note(server=url), visit=_visit),
         str,
         ("run",),

@@ -15,8 +15,9 @@ from typing import Any
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.archive import pack
-from openfield.domains.ond.evaluation import evaluate
+from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
 from openfield.domains.ond.feedback import quote
+from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
 from openfield.domains.ond.sheet import Shelf, Test
@@ -129,14 +130,30 @@ class Office:
 
     async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a completed test."""
+        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode))
+
+    async def more_numbers(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
+        """What the protocol's local harness adds to the numbers of a test, round by round scores among it."""
+        return await asyncio.to_thread(evaluate_more, await self._scored(session, test, devmode))
+
+    async def reaction(self, session: str, baseline: str, test: str, devmode: bool) -> dict[str, Any]:
+        """The numbers of a test against those of another session, that of a reaction baseline."""
+        ours, theirs = [await self._scored(one, test, devmode) for one in (session, baseline)]
+        return await asyncio.to_thread(evaluate_reaction, ours, theirs)
+
+    async def round_scores(self, session: str, test: str, number: int, devmode: bool) -> dict[str, Any]:
+        """Top-1 and top-3 accuracy of one round; while the test is in process, in devmode only."""
+        return evaluate_round(await self._scored(session, test, devmode), number)
+
+    async def _scored(self, session: str, test: str, devmode: bool) -> Ledger:
+        """What was said of a completed test; in devmode, which marks the session, of one in process as well."""
         group = self._desk.groups.get(session)
         done = group is not None and f"test {test}" in group.facts
         if group is None or test not in group.trials or not (done or devmode):
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in group.facts:
             await self._desk.note(group, "devmode", True)
-        ledger = _world(await self._desk.take(group, test)).ledger
-        return await asyncio.to_thread(evaluate, ledger)
+        return _world(await self._desk.take(group, test)).ledger
 
     async def complete(self, session: str, test: str) -> None:
         """Closes a test: its rounds are booked one by one. A completion that a crash cut short is taken up again."""

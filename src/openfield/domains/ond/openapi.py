@@ -18,7 +18,7 @@ PARAMETERS = {
     "/test/metadata": ("session_id*", "test_id*"),
     "/session/dataset": ("session_id*", "test_id*", "round_id*"),
     "/session/feedback": ("session_id*", "test_id*", "feedback_type*", "feedback_ids", "round_id"),
-    "/session/evaluations": ("session_id*", "test_id*", "devmode", "more", "baseline_session_id"),
+    "/session/evaluations": ("session_id*", "test_id*", "devmode", "more", "baseline_session_id", "roundwise"),
     "/test": ("session_id*", "test_id*"),
     "/session": ("session_id*",),
     "/session/status": ("after", "session_id", "include_tests", "test_ids", "detector"),
@@ -46,7 +46,7 @@ ANSWERS = {
 ERROR = {
     "type": "object",
     "required": ["reason", "message", "stack_trace"],
-    "properties": {name: TEXT for name in ("reason", "message", "stack_trace")},
+    "properties": dict.fromkeys(("reason", "message", "stack_trace"), TEXT),
 }
 
 

@@ -103,11 +103,17 @@ def _split(content: str) -> tuple[list[str], list[str]]:
         ids, rests = list(map(_FIRST, rows)), list(map(_LAST, rows))
     else:
         lines = [line for line in content.replace("\r\n", "\n").split("\n") if line.strip()]
-        pairs = [_unquote(line) if line[0] in '|"' else line.partition(",")[::2] for line in lines]
-        ids, rests = [pair[0].strip() for pair in pairs], [pair[1].strip() for pair in pairs]
+        pairs = [split_row(line) for line in lines]
+        ids, rests = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     if not ids:
         raise Refusal("InvalidResults", "There are no rows.")
     return ids, rests
+
+
+def split_row(line: str) -> tuple[str, str]:
+    """The id of a row, quoted or not, and the rest."""
+    key, rest = _unquote(line) if line[0] in '|"' else line.partition(",")[::2]
+    return key.strip(), rest.strip()
 
 
 def _unquote(line: str) -> tuple[str, str]:

@@ -116,9 +116,18 @@ class Wire:
         return await self._feedback(session, test, number, kinds.split("|"), chosen)
 
     async def read_evaluation(self, given: Parameters) -> Answer:
-        """GET /session/evaluations."""
+        """GET /session/evaluations; with `more`, `baseline_session_id` or `roundwise`, further numbers."""
         session, test = _need(given, "session_id", "test_id")
-        return _json(await self._office.evaluation(session, test, bool(given.get("devmode"))))
+        devmode, baseline = bool(given.get("devmode")), given.get("baseline_session_id")
+        if given.get("roundwise"):
+            (number,) = _need(given, "round_id")
+            return _json(await self._office.round_scores(session, test, read_round(number), devmode))
+        found = await self._office.evaluation(session, test, devmode)
+        if given.get("more"):
+            found |= await self._office.more_numbers(session, test, devmode)
+        if baseline:
+            found |= await self._office.reaction(session, str(baseline), test, devmode)
+        return _json(found)
 
     async def complete_test(self, given: Parameters) -> Answer:
         """DELETE /test."""
