@@ -42,6 +42,10 @@ class Office:
         self._desk, self._shelf, self._version, self._compat, self._clock = desk, shelf, version, compat, clock
         self._closing: set[tuple[str, str]] = set()
 
+    async def recover(self) -> None:
+        """Goes on after a full disk, if there is room again."""
+        await self._desk.recover()
+
     def test_list(self, protocol: str, area: str) -> bytes:
         """The list of tests, as published or as found."""
         if not self._shelf.has_area(protocol, area):
@@ -106,6 +110,8 @@ class Office:
         seat = await self._desk.take(group, test)
         self._check_open(group, test)
         world = _world(seat)
+        if number >= world.test.rounds:
+            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
         for kind in results:
             if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
@@ -176,7 +182,7 @@ class Office:
         group.facts["ended"] = at = self._clock()
         await self._desk.note(group, "ended", at)
 
-    def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
+    async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
         """A line for each session, or for each of its tests."""
         after = _moment(wanted["after"]) if "after" in wanted else None
         lines: list[str] = []
@@ -187,16 +193,17 @@ class Office:
             if after is not None and (ended is None or _moment(ended) < after):
                 continue
             if with_tests:
-                lines += _test_lines(group, tests)
+                firsts = await self._first_posts(group, tests or ())
+                lines += _test_lines(group, tests, firsts)
             else:
                 lines.append(f"{group.id},{group.agent},{group.facts['created']},{ended or 'Incomplete'}")
         return lines
 
-    def latest(self, session: str) -> dict[str, Any]:
+    async def latest(self, session: str) -> dict[str, Any]:
         """The finished tests in order, and where the others stand."""
         group = self._group(session)
-        at_hand = {test: self._desk.at_hand(group, test) for test in group.trials if test not in _finished(group)}
-        rounds = {test: _world(seat).ledger.last_round + 1 for test, seat in at_hand.items() if seat is not None}
+        under_way = [test for test in await self._desk.begun(group) if test not in _finished(group)]
+        rounds = {test: _world(await self._desk.take(group, test)).ledger.next_round for test in under_way}
         return {"finished_tests": list(_finished(group)), "next_rounds": rounds}
 
     async def zip(self, session: str, tests: Sequence[str] | None) -> bytes:
@@ -206,6 +213,15 @@ class Office:
             raise Refusal("session_id_invalid", "There is no such session.")
         chosen = [test for test in group.trials if tests is None or test in tests]
         return await asyncio.to_thread(lambda: pack(group, {test: self._desk.steps(group, test) for test in chosen}))
+
+    async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
+        """When results of these tests were first posted, those under way included."""
+        under_way = set(await self._desk.begun(group)) & set(tests) if tests else set()
+        found = {
+            test: _world(await self._desk.take(group, test)).first_post for test in under_way - {*_finished(group)}
+        }
+        done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
+        return found | {test: value["first"] for test, value in done.items()}
 
     def _group(self, session: str, test: str | None = None) -> Group:
         """A session that has not ended, and has this test."""
@@ -306,11 +322,9 @@ def _moment(text: str) -> datetime:
         raise Refusal("BadRequest", "after must be a time such as 2026-01-31 12:00:00.") from None
 
 
-def _test_lines(group: Group, tests: Sequence[str] | None) -> Iterator[str]:
-    done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
+def _test_lines(group: Group, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
     ended = group.facts.get("ended", "Incomplete")
     for test in list(_finished(group)) if tests is None else tests:
-        first = done.get(test, {}).get("first") or "N/A"
-        yield f"{group.id},{group.agent},{test},{first},{ended}"
-    if tests is None and not done:
+        yield f"{group.id},{group.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
+    if tests is None and not _finished(group):
         yield f"{group.id},{group.agent}, NA,N/A,{ended}"

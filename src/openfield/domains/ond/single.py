@@ -76,6 +76,12 @@ class _OneDesk:
     async def restart(self, group: Group, trial: str, carry: Any) -> Seat:
         raise Refusal("TestCompleted", "A test that is played as one cell cannot be started again.")
 
+    async def recover(self) -> None:
+        """A cell whose record cannot be written is over; whoever plays it is told."""
+
+    async def begun(self, group: Group) -> list[str]:
+        return list(group.trials)
+
     def finish(self, group: Group, trial: str, seat: Seat) -> None:
         seat.left.set()
 

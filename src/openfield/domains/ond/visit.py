@@ -18,6 +18,7 @@ from openfield.domains.ond import actions
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch
 from openfield.domains.ond.client import Client, read_ids
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import quote_id
 from openfield.domains.ond.sheet import load_arrays
 from openfield.errors import AgentProtocol, InvalidInput
 
@@ -228,8 +229,4 @@ def _save(folder: str | None, name: str, scores: Mapping[str, Any]) -> None:
 def _rows(ids: Sequence[str], table: Any) -> str:
     """CSV rows; numbers are written so that they are read back the same."""
     rows = np.asarray(table, dtype=float).tolist()
-    return "".join(f"{_quoted(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))
-
-
-def _quoted(key: str) -> str:
-    return f"|{key.replace('|', '||')}|" if "," in key or key[:1] in '|"' else key
+    return "".join(f"{quote_id(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))

@@ -40,6 +40,7 @@ class Wire:
         """The answer to a request; refusals are answers too."""
         try:
             handler = find_handler(method, path)
+            await self._office.recover()
             return await handler(self, parameters)
         except Refusal as error:
             return refuse(error)
@@ -82,7 +83,9 @@ class Wire:
         body = await self._office.dataset(session, test, read_round(number))
         if body is None:
             return Answer(status=204)
-        return _file(body, f"{session}.{test}.{number}.csv", "inline")
+        wide = body[:2] in (b"\xff\xfe", b"\xfe\xff")  # texts come in utf-16, and say so
+        kind = f"text/csv; charset={'utf-16' if wide else 'utf-8'}"
+        return _file(body, f"{session}.{test}.{number}.csv", "inline", kind)
 
     async def post_results(self, given: Parameters) -> Answer:
         """POST /session/results."""
@@ -145,13 +148,13 @@ class Wire:
         """GET /session/status."""
         tests = str(given["test_ids"]).split("|") if given.get("test_ids") else None
         wanted = {key: str(given[key]) for key in ("after", "session_id", "detector") if given.get(key)}
-        lines = self._office.status(wanted, bool(given.get("include_tests")), tests)
+        lines = await self._office.status(wanted, bool(given.get("include_tests")), tests)
         return Answer("".join(f"{line}\n" for line in lines).encode())
 
     async def read_latest(self, given: Parameters) -> Answer:
         """GET /session/latest."""
         (session,) = _need(given, "session_id")
-        return _json(self._office.latest(session))
+        return _json(await self._office.latest(session))
 
     async def read_zip(self, given: Parameters) -> Answer:
         """GET /session/zip."""
