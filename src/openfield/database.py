@@ -86,7 +86,8 @@ def explaining(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         text = str(error)
-        if "full" in text or ("disk I/O" in text and _no_room(path)):
+        unwritten = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_WRITE  # a limit on file sizes, say
+        if "full" in text or ("disk I/O" in text and (unwritten or _no_room(path))):
             raise DiskFull(f"No room left for {path}. Make some, then the same command goes on.") from None
         if "not a database" in text:
             raise NotARun(f"{path} is not a run of openfield.") from None

@@ -54,6 +54,8 @@ class GroupDesk:
         self._seats: dict[tuple[str, str], Seat] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._finished: OrderedDict[tuple[str, str], Seat] = OrderedDict()
+        self._recovery = asyncio.Lock()
+        self._reopened = False
         self._load()
 
     def check(self, token: str | None) -> None:
@@ -83,10 +85,26 @@ class GroupDesk:
         """Refuses: a session here holds several trials; wires ask `take` for one of them."""
         raise AgentFault("Here a session holds several trials; this wire cannot play them.")
 
+    async def recover(self) -> None:
+        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
+
+        What could not be written was acknowledged to nobody, and is forgotten: sessions and trials are read again.
+
+        Raises:
+            JournalError: There is still no writing.
+        """
+        if self._journal.failed:
+            async with self._recovery:
+                await asyncio.to_thread(self._reopen)
+
     def at_hand(self, group: Group, trial: str) -> Seat | None:
         """The seat of a trial, if it is open or was finished lately."""
         key = group.id, trial
         return self._seats.get(key) or self._finished.get(key)
+
+    async def begun(self, group: Group) -> list[str]:
+        """The trials of a session that are under way or over."""
+        return await asyncio.to_thread(self._begun, group)
 
     async def take(self, group: Group, trial: str) -> Seat:
         """The seat of a trial, opened or resumed if it is not at hand."""
@@ -125,9 +143,12 @@ class GroupDesk:
 
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
-        for seat in self._seats.values():
-            seat.rollout.close("cancelled")
+        if not self._journal.failed:
+            for seat in self._seats.values():
+                seat.rollout.close("cancelled")
         self._seats.clear()
+        if self._reopened:
+            self._journal.close()
 
     def _load(self) -> None:
         """Finds the sessions of earlier servers in the journal."""
@@ -142,6 +163,23 @@ class GroupDesk:
             _, name, *rest = key.split(" ", 2)
             if rest and name in self.groups:
                 self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
+
+    def _reopen(self) -> None:
+        if not self._journal.failed:
+            return  # another request was faster
+        path = self._journal.path
+        self._journal.close()
+        self._journal, self._reopened = Journal(path), True
+        self._seats.clear()
+        self._finished.clear()
+        self.groups.clear()
+        self._load()
+
+    def _begun(self, group: Group) -> list[str]:
+        names = {self._cell(group, trial).id: trial for trial in group.trials}
+        with Run(self._journal.path) as run:
+            found = [record for key in names for record in run.cells(with_episodes=False, only=key)]
+        return [names[record.id] for record in found if record.attempt]
 
     def _sit(self, group: Group, trial: str, again: bool = False) -> Seat:
         """Opens a trial: a new attempt, or what is recorded of the latest one, replayed."""

@@ -54,6 +54,11 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def failed(self) -> bool:
+        """Whether something could not be written; nothing will be, from then on."""
+        return self._failure is not None
+
     def add(self, *entries: Entry) -> Future[None]:
         """Takes entries that belong together; the future is done when they are safely on disk."""
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)

@@ -7,6 +7,14 @@ from typing import Any, Literal
 
 from openfield.cli.common import print_json, print_table
 
+HEADLINES = {
+    "m_acc": ("full_top1", "pre_top1", "post_top1"),
+    "m_num_stats": ("GT_indx", "P_indx_0.5"),
+    "m_is_cdt_and_is_early": ("Is CDT", "Is Early"),
+    "m_nrp": ("M_nrp_post_top1", "M_nrp_post_top3"),
+}
+"""What the table shows of each test."""
+
 
 def score(
     domain: str,
@@ -22,6 +30,9 @@ def score(
     classification: Path | None = None,
     data: Path | None = None,
     test: str | None = None,
+    results: Path | None = None,
+    baseline: str | None = None,
+    redlight: bool = False,
     area: str = "image_classification",
     protocol: str = "OND",
     stream: bool = False,
@@ -53,6 +64,12 @@ def score(
         The data directory with the test's truth.
     test
         The test's name.
+    results
+        A folder of result files of many tests; also gives the programme's M1 to M6 over them.
+    baseline
+        Whose results in that folder the others are told against: M3 to M6 and m_nrp, which are not defined without.
+    redlight
+        The tests were run with the red light: the relative performance is M4 then, not M3.
     area
         The kind of test.
     protocol
@@ -66,6 +83,15 @@ def score(
 
     if domain != "ond":
         raise InvalidInput(f"'{domain}' has nothing to score from files; ond has.")
+    if results is not None:
+        from openfield.domains.ond.programme import Wanted, score_results
+
+        if data is None:
+            raise InvalidInput("Scoring a folder of results needs --data, the directory of the tests.")
+        wanted = Wanted(data=data, protocol=protocol, area=area, baseline=baseline, given=redlight)
+        found = score_results(results, wanted)
+        print_json(found) if json else _print_folder(found)
+        return
     if detection is not None or classification is not None:
         from openfield.domains.ond.scoring import score_files
 
@@ -119,6 +145,19 @@ def _print(numbers: dict[str, Any], as_json: bool) -> None:
     print_table(("", "number", "value"), rows)
     if any("resampling" in getattr(value, "note", "") for part in numbers.values() for value in part.values()):
         print("\nOne test: the intervals come from resampling its samples.")
+
+
+def _print_folder(found: dict[str, dict[str, Any]]) -> None:
+    """The programme's numbers of everyone, and the few of each test that say most; `--json` has them all."""
+    rows: list[tuple[str, str, str, str]] = []
+    for who, parts in found.items():
+        rows += [(who, "programme", name, _text(value)) for name, value in parts["programme"].items()]
+        for test, families in parts.items():
+            if "refused" in families:
+                rows.append((who, test, "refused", families["refused"]))
+            flat = {name: value for family in HEADLINES for name, value in families.get(family, {}).items()}
+            rows += [(who, test, name, _text(flat[name])) for name in sum(HEADLINES.values(), ()) if name in flat]
+    print_table(("", "test", "number", "value"), rows)
 
 
 def _text(value: Any) -> str:

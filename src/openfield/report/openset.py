@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.cells import Answers, read_answers
-from openfield.metrics.openset.fixed import LAST_SAMPLES, TestFacts, program_measures
+from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
 from openfield.metrics.openset.ranks import first_of
 from openfield.report.chart import MOST_POINTS, Frame, draw_line, wrap_svg
 from openfield.view import CellRecord
@@ -140,33 +140,28 @@ def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> s
 
 
 def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
-    """M1 to M6; what needs a baseline is told against the next agent of the scenario."""
-    agents = list(known)
-    rows = ""
-    for agent in agents:
-        rival = next((other for other in agents if other != agent), None)
-        base = {cell.trial.id: answers for cell, answers in known[rival]} if rival else {}
-        found = program_measures(facts_of(answers, base.get(cell.trial.id)) for cell, answers in known[agent])
-        cells = "".join(f"<td>{escape(str(value))}</td>" for value in found.values())
-        rows += f"<tr><th>{escape(agent)}<small>baseline: {escape(rival or 'none')}</small></th>{cells}</tr>"
-    head = "".join(f"<th>{name}</th>" for name in ("M1", "M2", "M2.1", "M3/M4", "M5", "M6"))
-    return f"<h4>The programme's measures</h4>{_table('', head, rows)}"
+    """M1 to M6; those that need a baseline are told against the first agent of the run."""
+    baseline = next(iter(known))
+    base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
+    given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
+    rows, names = "", list[str]()
+    for agent, found in known.items():
+        rivals = base if agent != baseline else {}
+        facts = [facts_of(answers, rivals.get((cell.trial.id, cell.repeat))) for cell, answers in found]
+        numbers = program_measures(facts, given)
+        names = list(numbers)
+        cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
+        rows += f"<tr><th>{escape(agent)}</th>{cells}</tr>"
+    head = "".join(f"<th>{name}</th>" for name in names)
+    against = f"<p><small>M3 to M6 are told against the first agent, {escape(baseline)}.</small></p>"
+    note = against if len(known) > 1 else ""
+    return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
 
 
 def facts_of(answers: Answers, baseline: Answers | None = None) -> TestFacts:
-    """What the programme's measures need to know of a recorded test."""
-    onset = first_of(answers.novel)
-    hits = (answers.rank == 0).astype(float)
+    """What the programme's measures need to know of a recorded test; a change is declared from one half on."""
     theirs = (baseline.rank == 0).astype(float) if baseline is not None else None
-    return TestFacts(
-        length=len(hits),
-        onset=onset,
-        detection=first_of(np.nan_to_num(answers.world) > 0.5),
-        performance=float(hits[-LAST_SAMPLES:].mean()) if onset is not None else None,
-        after=tuple(hits[onset:]) if onset is not None else (),
-        baseline_before=float(theirs[:onset].mean()) if theirs is not None and onset else None,
-        baseline_after=tuple(theirs[onset:]) if theirs is not None and onset is not None else (),
-    )
+    return make_facts(answers.novel, np.nan_to_num(answers.world) >= 0.5, (answers.rank == 0).astype(float), theirs)
 
 
 def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:

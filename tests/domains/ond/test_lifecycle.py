@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -115,28 +114,3 @@ TestLife = Life.TestCase
 TestLife.settings = settings(
     max_examples=12, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
-
-
-def test_the_published_document_holds_for_whatever_is_asked(client: Client) -> None:
-    schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-    schema = schemathesis.openapi.from_dict(client.ask("GET", "/openapi.json").json())
-    for operation in (result.ok() for result in schema.get_all_operations()):
-
-        @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-        @_given(operation)
-        def probe(case) -> None:
-            body = case.body if isinstance(case.body, dict) else {}
-            files = {key: (None, str(value).encode("utf-8", "replace")) for key, value in body.items()}
-            query = {key: str(value) for key, value in (case.query or {}).items()}
-            answer = client.ask(case.method, case.path, params=query, files=files or None)
-            assert answer.status_code in (200, 204, 400), answer.text
-            if answer.status_code == 400:
-                assert set(answer.json()) == {"reason", "message", "stack_trace"}
-
-        probe()
-
-
-def _given(operation):
-    from hypothesis import given
-
-    return given(case=operation.as_strategy())

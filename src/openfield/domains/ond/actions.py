@@ -26,7 +26,7 @@ class Scores(msgspec.Struct, frozen=True, tag="scores", tag_field="do"):
         return cls(np.asarray(p, dtype=float).tolist())
 
 
-class Buy(msgspec.Struct, frozen=True, tag="buy", tag_field="do", omit_defaults=True):
+class Buy(msgspec.Struct, frozen=True, tag="buy", tag_field="do"):
     """A request for feedback on answered samples; without ids, on the last batch."""
 
     type: str = "classification"

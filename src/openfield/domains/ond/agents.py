@@ -14,6 +14,7 @@ from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.domains.ond.classifier import Classifier, softmax
 from openfield.domains.ond.detectors import DETECTORS
+from openfield.domains.ond.rows import split_row
 from openfield.domains.ond.streams import STREAMS, Rarity, calibrate, probability
 from openfield.errors import InvalidInput
 from openfield.trial import derive
@@ -161,7 +162,7 @@ class AdaptingAgent(DetectorAgent):
     def _remember(self, lines: list[str]) -> None:
         place = {key: at for at, key in enumerate(self._ids)}
         for line in lines:
-            key, _, label = line.rpartition(",")
+            key, label = split_row(line)
             self._bought[key] = self._features[place[key]], int(label)
 
 

@@ -5,6 +5,8 @@ Stands opposite `wire.py`; `visit.py` plays whole sessions with it.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,6 +17,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.errors import InvalidInput, MissingExtra
 
 PATIENCE_SECONDS = 60.0
+BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Client:
@@ -69,10 +72,24 @@ class Client:
         asked |= {} if ids is None else {"feedback_ids": "|".join(ids)}
         return self._ask("GET", "/session/feedback", params=asked).decode().splitlines()
 
-    def evaluate(self, session: str, test: str) -> dict[str, Any]:
-        """The numbers of a completed test."""
-        found = self._ask("GET", "/session/evaluations", params={"session_id": session, "test_id": test})
-        return msgspec.json.decode(found, type=dict[str, Any])
+    def evaluate(self, session: str, test: str, more: bool = False, baseline: str | None = None) -> dict[str, Any]:
+        """The numbers of a completed test.
+
+        Args:
+            session: The session.
+            test: The test.
+            more: Ask for round by round scores and the like; servers other than ours leave them out.
+            baseline: The session of a reaction baseline, for `m_nrp`.
+        """
+        asked = {"session_id": session, "test_id": test} | ({"more": "1"} if more else {})
+        asked |= {"baseline_session_id": baseline} if baseline else {}
+        return msgspec.json.decode(self._ask("GET", "/session/evaluations", params=asked), type=dict[str, Any])
+
+    def round_scores(self, session: str, test: str, number: int) -> dict[str, float]:
+        """Top-1 and top-3 accuracy of a round just posted; marks the session as one in devmode. Only ours tells."""
+        asked = {"session_id": session, "test_id": test, "round_id": number, "roundwise": "1", "devmode": "1"}
+        found = msgspec.json.decode(self._ask("GET", "/session/evaluations", params=asked))
+        return dict(found.get("m_acc_round_wise", {}))
 
     def complete(self, session: str, test: str) -> None:
         """Declares a test complete."""
@@ -98,18 +115,27 @@ class Client:
             answer = self._http.request(method, path, **request)
         except self._errors as error:
             raise InvalidInput(f"{self._url} does not answer: {error}.") from None
-        if answer.status_code in (200, 204):
-            return bytes(answer.content)
+        return self._read(path, answer.status_code, bytes(answer.content))
+
+    def _read(self, path: str, status: int, content: bytes) -> bytes:
+        """The body of a good answer."""
+        if status in (200, 204):
+            return content
         try:
-            told = msgspec.json.decode(answer.content, type=dict[str, Any])
-        except msgspec.DecodeError:
+            told = msgspec.json.decode(content, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError):
             told = {}
-        reason, message = str(told.get("reason", "BadAnswer")), str(told.get("message", f"status {answer.status_code}"))
-        raise Refusal(reason, f"{self._url}{path}: {reason}: {message}", answer.status_code)
+        reason, message = str(told.get("reason", "BadAnswer")), str(told.get("message", f"status {status}"))
+        raise Refusal(reason, f"{self._url}{path}: {reason}: {message}", status)
+
+
+def read_text(content: bytes) -> str:
+    """Text as the protocol has it: utf-16 where it begins with a BOM, else utf-8."""
+    return content.decode("utf-16" if content[:2] in BOMS else "utf-8-sig")
 
 
 def read_ids(content: bytes) -> list[str]:
-    """The ids of a round; text tests come with a BOM and further columns."""
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return [line.partition(",")[0] for line in content.decode("utf-16").split("\n") if line]
+    """The ids of a round; text tests come with a BOM and further columns, and their texts may have several lines."""
+    if content[:2] in BOMS:
+        return [row[0] for row in csv.reader(io.StringIO(read_text(content)), quotechar="|") if row]
     return [line for line in re.split(r"\r?\n", content.decode()) if line]

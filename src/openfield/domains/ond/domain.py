@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.core import Belief, Spec, World
+from openfield.core import Agent, Belief, Reply, Spec, World
 from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
@@ -39,7 +39,7 @@ FLAGS = (
     Flag(("--compat",), "Take what old clients post.", lambda launch, _: launch.note(compat=True), None, ("serve",)),
     Flag(
         ("--server",),
-        "The address of a server of the protocol; the agents play there.",
+        "The address of a server of the protocol, where the agents play; `here` for one in this process.",
         lambda launch, url: replace(launch.note(server=url), visit=_visit),
         str,
         ("run",),
@@ -127,6 +127,22 @@ class Ond(Domain[OndSettings]):
         from openfield.domains.ond.http import OndWire
 
         return OndWire()
+
+    def scripted_agent(self, spec: Spec, seed: int) -> Agent:
+        """Whose replies the wire can carry: a client's. It knows the samples of the trial the conformance kit plays."""
+        from openfield.domains.ond.peer import script_client
+        from openfield.domains.ond.trials import make_built
+        from openfield.testing.evidence import check_trials
+
+        trial = check_trials(self)[0]
+        settings = [self.settings_in(trial, phase) for phase in (trial.phases[0], trial.phases[-1])]
+        return script_client(make_built(trial, *settings).test)
+
+    async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
+        """Speaks the wire for the conformance kit."""
+        from openfield.domains.ond.peer import play_replies
+
+        await play_replies(host, port, replies)
 
     def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
         """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""

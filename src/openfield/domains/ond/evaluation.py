@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
@@ -70,11 +71,16 @@ def evaluate(ledger: Ledger) -> dict[str, Any]:
         "m_num": compat.m_num(p, test.novel),
         "m_num_stats": stats,
     }
-    return {family: {name: _finite(value) for name, value in found[family].items()} for family in sorted(found)}
+    return _readable(found)
 
 
 def evaluate_more(ledger: Ledger) -> dict[str, Any]:
-    """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds."""
+    """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds.
+
+    Raises:
+        Refusal: Results are missing.
+    """
+    _check_classified(ledger)
     test = ledger.test
     unknown = np.nan_to_num(ledger.p_unknown)
     found = {
@@ -82,17 +88,55 @@ def evaluate_more(ledger: Ledger) -> dict[str, Any]:
         "m_ndp_unknown_pre": compat.m_ndp_pre(unknown, test.novel),
         "m_ndp_unknown_post": compat.m_ndp_post(unknown, test.novel),
         "m_acc_round_wise": compat.round_wise_of_ranks(ledger.ranks, test.round_size or len(test.ids)),
+        "m_accuracy_on_novel": compat.novel_only_of_ranks(test.novel, ledger.ranks),
     }
-    return {family: {name: _finite(value) for name, value in numbers.items()} for family, numbers in found.items()}
+    return _readable(found)
+
+
+def evaluate_reaction(ledger: Ledger, baseline: Ledger) -> dict[str, Any]:
+    """The agent's accuracy after the onset in percent of a reaction baseline's before it, which need not detect.
+
+    Raises:
+        Refusal: Results are missing.
+    """
+    for one in (ledger, baseline):
+        _check_classified(one)
+    ours, theirs = (compat.acc_of_ranks(one.test.novel, one.ranks) for one in (ledger, baseline))
+    return {"m_nrp": compat.m_nrp(ours, theirs)}
+
+
+def evaluate_round(ledger: Ledger, number: int) -> dict[str, Any]:
+    """Top-1 and top-3 accuracy of a round.
+
+    Raises:
+        Refusal: The round has not been classified.
+    """
+    span = ledger.test.span(number)
+    ranks = ledger.ranks[span.start : span.stop]
+    if not len(ranks) or (ranks < 0).any():
+        raise Refusal("ResultsIncomplete", f"Round {number} has not been classified.")
+    numbers = compat.round_wise_of_ranks(ranks, len(ranks))
+    return {"m_acc_round_wise": {name.replace("round_0", f"round_{number}"): share for name, share in numbers.items()}}
 
 
 def _check_complete(ledger: Ledger) -> None:
-    count = len(ledger.test.ids)
-    for kind, said in (("detection", ~np.isnan(ledger.p_world)), ("classification", ledger.ranks >= 0)):
-        if int(said.sum()) != count:
-            raise Refusal(
-                "ResultsIncomplete", f"{kind} results cover {int(said.sum())} of the {count} samples of this test."
-            )
+    _check_said(ledger, "detection", ~np.isnan(ledger.p_world))
+    _check_classified(ledger)
+
+
+def _check_classified(ledger: Ledger) -> None:
+    _check_said(ledger, "classification", ledger.ranks >= 0)
+
+
+def _check_said(ledger: Ledger, kind: str, said: NDArray[np.bool_]) -> None:
+    count, there = len(ledger.test.ids), int(said.sum())
+    if there != count:
+        raise Refusal("ResultsIncomplete", f"{kind} results cover {there} of the {count} samples of this test.")
+
+
+def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Families in alphabetical order, without numbers that JSON does not know."""
+    return {family: {name: _finite(value) for name, value in found[family].items()} for family in sorted(found)}
 
 
 def _classes(ledger: Ledger, span: range) -> list[str]:

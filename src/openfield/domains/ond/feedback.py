@@ -11,16 +11,18 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from openfield.domains.ond.ledger import Ledger
+from openfield.domains.ond.ledger import UNSAID, Ledger
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import quote_id
 from openfield.domains.ond.sheet import Offer
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Bought lines, and what they cost."""
+    """Bought lines, what they cost, and the samples they are about."""
 
     lines: list[str]
     cost: int = 0
+    positions: tuple[int, ...] = ()
 
 
 def buy(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
@@ -33,6 +35,8 @@ def buy(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
     if answer.cost:
         account = ledger.account(kind)
         ledger.used[account] = ledger.used.get(account, 0) + answer.cost
+        for own in (ledger.sample_account(kind, at) for at in answer.positions):
+            ledger.used[own] = ledger.used.get(own, 0) + 1
     if ledger.test.kind.feedback[kind].content == "writers" and answer.lines:
         _book_writers(ledger)
     elif ledger.test.area == "nlt" and kind == "labels":
@@ -60,8 +64,9 @@ def quote(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
     if offer.content == "writers":
         return Answer([f"current_score,{ledger.score + _writers(ledger)!r}"], 1)
     positions = _choose(ledger, kind, offer, ids)
-    told = positions if left is None else positions[:left]
-    return Answer([_line(ledger, kind, offer, at) for at in told], len(told) if left is not None else 0)
+    told = positions if left is None else ledger.allow(kind, positions)[:left]
+    lines = [_line(ledger, kind, offer, at) for at in told]
+    return Answer(lines) if left is None else Answer(lines, len(told), tuple(told))
 
 
 def edit_distance(first: str, second: str) -> int:
@@ -106,12 +111,12 @@ def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
 def _line(ledger: Ledger, kind: str, offer: Offer, at: int) -> str:
     key = ledger.test.ids[at]
     if offer.content == "label":
-        return f"{key},{min(int(ledger.test.labels[at]), ledger.test.known)}"
+        return f"{quote_id(key)},{min(int(ledger.test.labels[at]), ledger.test.known)}"
     if offer.content == "distance":
         said = ledger.texts.get(offer.reads, {}).get(at, [""])
-        return f"{key},{edit_distance(_truth(ledger, offer, at), said[0] if said else '')}"
+        return f"{quote_id(key)},{edit_distance(_truth(ledger, offer, at), said[0] if said else '')}"
     row = ledger.test.rows[at]
-    return ",".join([key, *(row[column].strip() if column < len(row) else "" for column in offer.columns)])
+    return ",".join([quote_id(key), *(row[column].strip() if column < len(row) else "" for column in offer.columns)])
 
 
 def _truth(ledger: Ledger, offer: Offer, at: int) -> str:
@@ -127,7 +132,7 @@ def _accuracy(ledger: Ledger) -> float:
 
 def _writers(ledger: Ledger) -> float:
     """What the last round's statements about writers are worth; a round counts once."""
-    if ledger.last_round in ledger.scored:
+    if ledger.rounds.get("labels", UNSAID) in ledger.scored:
         return 0.0
     said = ledger.texts.get("labels", {})
     return float(sum(_writer_score(ledger, at, said[at]) for at in ledger.latest.get("labels", []) if at in said))
@@ -142,7 +147,7 @@ def _writer_score(ledger: Ledger, at: int, said: Sequence[str]) -> int:
 
 def _book_writers(ledger: Ledger) -> None:
     ledger.score += _writers(ledger)
-    ledger.scored.add(ledger.last_round)
+    ledger.scored.add(ledger.rounds.get("labels", UNSAID))
 
 
 def _clean(text: str) -> str:

@@ -5,6 +5,7 @@ Used by `host.py`; answers as the original did, as a pandas table where pandas i
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class FeedbackAccount:
         self.budget = min(self.budget + self.income_per_batch, self.maximum_budget)
 
     def _ask(self, kind: str, names: list[str]) -> list[dict[str, Any]]:
-        rows = [line.split(",") for line in self._buy(kind, None if kind == "score" else names)]
+        rows = list(csv.reader(self._buy(kind, None if kind == "score" else names), quotechar="|"))
         return [_row(kind, row) for row in rows]
 
 

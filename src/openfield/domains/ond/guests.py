@@ -6,60 +6,104 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.client import Client
-from openfield.domains.ond.host import StepPlayer, is_hostable, make_hosted
+from openfield.domains.ond.here import HERE, HereClient
+from openfield.domains.ond.host import Options, StepPlayer, is_hostable, make_hosted
 from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.visit import Player, TurnPlayer, Visit, play_session
-from openfield.errors import InvalidInput
+from openfield.domains.ond.visit import Player, TurnPlayer, Visit, play_sessions
+from openfield.errors import InvalidInput, UnknownName
 from openfield.plan import name_agents
 from openfield.registry import AgentSource, find_agent, load
 
-VISIT_KEYS = ("protocol", "area", "tests", "resume", "save")
-HOST_KEYS = ("skip", "features", "feedback_type")
+VISIT_KEYS = ("protocol", "area", "tests", "resume", "save", "baseline", "evaluate")
+HOST_KEYS = tuple(field.name for field in msgspec.structs.fields(Options) if field.name != "baseline")
 
 
 def visit_server(domain: Domain[Any], options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Plays a server's tests with each agent; returns its numbers by agent and test.
 
-    Settings: `data` (where samples lie), `protocol`, `area`, `tests` (joined by +), `resume` (a session), `save` (a
-    folder for scores), `skip` (steps joined by +), `features` (a folder), `feedback_type`; all others go to the agent.
+    Settings: `data` (where samples lie), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
+    `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (the agent that is the others' reaction
+    baseline), `evaluate`, and those of `host.Options`: `skip` (steps joined by +), `features`, `keep` (`STEP.ATTRIBUTE`
+    joined by +) and so on; all others go to the agents.
     """
     register_standins()
     settings = dict(changes.get("settings") or {})
-    agents = name_agents(changes.get("agents") or ["random"])
+    agents = {_plain(name): source for name, source in name_agents(changes.get("agents") or ["random"]).items()}
     chosen = {key: settings.pop(key) for key in VISIT_KEYS if key in settings}
-    if "tests" in chosen:
-        chosen["tests"] = tuple(str(chosen["tests"]).split("+"))
-    hints = ("red_light",) if changes.get("redlight") else ()
-    visit = Visit(hints=hints, most=changes.get("trials"), **chosen)
-    found: dict[str, Any] = {}
-    with Client(options["server"], options.get("token")) as client:
-        for name, source in agents.items():
-            player = make_player(domain, name, source, settings, int(changes.get("seed") or 0))
-            found[name] = play_session(client, player, visit)
-    return found
+    visit = _make_visit(chosen, changes, agents)
+    seed = int(changes.get("seed") or 0)
+    with _open_client(domain, options, changes, settings) as client:
+        players = [
+            make_player(domain, name, source, settings, seed, name == visit.baseline) for name, source in agents.items()
+        ]
+        return play_sessions(client, players, visit)
 
 
-def make_player(domain: Domain[Any], name: str, source: AgentSource, settings: Mapping[str, Any], seed: int) -> Player:
+def make_player(
+    domain: Domain[Any], name: str, source: AgentSource, settings: Mapping[str, Any], seed: int, baseline: bool = False
+) -> Player:
     """A player for an agent: by its steps if it has any, else by turns."""
     config = dict(settings)
     root = str(config.pop("data", ""))
     host = {key: config.pop(key) for key in HOST_KEYS if key in config}
-    if "skip" in host:
-        host["skip"] = str(host["skip"]).split("+")
     named = isinstance(source, str) and ":" in source and not source.startswith(("process:", "wire:"))
     found = load(str(source)) if named else source
     if not isinstance(found, str) and is_hostable(found):
-        return StepPlayer(_plain(name), make_hosted(found, config), root, config, **host)
+        return StepPlayer(name, make_hosted(found, config), root, config, _make_options(host, baseline))
     if isinstance(source, str) and source.startswith("wire:"):
         raise InvalidInput("A wire: program talks to a server by itself; start it with the server's address.")
     factory: AgentFactory = find_agent(source, domain)
     spec = Spec(domain=domain.name, task="Play the tests of a server.")
-    return TurnPlayer(_plain(name), lambda: factory(spec, seed), root)
+    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not baseline)
+
+
+def _open_client(
+    domain: Domain[Any], options: Mapping[str, Any], changes: Mapping[str, Any], settings: dict[str, Any]
+) -> Client:
+    """Who answers: a server, or an office in this process, whose data directory is then that of the agents too."""
+    if options["server"] != HERE:
+        return Client(options["server"], options.get("token"))
+    run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
+    client = HereClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed)
+    settings["data"] = client.root
+    return client
+
+
+def _make_visit(chosen: dict[str, Any], changes: Mapping[str, Any], agents: Mapping[str, Any]) -> Visit:
+    if "tests" in chosen:
+        chosen["tests"] = tuple(str(chosen["tests"]).split("+"))
+    if "resume" in chosen:
+        pairs = [str(part).rpartition(":") for part in str(chosen["resume"]).split("+")]
+        chosen["resume"] = {agent or next(iter(agents)): session for agent, _, session in pairs}
+    for name in (*chosen.get("resume", ()), *([chosen["baseline"]] if "baseline" in chosen else ())):
+        if name not in agents:
+            raise UnknownName("agent", name, agents, label="Given")
+    hints = ("red_light",) if changes.get("redlight") else ()
+    return Visit(hints=hints, most=changes.get("trials"), **chosen)
+
+
+def _make_options(host: dict[str, Any], baseline: bool) -> Options:
+    """The host's options from what was typed."""
+    if "skip" in host:
+        host["skip"] = tuple(str(host["skip"]).split("+"))
+    if "keep" in host:
+        kept: dict[str, tuple[str, ...]] = {}
+        for part in str(host["keep"]).split("+"):
+            step, _, name = part.partition(".")
+            kept[step] = (*kept.get(step, ()), name)
+        host["keep"] = kept
+    try:
+        return msgspec.convert(host | {"baseline": baseline}, Options)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{error}.") from None
 
 
 def _plain(name: str) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import msgspec
 
-from openfield.domains.ond.client import read_ids
+from openfield.domains.ond.client import read_ids, read_text
 from openfield.domains.ond.feedback_client import FeedbackAccount
+from openfield.domains.ond.keeping import Attributes, Features, find_features, write_features
 from openfield.domains.ond.visit import Feedback
-from openfield.errors import AgentProtocol
+from openfield.errors import AgentCrashed, AgentProtocol, OpenfieldError
 
 STEPS = {
     "Initialize": ("Initialize", "initialize"),
@@ -29,6 +30,51 @@ STEPS = {
 """Each step and the names agents have for it."""
 
 
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left out of the protocol's steps, and what is kept of an agent for another run."""
+
+    skip: tuple[str, ...] = ()
+    """Steps and stages that are left out, by the protocol's names."""
+    baseline: bool = False
+    """A reaction baseline: it classifies, and neither detects, adapts nor characterises."""
+    extract_only: bool = False
+    """Nothing but features is wanted."""
+    feedback_type: str = "classification"
+    features: str | None = None
+    """A folder where features are kept and found again, or a file to find them in."""
+    consolidated: bool = False
+    """One file for all tests of an agent."""
+    pickles: bool = False
+    """Whether pickles of the original client may be read."""
+    attributes: str | None = None
+    """A folder for attributes, or a file to find them in."""
+    keep: dict[str, tuple[str, ...]] = {}
+    """Step -> attributes of the agent that are kept."""
+    use_attributes: bool = False
+    """Give the agent kept attributes, instead of keeping them."""
+
+    def skipped(self) -> set[str]:
+        """All steps and stages that are left out."""
+        react = ("WorldDetection", "NoveltyCharacterization", "CreateFeedbackInstance") if self.baseline else ()
+        rest = (*STEPS.keys() - {"Initialize", "FeatureExtraction"}, "CreateFeedbackInstance")
+        return {*self.skip, *react, *(rest if self.extract_only else ())}
+
+    def find_features(self, test: str, agent: str) -> Features | None:
+        """Features of a test, if there are any."""
+        return None if self.features is None else find_features(self.features, test, agent, self.pickles)
+
+    def feature_file(self, test: str, agent: str) -> Path | None:
+        """Where features are to be kept, if they are."""
+        if self.features is None or "SaveFeatures" in self.skip or Path(self.features).is_file():
+            return None
+        stem = agent if self.consolidated else f"{test}_{agent}"
+        return Path(self.features) / f"{stem}_features.npz"
+
+    def attribute_store(self) -> Attributes | None:
+        """Where attributes are kept, if any are."""
+        return Attributes(self.attributes, self.keep, self.pickles) if self.attributes and self.keep else None
+
+
 class StepPlayer:
     """Calls an agent's steps in the order of the protocol, each with everything known so far."""
 
@@ -38,9 +84,7 @@ class StepPlayer:
         agent: Any,
         root: str = "",
         config: Mapping[str, Any] | None = None,
-        skip: Sequence[str] = (),
-        features: str | None = None,
-        feedback_type: str = "classification",
+        options: Options | None = None,
     ) -> None:
         """Hosts an agent.
 
@@ -49,19 +93,20 @@ class StepPlayer:
             agent: An object with `execute(toolset, step)` or methods named for the steps.
             root: Where the samples lie that ids name.
             config: What the agent is told with `Initialize`.
-            skip: Steps that are left out.
-            features: A folder where features are kept and found again.
-            feedback_type: What `FeedbackInstance` buys.
+            options: What is left out, and what is kept.
         """
         self.name, self._agent, self._root = name, agent, root
-        self._config, self._skip = dict(config or {}), set(skip)
-        self._features, self._feedback_type = features, feedback_type
+        self._config, self._options = dict(config or {}), options or Options()
+        self._skip = self._options.skipped()
+        self._attributes = self._options.attribute_store()
         self.threshold = float(self._config.get("detection_threshold", 0.5))
 
     def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
         """Tells the agent of the test."""
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
-        self._saved = self._load_features()
+        self._saved = self._options.find_features(test, self.name)
+        if self._attributes is not None and self._options.use_attributes:
+            self._attributes.read(test)
         self._kept: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         budget = int(metadata.get("feedback_max_ids", 0))
         self._tools: dict[str, Any] = self._config | {
@@ -75,7 +120,7 @@ class StepPlayer:
             "attributes": {},
         }
         if "CreateFeedbackInstance" not in self._skip and not self._condda:
-            account = FeedbackAccount(budget, budget, budget, feedback, self._feedback_type)
+            account = FeedbackAccount(budget, budget, budget, feedback, self._options.feedback_type)
             self._tools |= {"FeedbackInstance": account, "ImageClassificationFeedback": account}
         self._call("Initialize")
 
@@ -94,7 +139,7 @@ class StepPlayer:
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Characterisation of the whole test, and the features for another time."""
-        self._save_features()
+        self._keep()
         if self._condda:
             return {}
         self._tools["dataset_ids"] = list(ids)
@@ -112,99 +157,81 @@ class StepPlayer:
         return ("WorldDetection", "detection"), last
 
     def _extract(self, ids: Sequence[str]) -> None:
-        features, logits = self._saved or self._call("FeatureExtraction") or ({}, {})
-        if self._saved:
-            features, logits = ({key: part[key] for key in ids if key in part} for part in (features, logits))
+        """Features of a round: those kept of it if they are all there, else the agent's."""
+        kept, fresh = self._saved, None
+        if kept is None or not all(key in part for key in ids for part in kept):
+            fresh = self._call("FeatureExtraction")
+        features, logits = fresh or (
+            ({key: part[key] for key in ids if key in part} for part in kept) if kept else ({}, {})
+        )
         self._tools |= {"features_dict": features, "logit_dict": logits}
-        self._kept[0].update(features)
-        self._kept[1].update(logits)
+        if fresh:
+            self._kept[0].update(features)
+            self._kept[1].update(logits)
 
     def _call(self, step: str) -> Any:
-        """Does a step by whichever name the agent has for it."""
+        """Does a step, with the attributes it is to have before it, or those it is to leave behind after it."""
         if step in self._skip:
             return None
+        store, using = self._attributes, self._options.use_attributes
+        try:
+            if store is not None and using:
+                store.restore(self._agent, step, self._tools.get("round_id", 0), self._tools.get("dataset_ids", ()))
+            returned = self._do(step)
+            if store is not None and not using:
+                store.gather(self._agent, step)
+        except OpenfieldError:
+            raise
+        except Exception as error:
+            place = f"Test {self._test}, round {self._tools.get('round_id', 0)}, {step}"
+            raise AgentCrashed(f"{place}: the agent raised {type(error).__name__}: {error}") from error
+        return returned
+
+    def _do(self, step: str) -> Any:
+        """Does a step as the original client has it done, by `execute`, or by whichever method is named for it."""
+        if hasattr(self._agent, "execute"):
+            return self._execute(step)
         for method in STEPS[step]:
             found = getattr(self._agent, method, None)
             if callable(found):
                 return found(self._tools) if _takes_argument(found) else found()
-        if not hasattr(self._agent, "execute"):
-            if step in ("NoveltyAdaptation", "NoveltyCharacterization", "Initialize"):
-                return None
-            raise AgentProtocol(f"The agent has neither execute() nor a method for {step}.")
-        return self._execute(step)
+        if step in ("NoveltyAdaptation", "NoveltyCharacterization", "Initialize"):
+            return None
+        raise AgentProtocol(f"The agent has neither execute() nor a method for {step}.")
 
     def _execute(self, step: str) -> Any:
-        try:
+        if step != "NoveltyAdaptation":
             return self._agent.execute(self._tools, step)
-        except (NotImplementedError, KeyError, AttributeError, ValueError):
-            if step != "NoveltyAdaptation":
+        for number, name in enumerate(spellings := _spellings(self._agent)):
+            try:
+                return self._agent.execute(self._tools, name)
+            except OpenfieldError:
                 raise
-            return self._agent.execute(self._tools, "NoveltyAdaption")  # as older agents spell it
+            except Exception as error:
+                if not number:
+                    first = error  # that of the likelier spelling says more
+                if number + 1 == len(spellings):
+                    raise first from None
+        return None
 
     def _results(self, returned: Any, kind: str) -> Iterator[Mapping[str, str]]:
         """What a step returned: a path, or a path for each type, or nothing."""
         if returned is None:
             return
         paths = returned if isinstance(returned, Mapping) else {kind: returned}
-        yield {str(name): Path(path).read_text(encoding="utf-8") for name, path in paths.items()}
+        try:
+            yield {str(name): read_text(Path(path).read_bytes()) for name, path in paths.items()}
+        except (OSError, TypeError, UnicodeDecodeError) as error:
+            raise AgentProtocol(f"Test {self._test}: the {kind} results cannot be read: {error}.") from None
 
-    def _feature_file(self) -> Path | None:
-        return None if self._features is None else Path(self._features) / f"{self._test}_{self.name}_features.npz"
-
-    def _load_features(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        path = self._feature_file()
-        if path is None or not path.is_file():
-            return None
-        with np.load(path, allow_pickle=False) as file:
-            ids = file["ids"].tolist()
-            return tuple(dict(zip(ids, file[part], strict=True)) for part in ("features", "logits"))  # type: ignore[return-value]
-
-    def _save_features(self) -> None:
-        path = self._feature_file()
-        features, logits = self._kept
-        if path is None or path.is_file() or not features or features.keys() != logits.keys():
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parts = {
-            name: np.stack([np.asarray(part[key]) for key in features])
-            for name, part in (("features", features), ("logits", logits))
-        }
-        np.savez_compressed(path, ids=np.array(list(features)), **parts)  # type: ignore[arg-type]
-
-
-class PrecomputedAgent:
-    """Answers from files written before: `CACHE/TEST_NAME_detection.csv` and so on, a round's rows at a time."""
-
-    def __init__(self, cache: str, name: str) -> None:
-        self._cache, self._name = Path(cache), name
-
-    def execute(self, toolset: dict[str, Any], step: str) -> Any:
-        """Does a step."""
-        match step:
-            case "FeatureExtraction":
-                return {}, {}
-            case "WorldDetection":
-                return self._slice(toolset, "detection")
-            case "NoveltyClassification":
-                return self._slice(toolset, "classification")
-            case "NoveltyCharacterization":
-                path = self._path(toolset["test_id"], "characterization")
-                return str(path) if path.is_file() else None
-        return None
-
-    def _slice(self, toolset: dict[str, Any], kind: str) -> str:
-        """The rows of this round's samples, by id and not by position; a file for the round alone is used as it is."""
-        whole = self._path(f"{toolset['test_id']}.{toolset['round_id']}", kind)
-        if whole.is_file():
-            return str(whole)
-        wanted = set(toolset["dataset_ids"])
-        lines = self._path(toolset["test_id"], kind).read_text(encoding="utf-8").splitlines(keepends=True)
-        place = Path(toolset["dataset"]).with_suffix(f".{kind}")
-        place.write_text("".join(line for line in lines if line.partition(",")[0] in wanted), encoding="utf-8")
-        return str(place)
-
-    def _path(self, stem: str, kind: str) -> Path:
-        return self._cache / f"{stem}_{self._name}_{kind}.csv"
+    def _keep(self) -> None:
+        """Writes features and attributes for another time."""
+        place = self._options.feature_file(self._test, self.name)
+        if place is not None and self._kept[0]:
+            before = self._saved or ({}, {})
+            write_features(place, (before[0] | self._kept[0], before[1] | self._kept[1]))
+        if self._attributes is not None and not self._options.use_attributes:
+            self._attributes.write(self._test)
 
 
 def make_hosted(found: Any, config: Mapping[str, Any]) -> Any:
@@ -232,3 +259,14 @@ def _takes_argument(method: Any) -> bool:
         return len(inspect.signature(method).parameters) > 0
     except (TypeError, ValueError):
         return True
+
+
+def _spellings(agent: Any) -> tuple[str, ...]:
+    """How an agent may spell adaptation, the likelier first: older ones leave out two letters, or know both.
+
+    Agents that ignore steps they do not know cannot be told by trying; their `execute` names those it knows.
+    """
+    new, old = "NoveltyAdaptation", "NoveltyAdaption"
+    code = getattr(getattr(agent.execute, "__func__", agent.execute), "__code__", None)
+    named = code.co_consts if code is not None else ()
+    return (old, new) if old in named and new not in named else (new, old)

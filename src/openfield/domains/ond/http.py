@@ -42,14 +42,14 @@ class OndWire:
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         from openfield.domains.ond.domain import DOMAIN
-        from openfield.domains.ond.single import make_single
+        from openfield.domains.ond.single import UNTIMED, make_single
 
         if isinstance(desk, GroupDesk) and self._shelf is not None:
-            groups, shelf = desk, self._shelf
+            groups, office = desk, Office(desk, self._shelf, DOMAIN.version, self._compat)
         else:
             groups, shelf = make_single(await desk.seat())
-        app = make_app(Wire(Office(groups, shelf, DOMAIN.version, self._compat)), groups.check)
-        await run_app(app, host, port, ready)
+            office = Office(groups, shelf, DOMAIN.version, self._compat, lambda: UNTIMED)
+        await run_app(make_app(Wire(office), groups.check), host, port, ready)
 
 
 App = Callable[[Any, Any, Any], Awaitable[None]]

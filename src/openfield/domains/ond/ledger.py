@@ -6,7 +6,7 @@ reduced to what the metrics need, so that a round costs the same however long th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,11 @@ class Ledger:
         self.latest: dict[str, NDArray[np.int64]] = {}
         """Type -> samples of its last posted round."""
         self.last_round = UNSAID
+        self.rounds: dict[str, int] = {}
+        """Type -> its last posted round."""
         self.declared = False
         self.used: dict[str, int] = {}
-        """`ROUND TYPE` -> how much of its budget is used."""
+        """`ROUND TYPE` -> what is used of a posted round's budget; `of ROUND TYPE` -> and of that of its samples."""
         self.score = 0.0
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
@@ -53,6 +55,7 @@ class Ledger:
             again = self.posted.setdefault(kind, set())
             known = self.latest.get(kind) if number == self.last_round and number in again else None
             self.latest[kind] = sheet.positions if known is None else np.union1d(known, sheet.positions)
+            self.rounds[kind] = number
             again.add(number)
             self._keep(kind, sheet)
         self.last_round = number
@@ -68,14 +71,36 @@ class Ledger:
             most = facts.get("max_detection_feedback_ids", most)
         return int(most)
 
+    @property
+    def next_round(self) -> int:
+        """The first round without results, for a client that goes on."""
+        done = next(
+            (self.posted[kind] for kind in ("detection", "classification", "labels") if kind in self.posted), ()
+        )
+        return next(number for number in range(len(done) + 1) if number not in done)
+
     def left(self, kind: str) -> int | None:
         """What is left of a budget in the last posted round."""
         most = self.budget(kind)
         return None if most is None else max(most - self.used.get(self.account(kind), 0), 0)
 
     def account(self, kind: str) -> str:
-        """Where the use of a budget is counted."""
-        return f"{self.last_round} {kind}"
+        """Where the use of a budget is counted: with the last posted round of what the feedback is about."""
+        return f"{self.rounds.get(self.test.kind.feedback[kind].reads, self.rounds['detection'])} {kind}"
+
+    def allow(self, kind: str, positions: Sequence[int]) -> list[int]:
+        """Those of some samples that may still be sold: no round has more than its budget, however it was posted."""
+        most, sold, allowed = self.budget(kind), dict[str, int](), list[int]()
+        for at in positions:
+            own = self.sample_account(kind, at)
+            sold[own] = sold.get(own, self.used.get(own, 0)) + 1
+            if most is None or sold[own] <= most:
+                allowed.append(at)
+        return allowed
+
+    def sample_account(self, kind: str, position: int) -> str:
+        """Where the use of the budget of a sample's own round is counted."""
+        return f"of {position // (self.test.round_size or len(self.test.ids))} {kind}"
 
     def hits(self, positions: Any) -> NDArray[np.bool_]:
         """Which of these samples were named rightly."""

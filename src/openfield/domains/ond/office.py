@@ -15,8 +15,9 @@ from typing import Any
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post
 from openfield.domains.ond.archive import pack
-from openfield.domains.ond.evaluation import evaluate
+from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
 from openfield.domains.ond.feedback import quote
+from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
 from openfield.domains.ond.sheet import Shelf, Test
@@ -29,7 +30,7 @@ from openfield.serve import Seat
 
 def local_time() -> str:
     """Now, as the protocol writes it."""
-    return datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")
+    return datetime.now().isoformat(" ", "microseconds")
 
 
 class Office:
@@ -40,6 +41,10 @@ class Office:
     ) -> None:
         self._desk, self._shelf, self._version, self._compat, self._clock = desk, shelf, version, compat, clock
         self._closing: set[tuple[str, str]] = set()
+
+    async def recover(self) -> None:
+        """Goes on after a full disk, if there is room again."""
+        await self._desk.recover()
 
     def test_list(self, protocol: str, area: str) -> bytes:
         """The list of tests, as published or as found."""
@@ -105,6 +110,8 @@ class Office:
         seat = await self._desk.take(group, test)
         self._check_open(group, test)
         world = _world(seat)
+        if number >= world.test.rounds:
+            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
         for kind in results:
             if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
@@ -129,14 +136,30 @@ class Office:
 
     async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a completed test."""
+        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode))
+
+    async def more_numbers(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
+        """What the protocol's local harness adds to the numbers of a test, round by round scores among it."""
+        return await asyncio.to_thread(evaluate_more, await self._scored(session, test, devmode))
+
+    async def reaction(self, session: str, baseline: str, test: str, devmode: bool) -> dict[str, Any]:
+        """The numbers of a test against those of another session, that of a reaction baseline."""
+        ours, theirs = [await self._scored(one, test, devmode) for one in (session, baseline)]
+        return await asyncio.to_thread(evaluate_reaction, ours, theirs)
+
+    async def round_scores(self, session: str, test: str, number: int, devmode: bool) -> dict[str, Any]:
+        """Top-1 and top-3 accuracy of one round; while the test is in process, in devmode only."""
+        return evaluate_round(await self._scored(session, test, devmode), number)
+
+    async def _scored(self, session: str, test: str, devmode: bool) -> Ledger:
+        """What was said of a completed test; in devmode, which marks the session, of one in process as well."""
         group = self._desk.groups.get(session)
         done = group is not None and f"test {test}" in group.facts
         if group is None or test not in group.trials or not (done or devmode):
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in group.facts:
             await self._desk.note(group, "devmode", True)
-        ledger = _world(await self._desk.take(group, test)).ledger
-        return await asyncio.to_thread(evaluate, ledger)
+        return _world(await self._desk.take(group, test)).ledger
 
     async def complete(self, session: str, test: str) -> None:
         """Closes a test: its rounds are booked one by one. A completion that a crash cut short is taken up again."""
@@ -159,7 +182,7 @@ class Office:
         group.facts["ended"] = at = self._clock()
         await self._desk.note(group, "ended", at)
 
-    def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
+    async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
         """A line for each session, or for each of its tests."""
         after = _moment(wanted["after"]) if "after" in wanted else None
         lines: list[str] = []
@@ -170,16 +193,17 @@ class Office:
             if after is not None and (ended is None or _moment(ended) < after):
                 continue
             if with_tests:
-                lines += _test_lines(group, tests)
+                firsts = await self._first_posts(group, tests or ())
+                lines += _test_lines(group, tests, firsts)
             else:
                 lines.append(f"{group.id},{group.agent},{group.facts['created']},{ended or 'Incomplete'}")
         return lines
 
-    def latest(self, session: str) -> dict[str, Any]:
+    async def latest(self, session: str) -> dict[str, Any]:
         """The finished tests in order, and where the others stand."""
         group = self._group(session)
-        at_hand = {test: self._desk.at_hand(group, test) for test in group.trials if test not in _finished(group)}
-        rounds = {test: _world(seat).ledger.last_round + 1 for test, seat in at_hand.items() if seat is not None}
+        under_way = [test for test in await self._desk.begun(group) if test not in _finished(group)]
+        rounds = {test: _world(await self._desk.take(group, test)).ledger.next_round for test in under_way}
         return {"finished_tests": list(_finished(group)), "next_rounds": rounds}
 
     async def zip(self, session: str, tests: Sequence[str] | None) -> bytes:
@@ -189,6 +213,15 @@ class Office:
             raise Refusal("session_id_invalid", "There is no such session.")
         chosen = [test for test in group.trials if tests is None or test in tests]
         return await asyncio.to_thread(lambda: pack(group, {test: self._desk.steps(group, test) for test in chosen}))
+
+    async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
+        """When results of these tests were first posted, those under way included."""
+        under_way = set(await self._desk.begun(group)) & set(tests) if tests else set()
+        found = {
+            test: _world(await self._desk.take(group, test)).first_post for test in under_way - {*_finished(group)}
+        }
+        done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
+        return found | {test: value["first"] for test, value in done.items()}
 
     def _group(self, session: str, test: str | None = None) -> Group:
         """A session that has not ended, and has this test."""
@@ -289,11 +322,9 @@ def _moment(text: str) -> datetime:
         raise Refusal("BadRequest", "after must be a time such as 2026-01-31 12:00:00.") from None
 
 
-def _test_lines(group: Group, tests: Sequence[str] | None) -> Iterator[str]:
-    done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
+def _test_lines(group: Group, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
     ended = group.facts.get("ended", "Incomplete")
     for test in list(_finished(group)) if tests is None else tests:
-        first = done.get(test, {}).get("first") or "N/A"
-        yield f"{group.id},{group.agent},{test},{first},{ended}"
-    if tests is None and not done:
+        yield f"{group.id},{group.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
+    if tests is None and not _finished(group):
         yield f"{group.id},{group.agent}, NA,N/A,{ended}"

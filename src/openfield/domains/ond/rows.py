@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -52,7 +53,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
     Raises:
         Refusal: A row is not about a sample of the test, or says what it may not.
     """
-    ids, rests = _split(content)
+    ids, rests = _split(content, test)
     span = test.span(number)
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
@@ -66,17 +67,25 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
             return Sheet(positions, None)
         raise Refusal("InvalidResults", f"The {kind} rows have no values.")
     numbers = read_numbers(rests, kind)
-    if kind == "detection" and numbers.shape[1] > 2 and not compat:
-        raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {numbers.shape[1]}.")
+    if not compat:
+        _check_columns(kind, numbers.shape[1], test)
     return Sheet(positions, numbers)
+
+
+def _check_columns(kind: str, columns: int, test: Test) -> None:
+    if kind == "detection" and columns > 2:
+        raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {columns}.")
+    if kind == "classification" and test.states_known and columns <= test.known:
+        raise Refusal("InvalidResults", f"classification rows have {test.known + 1} values, not {columns}.")
 
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
     """Rows of comma separated numbers from 0 to 1, all of one length."""
-    columns = rests[0].count(",") + 1
-    if len({rest.count(",") for rest in rests}) != 1:
+    text, columns = ",".join(rests), rests[0].count(",") + 1
+    single = text.count(",") == len(rests) - 1  # a value in every row, as detections have it: no need to look at each
+    if not single and len({rest.count(",") for rest in rests}) != 1:
         raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
-    flat = _floats(",".join(rests), kind)
+    flat = _floats(text, kind)
     if not (flat.min() >= 0 and flat.max() <= 1):  # which a NaN is not
         raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
     return flat.reshape(len(rests), columns)
@@ -89,23 +98,47 @@ def _floats(text: str, kind: str) -> NDArray[np.float64]:
     except msgspec.DecodeError:
         pass
     try:
-        return np.array([float(part) for part in text.split(",")], dtype=np.float64)
+        if "_" not in text:  # which Python takes for a separator of digits
+            return np.array([float(part) for part in text.split(",")], dtype=np.float64)
     except ValueError:
-        raise Refusal("InvalidResults", f"The {kind} values must be numbers.") from None
+        pass
+    raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
 
 
-def _split(content: str) -> tuple[list[str], list[str]]:
-    """Ids and the rest of every row; an id that holds a comma is quoted by `|`."""
-    if not any(sign in content for sign in _RARE):  # then it is all cuts at the first comma, at a third of the cost
+def _split(content: str, test: Test) -> tuple[list[str], list[str]]:
+    """Ids and the rest of every row; an id that holds a comma is quoted by `|`, or as the test has it."""
+    if not test.has_commas and not any(
+        sign in content for sign in _RARE
+    ):  # then it is all cuts at the first comma, at a third of the cost
         rows = [line.partition(",") for line in content.split("\n") if line]
-        ids, rests = [row[0] for row in rows], [row[2] for row in rows]
+        ids, rests = list(map(_FIRST, rows)), list(map(_LAST, rows))
     else:
         lines = [line for line in content.replace("\r\n", "\n").split("\n") if line.strip()]
-        pairs = [_unquote(line) if line[0] in '|"' else line.partition(",")[::2] for line in lines]
-        ids, rests = [pair[0].strip() for pair in pairs], [pair[1].strip() for pair in pairs]
+        pairs = [_split_known(line, test) or split_row(line) for line in lines]
+        ids, rests = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     if not ids:
         raise Refusal("InvalidResults", "There are no rows.")
     return ids, rests
+
+
+def _split_known(line: str, test: Test) -> tuple[str, str] | None:
+    """A row that begins with an id that holds a comma, as a round shows it; of several such ids the longest."""
+    if not test.has_commas or line[0] in '|"':
+        return None
+    cuts = [at for at, sign in enumerate(line) if sign == ","]
+    found = next((at for at in [len(line), *cuts[::-1]] if line[:at] in test.index), None)
+    return None if found is None else (line[:found], line[found + 1 :].strip())
+
+
+def split_row(line: str) -> tuple[str, str]:
+    """The id of a row, quoted or not, and the rest."""
+    key, rest = _unquote(line) if line[0] in '|"' else line.partition(",")[::2]
+    return key.strip(), rest.strip()
+
+
+def quote_id(key: str) -> str:
+    """An id as the protocol's tables have it."""
+    return f"|{key.replace('|', '||')}|" if "," in key or key[:1] in '|"' else key
 
 
 def _unquote(line: str) -> tuple[str, str]:
@@ -141,5 +174,6 @@ def _fields(rest: str) -> list[str]:
     return next(csv.reader([rest], delimiter=",", quotechar="|"), [])
 
 
+_FIRST, _LAST = itemgetter(0), itemgetter(2)
 _RARE = ("|", '"', " ", "\t", "\r")
 _LIST: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[float])

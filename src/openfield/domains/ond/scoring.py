@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.detectors import DETECTORS
 from openfield.domains.ond.evaluation import evaluate, evaluate_more
-from openfield.domains.ond.ledger import Ledger
-from openfield.domains.ond.rows import Sheet, read_sheet
+from openfield.domains.ond.programme import read_files
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.streams import STREAMS, Rarity, calibrate, probability
 from openfield.errors import InvalidInput
@@ -121,15 +120,7 @@ def score_files(
 ) -> dict[str, Any]:
     """The programme's numbers from a test's result files, both variants."""
     known, _ = Shelf(data).load(protocol, area, test)
-    ledger = Ledger(known)
-    paths = {"detection": detection, "classification": classification}
-    sheets: dict[str, Sheet] = {}
-    for kind, path in paths.items():
-        try:
-            sheets[kind] = read_sheet(kind, path.read_text(encoding="utf-8"), known, 0, compat=True)
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"{path} cannot be read: {error}.") from None
-    ledger.post(0, sheets)
+    ledger = read_files(known, {"detection": detection, "classification": classification})
     label = np.where(known.labels == known.unknown_index, -1, known.labels)
     more = score_arrays(Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), label))
     return evaluate(ledger) | evaluate_more(ledger) | {"openset": more}

@@ -78,6 +78,12 @@ class Test:
         self.images: NDArray[Any] | None = images
         self.ids = [row[0] for row in rows]
         self.index = {key: number for number, key in enumerate(self.ids)}
+        self.has_commas = any("," in key for key in self.ids)
+        if not self.ids or len(self.index) < len(self.ids):
+            twice = next((key for at, key in enumerate(self.ids) if self.index[key] != at), None)
+            raise InvalidInput(
+                f"Test {name} has {'no samples' if twice is None else f'two samples called {twice!r:.80}'}."
+            )
         self.novel = self._numbers(self.kind.novel, name) != 0
         self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
 
@@ -97,6 +103,11 @@ class Test:
         """K, the number of known classes."""
         found = self.metadata.get("known_classes", self.metadata.get("nonnovel_classes"))
         return int(found) if found is not None else int(self.labels[~self.novel].max(initial=0)) + 1
+
+    @property
+    def states_known(self) -> bool:
+        """Whether the metadata say how many classes are known."""
+        return "known_classes" in self.metadata or "nonnovel_classes" in self.metadata
 
     @property
     def unknown_index(self) -> int:

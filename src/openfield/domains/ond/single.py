@@ -15,6 +15,9 @@ from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.serve import Seat
 
+UNTIMED = "1970-01-01 00:00:00.000000"
+"""When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
+
 
 def make_single(seat: Seat) -> tuple[GroupDesk, Shelf]:
     """A desk and a shelf that know one test."""
@@ -72,6 +75,12 @@ class _OneDesk:
 
     async def restart(self, group: Group, trial: str, carry: Any) -> Seat:
         raise Refusal("TestCompleted", "A test that is played as one cell cannot be started again.")
+
+    async def recover(self) -> None:
+        """A cell whose record cannot be written is over; whoever plays it is told."""
+
+    async def begun(self, group: Group) -> list[str]:
+        return list(group.trials)
 
     def finish(self, group: Group, trial: str, seat: Seat) -> None:
         seat.left.set()

@@ -32,16 +32,24 @@ class StepAgent:
         """Does a step."""
         words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in step).lstrip("_")
         method = getattr(self, words, None)
+        if method is None and step in ("Initialize", "NoveltyCharacterization"):
+            return None
         if method is None:
             raise NotImplementedError(f"There is no step {step}.")
         return method(toolset)
 
 
 class Checkpointer:
-    """Keeps nothing; openfield keeps features itself."""
+    """Keeps nothing; the host keeps features and attributes (`keeping.py`), from outside."""
 
     def __init__(self, toolset: dict[str, Any] | None = None, *_: Any, **__: Any) -> None:
         self.toolset = toolset or {}
+
+    def save_attributes(self, step: str) -> None:
+        """Nothing: the host looks after each step."""
+
+    def restore_attributes(self, step: str) -> None:
+        """Nothing: the host sees to it before each step."""
 
 
 class ServerError(Exception):

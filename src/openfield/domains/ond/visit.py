@@ -14,9 +14,11 @@ import msgspec
 import numpy as np
 
 from openfield.core import Agent, Ask, Turn
-from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
+from openfield.domains.ond import actions
+from openfield.domains.ond.actions import Buy, Clusters, NextBatch
 from openfield.domains.ond.client import Client, read_ids
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import quote_id
 from openfield.domains.ond.sheet import load_arrays
 from openfield.errors import AgentProtocol, InvalidInput
 
@@ -53,29 +55,46 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """Empty means all the server offers."""
     most: int | None = None
     """At most so many tests."""
-    resume: str | None = None
-    """A session to go on with."""
+    resume: dict[str, str] = {}
+    """Player -> a session to go on with."""
+    baseline: str | None = None
+    """The player that is the reaction baseline of the others."""
     evaluate: bool = True
     save: str | None = None
     """A folder for the scores of each test."""
 
 
-def play_session(client: Client, player: Player, visit: Visit) -> dict[str, dict[str, Any]]:
-    """Plays all tests of a visit; returns the server's numbers for each."""
+Scores = dict[str, dict[str, Any]]
+"""The server's numbers by test."""
+
+
+def play_session(client: Client, player: Player, visit: Visit) -> Scores:
+    """Plays all tests of a visit with one player; returns the server's numbers for each."""
+    return play_sessions(client, [player], visit)[player.name]
+
+
+def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> dict[str, Scores]:
+    """Plays all tests of a visit as the protocol has it: a session for everyone, all tests, all numbers, all ends.
+
+    The baseline is played first and not scored; the numbers of the others are told against it.
+    """
     tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
-    session, left = visit.resume, tests
-    if session is None:
-        session = client.open(_configuration(player, visit), tests)
-    else:
-        done = set(client.finished(session))
-        left = [test for test in tests if test not in done]
-    for test in left:
-        play_test(client, player, session, test)
-    scores = {test: _scores(client, session, test) for test in tests} if visit.evaluate else {}
-    if visit.save is not None:
-        _save(Path(visit.save), player.name, scores)
-    client.end(session)
-    return scores
+    sessions = {player.name: _open(client, player, visit, tests) for player in players}
+    for player in sorted(players, key=lambda player: player.name != visit.baseline):
+        done = set(client.finished(sessions[player.name])) if player.name in visit.resume else set()
+        for test in tests:
+            if test not in done:
+                play_test(client, player, sessions[player.name], test)
+    found = {
+        player.name: {test: _score(client, sessions, player, test, visit) for test in tests if visit.evaluate}
+        for player in players
+        if player.name != visit.baseline
+    }
+    for name, scores in found.items():
+        _save(visit.save, name, scores)
+    for session in sessions.values():
+        client.end(session)
+    return found
 
 
 def play_test(client: Client, player: Player, session: str, test: str) -> None:
@@ -101,8 +120,19 @@ def play_test(client: Client, player: Player, session: str, test: str) -> None:
 class TurnPlayer:
     """Lets an agent that answers turns play tests of a server, with the images of a data directory."""
 
-    def __init__(self, name: str, make: Callable[[], Agent], root: str, threshold: float = 0.5) -> None:
-        self.name, self.threshold, self._make = name, threshold, make
+    def __init__(
+        self, name: str, make: Callable[[], Agent], root: str, threshold: float = 0.5, detects: bool = True
+    ) -> None:
+        """A player for agents of ours.
+
+        Args:
+            name: What its results are called.
+            make: Makes a fresh agent for each test.
+            root: A data directory with images.
+            threshold: A belief above this declares that the world changed.
+            detects: Whether beliefs are posted; those of a reaction baseline are not.
+        """
+        self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
         arrays = load_arrays(Path(root)) if root else None
         if arrays is None:
             raise InvalidInput("This agent needs images: --set data=DIR, a data directory with arrays.npz.")
@@ -127,12 +157,13 @@ class TurnPlayer:
         images = self._arrays["images"][[self._place[key] for key in ids]]
         seen = {"round": number, "ids": ids, "images": images}
         reply = self._agent(Turn(observation=seen, first=True, red_light=light))
-        if not isinstance(reply.action, Scores):
+        if not isinstance(reply.action, actions.Scores):
             raise AgentProtocol(f"Batch {number} waits for Scores.")
         said = reply.belief.novel if reply.belief else 0.0
         beliefs = said if isinstance(said, tuple) else (said,) * len(ids)
         kind = "characterization" if self._condda else "classification"
-        yield {"detection": _rows(ids, [(value,) for value in beliefs]), kind: _rows(ids, reply.action.p)}
+        detection = {"detection": _rows(ids, [(value,) for value in beliefs])} if self._detects else {}
+        yield detection | {kind: _rows(ids, reply.action.p)}
         self._trade(number, light)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
@@ -165,34 +196,37 @@ class TurnPlayer:
             return {"type": action.type, "refused": error.reason, "message": str(error)}
 
 
-def _configuration(player: Player, visit: Visit) -> dict[str, Any]:
-    return {
+def _open(client: Client, player: Player, visit: Visit, tests: Sequence[str]) -> str:
+    """The session of a player: the one to go on with, or a new one."""
+    if player.name in visit.resume:
+        return visit.resume[player.name]
+    asked = {
         "protocol": visit.protocol,
         "domain": visit.area,
         "novelty_detector_version": f"{player.name}-0.0.1",
         "detection_threshold": player.threshold,
         "hints": list(visit.hints),
     }
+    return client.open(asked, tests)
 
 
-def _scores(client: Client, session: str, test: str) -> dict[str, Any]:
+def _score(client: Client, sessions: Mapping[str, str], player: Player, test: str, visit: Visit) -> dict[str, Any]:
     try:
-        return client.evaluate(session, test)
+        baseline = sessions[visit.baseline] if visit.baseline is not None else None
+        return client.evaluate(sessions[player.name], test, more=True, baseline=baseline)
     except Refusal as error:
         return {"refused": str(error)}
 
 
-def _save(folder: Path, name: str, scores: Mapping[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _save(folder: str | None, name: str, scores: Mapping[str, Any]) -> None:
+    if folder is None:
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
     for test, numbers in scores.items():
-        (folder / f"{test}_{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
+        (Path(folder) / f"{test}_{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
 
 
 def _rows(ids: Sequence[str], table: Any) -> str:
     """CSV rows; numbers are written so that they are read back the same."""
     rows = np.asarray(table, dtype=float).tolist()
-    return "".join(f"{_quoted(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))
-
-
-def _quoted(key: str) -> str:
-    return f"|{key.replace('|', '||')}|" if "," in key or key[:1] in '|"' else key
+    return "".join(f"{quote_id(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))

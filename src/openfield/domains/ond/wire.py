@@ -40,6 +40,7 @@ class Wire:
         """The answer to a request; refusals are answers too."""
         try:
             handler = find_handler(method, path)
+            await self._office.recover()
             return await handler(self, parameters)
         except Refusal as error:
             return refuse(error)
@@ -82,7 +83,9 @@ class Wire:
         body = await self._office.dataset(session, test, read_round(number))
         if body is None:
             return Answer(status=204)
-        return _file(body, f"{session}.{test}.{number}.csv", "inline")
+        wide = body[:2] in (b"\xff\xfe", b"\xfe\xff")  # texts come in utf-16, and say so
+        kind = f"text/csv; charset={'utf-16' if wide else 'utf-8'}"
+        return _file(body, f"{session}.{test}.{number}.csv", "inline", kind)
 
     async def post_results(self, given: Parameters) -> Answer:
         """POST /session/results."""
@@ -116,9 +119,18 @@ class Wire:
         return await self._feedback(session, test, number, kinds.split("|"), chosen)
 
     async def read_evaluation(self, given: Parameters) -> Answer:
-        """GET /session/evaluations."""
+        """GET /session/evaluations; with `more`, `baseline_session_id` or `roundwise`, further numbers."""
         session, test = _need(given, "session_id", "test_id")
-        return _json(await self._office.evaluation(session, test, bool(given.get("devmode"))))
+        devmode, baseline = bool(given.get("devmode")), given.get("baseline_session_id")
+        if given.get("roundwise"):
+            (number,) = _need(given, "round_id")
+            return _json(await self._office.round_scores(session, test, read_round(number), devmode))
+        found = await self._office.evaluation(session, test, devmode)
+        if given.get("more"):
+            found |= await self._office.more_numbers(session, test, devmode)
+        if baseline:
+            found |= await self._office.reaction(session, str(baseline), test, devmode)
+        return _json(found)
 
     async def complete_test(self, given: Parameters) -> Answer:
         """DELETE /test."""
@@ -136,13 +148,13 @@ class Wire:
         """GET /session/status."""
         tests = str(given["test_ids"]).split("|") if given.get("test_ids") else None
         wanted = {key: str(given[key]) for key in ("after", "session_id", "detector") if given.get(key)}
-        lines = self._office.status(wanted, bool(given.get("include_tests")), tests)
+        lines = await self._office.status(wanted, bool(given.get("include_tests")), tests)
         return Answer("".join(f"{line}\n" for line in lines).encode())
 
     async def read_latest(self, given: Parameters) -> Answer:
         """GET /session/latest."""
         (session,) = _need(given, "session_id")
-        return _json(self._office.latest(session))
+        return _json(await self._office.latest(session))
 
     async def read_zip(self, given: Parameters) -> Answer:
         """GET /session/zip."""
@@ -195,14 +207,16 @@ def find_handler(method: str, path: str) -> Handler:
         raise Refusal("NotFound", "There is nothing at this address.", 404)
     handler = offered.get("GET" if method == "HEAD" else method)
     if handler is None:
-        raise Refusal("MethodNotAllowed", f"This address answers {', '.join(offered)}.", 405)
+        allowed = ", ".join(offered)
+        raise Refusal("MethodNotAllowed", f"This address answers {allowed}.", 405, allowed)
     return handler
 
 
 def refuse(error: Refusal) -> Answer:
     """The protocol's error object; clients insist on all three keys."""
     body = {"reason": error.reason, "message": str(error), "stack_trace": ""}
-    return Answer(msgspec.json.encode(body), error.status, "application/json")
+    headers = (("allow", error.allow),) if error.allow else ()
+    return Answer(msgspec.json.encode(body), error.status, "application/json", headers)
 
 
 def read_round(value: Any) -> int:

@@ -81,7 +81,12 @@ class TestWorld:
 
     def _read(self, post: Post) -> dict[str, Sheet]:
         compat = self._settings.level == "compat"
-        return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+        sheets = {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+        for kind, sheet in sheets.items():
+            before = self.ledger.columns.get(kind)
+            if not compat and before is not None and sheet.numbers is not None and sheet.numbers.shape[1] != before:
+                raise Refusal("InvalidResults", f"The {kind} rows had {before} values in an earlier round.")
+        return sheets
 
     def _serve(self, action: Action) -> Turn:
         """What a client of the protocol asks for."""

@@ -125,8 +125,12 @@ def failed_reaction_of_ranks(p: Floats, novel: NDArray[np.bool_], ranks: Ints) -
 def m_accuracy_on_novel(p_class: ArrayLike, gt_class: ArrayLike, gt_novel: ArrayLike) -> Numbers:
     """Top-3 and top-1 accuracy on the novel samples alone."""
     ranks = rank_labels(*check_classes(p_class, gt_class))
-    part = ranks[_flags(gt_novel, len(ranks))]
-    return {f"top{k}_acc_novel_only": _share(part < k) for k in (3, 1)}
+    return novel_only_of_ranks(_flags(gt_novel, len(ranks)), ranks)
+
+
+def novel_only_of_ranks(novel: NDArray[np.bool_], ranks: Ints) -> Numbers:
+    """`m_accuracy_on_novel` from ranks."""
+    return {f"top{k}_acc_novel_only": _share(ranks[novel] < k) for k in (3, 1)}
 
 
 def m_is_cdt_and_is_early(gt_idx: int, ta2_idx: int, test_len: int) -> dict[str, bool]:

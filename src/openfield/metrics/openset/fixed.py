@@ -5,15 +5,16 @@ Stands in metrics: arrays of one test, or the numbers of many, -> numbers; what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from openfield.metrics.openset.compat import THRESHOLDS, check_novel
-from openfield.metrics.openset.ranks import Ints, first_of
+from openfield.metrics.openset.ranks import Floats, Ints, first_of
 from openfield.metrics.stats import Estimate, estimate_count, estimate_mean, estimate_rate
 
 LAST_SAMPLES = 100
@@ -58,25 +59,60 @@ class TestFacts(msgspec.Struct, frozen=True):
         return self.onset is not None and self.detection is not None and self.detection >= self.onset
 
 
-def program_measures(tests: Iterable[TestFacts]) -> dict[str, Estimate]:
+def make_facts(
+    novel: NDArray[np.bool_], declared: NDArray[np.bool_], hits: Floats, baseline: Floats | None = None
+) -> TestFacts:
+    """The facts of a test from what is true and said of each sample.
+
+    Args:
+        novel: Which samples are novel.
+        declared: At which of them the agent said that the world had changed.
+        hits: What the agent got right.
+        baseline: What the baseline got right; without one, M3 to M6 are not defined.
+    """
+    onset = first_of(novel)
+    return TestFacts(
+        length=len(hits),
+        onset=onset,
+        detection=first_of(declared),
+        performance=float(hits[-LAST_SAMPLES:].mean()) if onset is not None else None,
+        after=tuple(hits[onset:].tolist()) if onset is not None else (),
+        baseline_before=float(baseline[:onset].mean()) if baseline is not None and onset else None,
+        baseline_after=tuple(baseline[onset:].tolist()) if baseline is not None and onset is not None else (),
+    )
+
+
+def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[str, Estimate]:
     """M1 to M6 with intervals over tests.
 
     M1 samples missed until a correct detection; M2 share of tests correctly detected; M2.1 share with a declaration
-    before the onset; M3/M4 asymptotic performance over the baseline's before the onset (system or given detection, as
-    the tests were run); M5 the agent's share of agent and baseline after the onset; M6 the same quotient over the last
-    samples.
+    before the onset; M3 asymptotic performance over the baseline's before the onset, called M4 where detection was
+    given; M5 the agent's share of agent and baseline after the onset; M6 the same quotient over the last samples.
+
+    Args:
+        tests: What is known of each; M3 to M6 need facts of a baseline and are not defined without.
+        given: Whether the agents were told of the onset.
     """
     known = list(tests)
     novel = [test for test in known if test.onset is not None]
     missed = [float(test.detection - test.onset) for test in novel if test.correct]  # type: ignore[operator]
+    unbounded = functools.partial(estimate_mean, bounds=None)
     return {
-        "M1": estimate_count(missed),
-        "M2": estimate_rate([float(test.correct) for test in novel]),
-        "M2.1": estimate_rate([float(_early(test)) for test in novel]),
-        "M3/M4": estimate_mean(_present(map(_relative, novel)), None),
-        "M5": estimate_mean(_present(map(_share_of_both, novel))),
-        "M6": estimate_mean(_present(map(_last_quotient, novel)), None),
+        "M1": _over_tests(estimate_count, missed),
+        "M2": _over_tests(estimate_rate, [float(test.correct) for test in novel]),
+        "M2.1": _over_tests(estimate_rate, [float(_early(test)) for test in novel]),
+        "M4" if given else "M3": _over_tests(unbounded, _present(map(_relative, novel))),
+        "M5": _over_tests(estimate_mean, _present(map(_share_of_both, novel))),
+        "M6": _over_tests(unbounded, _present(map(_last_quotient, novel))),
     }
+
+
+def _over_tests(estimate: Callable[[Sequence[float]], Estimate], values: Sequence[float]) -> Estimate:
+    """The programme defines its measures for any number of tests; too few for an interval still have a mean."""
+    found = estimate(values)
+    if found.mean is not None or not values:
+        return found
+    return Estimate(sum(values) / len(values), None, None, len(values), f"n={len(values)}: too few for an interval")
 
 
 def _early(test: TestFacts) -> bool:

@@ -1,0 +1,111 @@
+"""The programme's numbers over many tests, from a folder of result files: who posted what, test by test, and M1 to M6.
+
+`openfield score ond --results DIR --data DIR` ends here. Files are those of a server (`SESSION.TEST_detection.csv`), of
+its zip, or of precomputed agents (`TEST_NAME_detection.csv`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction
+from openfield.domains.ond.ledger import Ledger
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import NUMERIC, Sheet, read_sheet
+from openfield.domains.ond.sheet import Shelf, Test
+from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.openset.fixed import make_facts, program_measures
+
+ENDINGS = {kind: f"_{kind}.csv" for kind in NUMERIC}
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tests, and against whom."""
+
+    data: Path
+    protocol: str = "OND"
+    area: str = "image_classification"
+    baseline: str | None = None
+    """Whose results are the baseline of M3 to M6 and of m_nrp; without one these are not defined."""
+    given: bool = False
+    """Whether the red light was given: then the relative performance is M4, otherwise M3."""
+    threshold: float = 0.5
+    """At which belief a change counts as declared, for M1 and M2."""
+
+
+def score_results(folder: Path, wanted: Wanted) -> dict[str, dict[str, Any]]:
+    """The numbers of everyone with results in a folder: `programme` over all tests, and those of each test."""
+    shelf = Shelf(wanted.data)
+    posted = find_results(folder, shelf.names(wanted.protocol, wanted.area))
+    if not posted:
+        raise InvalidInput(f"{folder} holds no results of tests in {wanted.data}, {wanted.protocol}, {wanted.area}.")
+    ledgers = {
+        who: {
+            name: read_files(shelf.load(wanted.protocol, wanted.area, name)[0], files) for name, files in tests.items()
+        }
+        for who, tests in posted.items()
+    }
+    if wanted.baseline is not None and wanted.baseline not in ledgers:
+        raise UnknownName("baseline", wanted.baseline, ledgers, label="There are results of")
+    bases = ledgers[wanted.baseline] if wanted.baseline is not None else {}
+    return {who: _score(tests, bases, wanted) for who, tests in ledgers.items() if who != wanted.baseline}
+
+
+def find_results(folder: Path, names: Iterable[str]) -> dict[str, dict[str, dict[str, Path]]]:
+    """Who -> test -> type -> file. Who is what the file's name says beside the test and the type."""
+    if not folder.is_dir():
+        raise InvalidInput(f"There is no directory {folder}.")
+    longest_first = sorted(names, key=len, reverse=True)
+    found: dict[str, dict[str, dict[str, Path]]] = {}
+    for path in sorted(folder.rglob("*.csv")):
+        kind = next((kind for kind, ending in ENDINGS.items() if path.name.endswith(ending)), None)
+        stem = path.name.removesuffix(ENDINGS.get(kind or "", ".csv"))
+        name = next((name for name in longest_first if _belongs(stem, name)), None)
+        if kind is not None and name is not None:
+            who = stem.replace(name, "", 1).strip("._") or "results"
+            found.setdefault(who, {}).setdefault(name, {})[kind] = path
+    return found
+
+
+def _belongs(stem: str, name: str) -> bool:
+    """`SESSION.TEST`, `TEST_NAME` or `TEST`."""
+    return stem == name or stem.endswith(f".{name}") or stem.startswith(f"{name}_")
+
+
+def _score(tests: Mapping[str, Ledger], bases: Mapping[str, Ledger], wanted: Wanted) -> dict[str, Any]:
+    facts = [_facts(ledger, bases.get(name), wanted.threshold) for name, ledger in tests.items()]
+    numbers: dict[str, Any] = {"programme": program_measures(facts, wanted.given)}
+    for name, ledger in tests.items():
+        try:
+            numbers[name] = evaluate(ledger) | evaluate_more(ledger)
+            if name in bases:
+                numbers[name] |= evaluate_reaction(ledger, bases[name])
+        except Refusal as error:
+            numbers[name] = {"refused": str(error)}
+    return numbers
+
+
+def _facts(ledger: Ledger, base: Ledger | None, threshold: float) -> Any:
+    """Of ledgers that are whole; samples that were not answered count as wrong, and as nothing declared."""
+    hits = (ledger.ranks == 0).astype(float)
+    theirs = None if base is None else (base.ranks == 0).astype(float)
+    return make_facts(ledger.test.novel, np.nan_to_num(ledger.p_world) >= threshold, hits, theirs)
+
+
+def read_files(test: Test, files: Mapping[str, Path]) -> Ledger:
+    """A ledger with everything the files of a test say."""
+    ledger, sheets = Ledger(test), dict[str, Sheet]()
+    for kind, path in files.items():
+        try:
+            sheets[kind] = read_sheet(kind, path.read_text(encoding="utf-8"), test, 0, compat=True)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} cannot be read: {error}.") from None
+        except Refusal as error:
+            raise InvalidInput(f"{path}: {error}") from None
+    ledger.post(0, sheets)
+    return ledger

@@ -1,0 +1,123 @@
+"""Numbers over many tests from folders of result files, and against a reaction baseline, in process and over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
+from openfield.cli import run_command
+from openfield.domains.ond.sheet import Shelf
+from openfield.metrics.openset import compat
+
+SESSION = "0f0e7a3c-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Results as a server keeps them (of a session that sees the change) and as precomputed agents have them."""
+    folder = tmp_path / "results/OND/image_classification"
+    folder.mkdir(parents=True)
+    shelf = Shelf(tmp_path / "data")
+    for name in (TEST, OTHER):
+        write_test(tmp_path / "data", name)
+        test = shelf.load("OND", "image_classification", name)[0]
+        for kind, text in answers(test, test.ids).items():
+            (folder / f"{SESSION}.{name}_{kind}.csv").write_text(text)
+        guess = "".join(f"{key},0.1,0.9,0,0,0\n" for key in test.ids)  # always the first class
+        (folder / f"{name}_base_classification.csv").write_text(guess)
+    return tmp_path / "results"
+
+
+def score(capsys: pytest.CaptureFixture[str], results: Path, *more: str) -> dict:
+    words = ["score", "ond", "--results", str(results), "--data", str(results.parent / "data"), *more, "--json"]
+    assert run_command(words) == 0
+    return msgspec.json.decode(capsys.readouterr().out)
+
+
+def test_a_folder_of_results_gives_the_programme_over_its_tests(results: Path, capsys) -> None:
+    found = score(capsys, results, "--baseline", "base")
+    assert set(found) == {SESSION}
+    numbers = found[SESSION]
+    assert set(numbers) == {"programme", TEST, OTHER}
+    assert {name: value["mean"] for name, value in numbers["programme"].items()} == {
+        "M1": 0,
+        "M2": 1,
+        "M2.1": 0,
+        "M3": pytest.approx(1 / (4 / 15)),  # of the 15 samples before the onset the baseline names four
+        "M5": pytest.approx(15 / 19),  # and four of the 15 after it
+        "M6": pytest.approx(15 / 4),
+    }
+    known = numbers[TEST]["m_acc"]
+    base = compat.m_nrp(known, {"pre_top1": 0.25, "pre_top3": 0.25})
+    assert set(numbers[TEST]["m_nrp"]) == set(base)
+    assert numbers[TEST]["m_nrp"]["M_nrp_post_top1"] == pytest.approx(100 / 0.25)
+
+
+def test_without_a_baseline_what_needs_one_is_not_defined(results: Path, capsys) -> None:
+    found = score(capsys, results, "--redlight")
+    assert set(found) == {SESSION, "base"}
+    assert found[SESSION]["programme"]["M4"]["mean"] is None
+    assert "detection results cover 0 of the 30" in found["base"][TEST]["refused"]
+    assert run_command(["score", "ond", "--results", str(results), "--data", str(results.parent / "data")]) == 0
+    assert "post_top1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--results", "nowhere", "--data", "data"], "no directory"),
+        (["--results", "results"], "needs --data"),
+        (["--results", "results", "--data", "data", "--area", "nlt"], "holds no results"),
+        (["--results", "results", "--data", "data", "--baseline", "bas"], "Did you mean 'base'"),
+    ],
+)
+def test_folders_that_cannot_be_scored_are_told(results: Path, capsys, monkeypatch, words, said: str) -> None:
+    monkeypatch.chdir(results.parent)
+    assert run_command(["score", "ond", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_damaged_file_is_named(results: Path, capsys) -> None:
+    (results / f"OND/image_classification/{TEST}_base_classification.csv").write_bytes(b"\xff\xfe\x00")
+    words = ["score", "ond", "--results", str(results), "--data", str(results.parent / "data")]
+    assert run_command(words) == 2
+    assert f"{TEST}_base_classification.csv" in capsys.readouterr().err
+
+
+def test_a_session_is_told_against_a_baseline_that_never_detects(client: Client) -> None:
+    test = client.shelf.load("OND", "image_classification", TEST)[0]
+    agent, base = client.open(), client.open(novelty_detector_version="base")
+    client.play(agent)
+    for number in range(3):
+        rows = "".join(f"{key},0.1,0.9,0,0,0\n" for key in test.ids[number * 10 : number * 10 + 10])
+        assert client.post(base, number, classification=rows).text == "OK"
+    asked = {"session_id": agent, "test_id": TEST, "baseline_session_id": base}
+    refused(client.ask("GET", "/session/evaluations", params=asked), 400, "TestInProcess")
+    client.complete(base)
+    found = client.ask("GET", "/session/evaluations", params=asked).json()
+    assert found["m_nrp"] == {"M_nrp_post_top1": pytest.approx(400), "M_nrp_post_top3": pytest.approx(100 / 0.5625)}
+    refused(client.ask("GET", "/session/evaluations", params=asked | {"session_id": base}), 400, "ResultsIncomplete")
+    refused(
+        client.ask("GET", "/session/evaluations", params=asked | {"baseline_session_id": "x"}), 400, "TestInProcess"
+    )
+
+
+def test_rounds_are_scored_over_http(client: Client) -> None:
+    session, test = client.open(), client.shelf.load("OND", "image_classification", TEST)[0]
+    asked = {"session_id": session, "test_id": TEST, "round_id": 1, "roundwise": "1"}
+    client.post(session, 1, **answers(test, test.ids[10:20]))
+    refused(client.ask("GET", "/session/evaluations", params=asked), 400, "TestInProcess")
+    found = client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1"}).json()
+    assert found == {"m_acc_round_wise": {"top1_accuracy_round_1": 1.0, "top3_accuracy_round_1": 1.0}}
+    for number, reason in ((0, "ResultsIncomplete"), (9, "ResultsIncomplete"), ("x", "BadRequest")):
+        answer = client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1", "round_id": number})
+        refused(answer, 400, reason)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.post(session, 2, **answers(test, test.ids[20:]))
+    client.complete(session)
+    whole = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST, "more": "1"})
+    assert set(whole.json()) >= {"m_acc", "m_acc_round_wise", "m_ndp_unknown", "m_accuracy_on_novel"}
+    assert len(whole.json()["m_acc_round_wise"]) == 6
