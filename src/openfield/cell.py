@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -163,7 +163,7 @@ def open_rollout(
     domain: Domain[Any],
     cell: Cell,
     recorder: Recorder | None,
-    past: Sequence[RawStep],
+    past: Iterable[RawStep],
     rehearse_from: int = NEVER,
     pulse: Pulse | None = None,
 ) -> Rollout:

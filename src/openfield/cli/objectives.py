@@ -40,6 +40,7 @@ def evaluate(
     inputs: Literal["sources", "all"] = "sources",
     human: Path | None = None,
     human_agent: str | None = None,
+    thresholds: Path | None = None,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
@@ -65,6 +66,8 @@ def evaluate(
         A run in which a person played, for the human similarity of runs.
     human_agent
         What the person is called in it; needed if several agents are in it.
+    thresholds
+        A table made by `frames` whose thresholds pictures seen in runs are discretised by; their own if not given.
     """
     from openfield.objectives.evaluation import check_names
     from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
@@ -72,10 +75,10 @@ def evaluate(
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
     check_names(only)
-    if human or human_agent or any(_is_sqlite(path) for path in tables):
+    if human or human_agent or thresholds or any(_is_sqlite(path) for path in tables):
         if compat or inputs == "all" or num_actions is not None:
             raise InvalidInput("--compat, --inputs all and --num-actions are for tables, not for runs.")
-        _print_runs(tables, human, human_agent, json, num_obs=num_obs, only=only, unit=unit)
+        _print_runs(tables, human, human_agent, thresholds, json, num_obs=num_obs, only=only, unit=unit)
         return
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
     records = [_record(path, options) for path in tables]
@@ -238,19 +241,39 @@ def _is_sqlite(path: Path) -> bool:
         return False  # whoever reads it as a table says why
 
 
-def _print_runs(runs: Sequence[Path], human: Path | None, human_agent: str | None, json: bool, **options: Any) -> None:
-    from openfield.objectives.runs import evaluate_runs, read_human, read_runs
-    from openfield.objectives.wording import runs_lines, runs_record
+def _print_runs(
+    paths: Sequence[Path],
+    human: Path | None,
+    human_agent: str | None,
+    thresholds: Path | None,
+    json: bool,
+    **options: Any,
+) -> None:
+    from openfield.objectives.files import read_thresholds
+    from openfield.objectives.recordings import Recording, read_human, read_run
+    from openfield.objectives.runs import evaluate_runs
+    from openfield.objectives.sights import SIZE
+    from openfield.objectives.wording import run_record, runs_lines, runs_record
 
     if human_agent and not human:
         raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
-    person = None if human is None else read_human(human, human_agent)
-    found = evaluate_runs(read_runs(runs), human=person, **options)
-    record = runs_record(runs, human, options["unit"], found)
+    bins = None if thresholds is None else read_thresholds(thresholds)
+    size = SIZE if bins is None else len(bins)
+    person = None if human is None else read_human(human, human_agent, size)
+    runs: list[Recording] = []
+    entries: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            runs.append(read_run(path, size=size))
+            entries.append(run_record(runs[-1]))
+        except OpenfieldError as error:
+            entries.append({"run": str(path), "error": str(error)})
+    record = runs_record(entries, human, options["unit"], evaluate_runs(runs, human=person, thresholds=bins, **options))
     if json:
         print_json(record)
     else:
         _print_lines(runs_lines(record))
+    _exit_with(entries)
 
 
 def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:

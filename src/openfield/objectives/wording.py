@@ -18,6 +18,7 @@ from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluat
 from openfield.objectives.similarity import Similarity
 
 if TYPE_CHECKING:
+    from openfield.objectives.recordings import Recording
     from openfield.objectives.runs import GroupObjectives
 
 SCHEMA = 1
@@ -97,13 +98,18 @@ def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
     }
 
 
+def run_record(run: Recording) -> dict[str, Any]:
+    """What the JSON object of runs says of one of them."""
+    return {"run": str(run.path), "episodes": run.episodes, "distinct_pictures": run.pictures}
+
+
 def runs_record(
-    paths: Sequence[Path], human: Path | None, unit: str, found: Sequence[GroupObjectives]
+    runs: Sequence[dict[str, Any]], human: Path | None, unit: str, found: Sequence[GroupObjectives]
 ) -> dict[str, Any]:
     """The JSON object of runs."""
     return {
         "schema": SCHEMA,
-        "runs": [str(path) for path in paths],
+        "runs": runs,
         "human": None if human is None else str(human),
         "unit": unit,
         "groups": [_group_record(group, unit) for group in found],

@@ -16,6 +16,8 @@ from openfield.errors import AgentProtocol
 Pixels = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
 MOST_FRAMES = 300
 TAP_SECONDS = 5.0
+PULL = 20.0
+"""Side of the squares in which measures that count see where a bird was pulled to, in pixels."""
 
 
 class Shot(msgspec.Struct, frozen=True, tag_field="do", tag="shoot"):
@@ -95,6 +97,20 @@ def read_action(action: Any) -> Action:
         return read
     except msgspec.ValidationError as error:
         raise AgentProtocol(f"{action!r} is no action: {error}") from None
+
+
+def coarse_action(action: Any) -> tuple[Any, ...] | None:
+    """A shot by where the bird is pulled to or by its direction and power, and whether it is tapped; None for others.
+
+    Agents aim to the pixel and time their taps to the millisecond; so exactly no shot is ever repeated.
+    """
+    match read_action(action):
+        case Shot(x, y, tap):
+            return "shoot", int(x // PULL), int(y // PULL), tap > 0
+        case Launch(dx, dy, tap):
+            return "launch", round(math.atan2(dy, dx) / math.tau * 32) % 32, round(4 * math.hypot(dx, dy)), tap > 0
+        case _:
+            return None
 
 
 def _launch(numbers: Sequence[Any]) -> Launch:
