@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.common import print_json
 from openfield.errors import InvalidInput, OpenfieldError
+
+if TYPE_CHECKING:
+    from openfield.objectives.evaluation import Evaluation
 
 app = cyclopts.App(
     name="objectives",
@@ -38,6 +41,7 @@ def evaluate(
     unit: Literal["nats", "bits"] = "nats",
     compat: bool = False,
     inputs: Literal["sources", "all"] = "sources",
+    intervals: bool = False,
     human: Path | None = None,
     human_agent: str | None = None,
     thresholds: Path | None = None,
@@ -62,6 +66,8 @@ def evaluate(
         Print what the original scripts print.
     inputs
         Which inputs the entropy counts: those acted on, or both ends of every transition.
+    intervals
+        Add 95 % intervals to the values of tables, by redrawing their counts; runs always have intervals.
     human
         A run in which a person played, for the human similarity of runs.
     human_agent
@@ -76,12 +82,14 @@ def evaluate(
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
     check_names(only)
     if human or human_agent or thresholds or any(_is_sqlite(path) for path in tables):
-        if compat or inputs == "all" or num_actions is not None:
-            raise InvalidInput("--compat, --inputs all and --num-actions are for tables, not for runs.")
+        if compat or inputs == "all" or num_actions is not None or intervals:
+            raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
         _print_runs(tables, human, human_agent, thresholds, json, num_obs=num_obs, only=only, unit=unit)
         return
+    if intervals and inputs == "all":
+        raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
-    records = [_record(path, options) for path in tables]
+    records = [_record(path, options, hashed=json, intervals=intervals) for path in tables]
     if json:
         print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
     else:
@@ -276,18 +284,32 @@ def _print_runs(
     _exit_with(entries)
 
 
-def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) -> dict[str, Any]:
     """What is reported about one file; one that cannot be used has null values and says why."""
     from openfield.objectives.evaluation import evaluate_file
+    from openfield.objectives.hashes import file_hash
     from openfield.objectives.wording import evaluation_record, failure_record
 
     start = time.perf_counter()
     try:
         found = evaluate_file(path, **options)
+        around = _intervals(path, found) if intervals else {}
+        digest = file_hash(path) if hashed else None
     except OpenfieldError as error:
         return failure_record(path, str(error), options["only"], options["unit"])
-    record = evaluation_record(found, time.perf_counter() - start)
+    record = evaluation_record(found, time.perf_counter() - start, digest) | around
     return record | {"error": found.faults[0]} if found.faults else record
+
+
+def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
+    """Intervals of a table's values, from its counts."""
+    from openfield.objectives import load_table
+    from openfield.objectives.intervals import bootstrap_counts, in_unit
+    from openfield.objectives.wording import intervals_record
+
+    num_obs = found.num_obs if found.values.get("info_gain_dirichlet") is not None else None
+    drawn = bootstrap_counts(load_table(path), num_obs=num_obs)
+    return intervals_record({name: in_unit(drawn[name], name, found.unit) for name in found.values})
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.evaluation import NAMES, evaluate
+from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
 from openfield.objectives.gamma import EULER, rise
 from openfield.objectives.histograms import Array
 from openfield.objectives.information import PAPER_STEPS
@@ -124,6 +124,16 @@ def bootstrap_counts(
         return drawn
 
     return _intervals(found, keys, redraw, num_obs, draws, "Poisson bootstrap of counts; ignores time dependence")
+
+
+def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
+    """The interval of an objective, computed in nats, in another unit."""
+    if unit == "nats" or name in WITHOUT_UNIT:
+        return interval
+    value, low, high = (
+        None if number is None else number / math.log(2) for number in (interval.value, interval.low, interval.high)
+    )
+    return Interval(value, low, high, interval.note)
 
 
 class _Keys:

@@ -5,16 +5,15 @@ Between `recordings`, which reads run files, and `intervals` and `likeness`, whi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit
+from openfield.objectives.evaluation import NAMES, Unit
 from openfield.objectives.histograms import Array
-from openfield.objectives.intervals import Counted, Interval, objectives_of_counted
+from openfield.objectives.intervals import Counted, Interval, in_unit, objectives_of_counted
 from openfield.objectives.likeness import compare_counted
 from openfield.objectives.recordings import STAGES, Group, Recording
 from openfield.objectives.sights import code_pictures, number_keys
@@ -60,7 +59,7 @@ def evaluate_runs(
             raise InvalidInput(f"{domain}: {episodes.seen:,} distinct inputs were seen; --num-obs says {num_obs:,}.")
         for group, mine in episodes.groups.items():
             values = objectives_of_counted(mine, episodes.seen if num_obs is None else num_obs)
-            shown = {name: _in_unit(values[name], name, unit) for name in NAMES if name in (only or NAMES)}
+            shown = {name: in_unit(values[name], name, unit) for name in NAMES if name in (only or NAMES)}
             if human is not None:
                 shown |= compare_counted(human_part(episodes.human, group), mine, episodes.size)
             moves = sum(int(episode.counts.sum()) for episode in mine)
@@ -109,12 +108,3 @@ def _joined(parts: Iterable[Groups]) -> dict[Group, list[Counted]]:
             groups.setdefault(group, []).extend(episodes)
     order = sorted(groups, key=lambda group: (*msgspec.structs.astuple(group)[:-1], STAGES.index(group.stage)))
     return {group: groups[group] for group in order}
-
-
-def _in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
-    if unit == "nats" or name in WITHOUT_UNIT:
-        return interval
-    value, low, high = (
-        None if number is None else number / math.log(2) for number in (interval.value, interval.low, interval.high)
-    )
-    return Interval(value, low, high, interval.note)

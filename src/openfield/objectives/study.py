@@ -18,6 +18,7 @@ import msgspec
 from openfield.errors import OpenfieldError
 from openfield.objectives.correlations import Correlation, Observation, Pair, correlate
 from openfield.objectives.evaluation import NAMES, evaluate_file
+from openfield.objectives.hashes import content_hash
 from openfield.objectives.manifest import HUMAN, Entry
 from openfield.objectives.rarefaction import RarefiedJaccard, coverage, rarefy
 from openfield.objectives.similarity import compare
@@ -111,17 +112,6 @@ def work(task: Task) -> dict[str, Any]:
         return _evaluate(task) if task.kind == "evaluate" else _compare(task)
     except OpenfieldError as error:
         return {"problem": str(error)}
-
-
-def content_hash(path: Path) -> str:
-    """The hash of a file's content, and of the code book beside it."""
-    digest = hashlib.sha256()
-    beside = path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
-    for part in (path, beside) if path.suffix == ".parquet" and beside.exists() else (path,):
-        with part.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def _tasks(entry: Entry) -> Iterator[Task]:

@@ -5,7 +5,7 @@ Between `evaluation` and the command line; it makes text and prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluat
 from openfield.objectives.similarity import Similarity
 
 if TYPE_CHECKING:
+    from openfield.objectives.intervals import Interval
     from openfield.objectives.recordings import Recording
     from openfield.objectives.runs import GroupObjectives
 
@@ -25,11 +26,12 @@ SCHEMA = 1
 """Raised when a field changes its meaning."""
 
 
-def evaluation_record(found: Evaluation, seconds: float) -> dict[str, Any]:
-    """The JSON object of one table."""
+def evaluation_record(found: Evaluation, seconds: float, sha256: str | None = None) -> dict[str, Any]:
+    """The JSON object of one table; `sha256` is that of its file."""
     return {
         "schema": SCHEMA,
         "table": found.table,
+        "sha256": sha256,
         "values": found.values,
         "unit": found.unit,
         "units": {name: None if name in WITHOUT_UNIT else found.unit for name in found.values},
@@ -44,6 +46,15 @@ def evaluation_record(found: Evaluation, seconds: float) -> dict[str, Any]:
         "notes": list(found.notes),
         "version": __version__,
         "seconds": round(seconds, 4),
+    }
+
+
+def intervals_record(found: Mapping[str, Interval]) -> dict[str, Any]:
+    """What the JSON object of a table says of its intervals, and how they were made."""
+    known = {name: interval for name, interval in found.items() if interval.low is not None}
+    return {
+        "intervals": {name: [interval.low, interval.high] for name, interval in known.items()},
+        "intervals_by": "; ".join({interval.note: None for interval in known.values()}),
     }
 
 
@@ -127,13 +138,17 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
         return
     for name, value in record["values"].items():
         unit = (record["units"][name] or "") if value is not None else ""
-        beside = f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
+        low, high = record.get("intervals", {}).get(name, (None, None))
+        beside = "" if low is None else f" [{low:.6g}, {high:.6g}]"
+        beside += f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
         yield f"{name:<24}{_number(value, record['reasons'].get(name))} {unit}".rstrip() + beside
     sizes = record["distinct"]
     yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
     if record.get("zeros_dropped"):
         yield f"{record['zeros_dropped']:,} entries with a count of zero left out"
     yield from (f"note: {note}" for note in record.get("notes", ()))
+    if record.get("intervals"):
+        yield f"[95 % intervals: {record['intervals_by']}]"
 
 
 def runs_lines(record: dict[str, Any]) -> Iterator[str]:
