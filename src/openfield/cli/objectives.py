@@ -117,11 +117,12 @@ def similarity(
     compat
         Print what the original scripts print, by their rules for index 0.
     conditional
-        Also compare actions, and next images, given the image.
+        Also compare actions, and next images, given the image; this reads both tables into memory.
     inputs
         Which inputs are compared: those acted on, or both ends of every transition.
     """
-    from openfield.objectives import compare, compare_conditionals, load_table
+    from openfield.objectives import compare_conditionals, load_table
+    from openfield.objectives.joins import compare_files
     from openfield.objectives.wording import (
         compat_similarity_lines,
         similarity_failure,
@@ -132,9 +133,9 @@ def similarity(
     if len(tables) != 2:
         raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
     try:
-        first, second = (load_table(path) for path in tables)
-        found = compare(first, second, compat=compat, inputs=inputs)
-        record = similarity_record(tables, found, compare_conditionals(first, second) if conditional else None)
+        found = compare_files(*tables, compat=compat, inputs=inputs)
+        more = compare_conditionals(*map(load_table, tables)) if conditional else None
+        record = similarity_record(tables, found, more)
     except OpenfieldError as error:
         record = similarity_failure(tables, str(error))
     if json:
