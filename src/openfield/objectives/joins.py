@@ -21,7 +21,7 @@ from openfield.objectives.histograms import Array
 from openfield.objectives.images import Names
 from openfield.objectives.pairs import Met, Pairs, images_of, merge_pairs, original_images_of, pair_up
 from openfield.objectives.parquet import count_rows, read_codes, read_columns, read_header
-from openfield.objectives.parts import PART, Parts
+from openfield.objectives.parts import Parts
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import Rows
 from openfield.objectives.similarity import Similarity, check_thresholds, pair_tables, similarity_of
@@ -31,6 +31,8 @@ LARGE_ROWS = 4_000_000
 """Rows of a Parquet table from which it is not read into memory."""
 LARGE_BYTES = 1 << 27
 """Bytes of a pickle from which it is not: three million entries as they were published."""
+MET = 500_000
+"""Images that meet at once."""
 _VISIT = np.dtype([("id", "<i8"), ("count", "<f8")])
 _Reader = Callable[[Array, Array, CodeBook, Names], Met]
 
@@ -51,7 +53,7 @@ def pair_files(first: Path, second: Path, *, compat: bool = False, inputs: Input
 
 
 def stream_pairs(
-    first: Path, second: Path, *, compat: bool = False, inputs: Inputs = "sources", part: int = PART
+    first: Path, second: Path, *, compat: bool = False, inputs: Inputs = "sources", part: int = MET
 ) -> Pairs:
     """As `pair_files`, through the disk; `part` is how many rows are handled at once."""
     check_thresholds(*((str(path), _meta(path)) for path in (first, second)))
