@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ def open_rollout(
     domain: Domain[Any],
     cell: Cell,
     recorder: Recorder | None,
-    past: Sequence[RawStep],
+    past: Iterable[RawStep],
     rehearse_from: int = NEVER,
     pulse: Pulse | None = None,
 ) -> Rollout:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-import msgspec
+import numpy as np
 
 from openfield.core import AgentFactory, Belief, Spec, World
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.flags import Flag, Launch
 from openfield.novelty import Novelty, apply_novelties, find_novelty
-from openfield.record import EpisodeEnd
+from openfield.record import KEY_ENCODER, EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
 
@@ -59,6 +59,9 @@ class Domain(ABC, Generic[S]):
     exports: Mapping[str, str] = {}
     """What `openfield export --format NAME` writes beside tables: a `module:function` for each name, which takes a run
     file, where to write and a cell's id, and says in a line what it wrote."""
+
+    encodes_arrays: ClassVar[bool] = True
+    """Whether `encode` is given large arrays themselves, which replay makes again; else the digests on record."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
@@ -121,8 +124,15 @@ class Domain(ABC, Generic[S]):
         return "" if episode.performance is None else f"performance {episode.performance:.2f}"
 
     def encode(self, observation: Any) -> Any:
-        """The observation as something hashable and coarse, for measures that count what was seen."""
-        return msgspec.json.encode(observation, order="sorted")
+        """What was seen, for measures that count it: something hashable and coarse, or a picture.
+
+        A picture is an array of (H, W), or (H, W, 3) with colours; who counts makes it small and discretises it.
+        """
+        return observation if is_picture(observation) else KEY_ENCODER.encode(observation)
+
+    def encode_action(self, action: Any) -> Any:
+        """What was done, for measures that count it: something hashable, and coarse where actions hardly repeat."""
+        return KEY_ENCODER.encode(action)
 
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """Trials drawn from a description of the domain's own, as the text of a file that lists them."""
@@ -176,6 +186,13 @@ class Domain(ABC, Generic[S]):
     def describe(self, names: Sequence[str]) -> str:
         """The novelties in words."""
         return "; ".join(find_novelty(self.novelties, name).note for name in names) or "no novelty"
+
+
+def is_picture(observation: Any) -> bool:
+    """The common rule: bytes in rows and columns, alone or with one, three or four channels, are a picture."""
+    if not isinstance(observation, np.ndarray) or observation.dtype != np.uint8:
+        return False
+    return observation.ndim == 2 or (observation.ndim == 3 and observation.shape[2] in (1, 3, 4))
 
 
 def says_novel(belief: Belief) -> bool:

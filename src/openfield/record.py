@@ -255,6 +255,8 @@ ENCODER = msgspec.msgpack.Encoder(enc_hook=_digested)
 """Writes turns and truths."""
 REPLY_ENCODER = msgspec.msgpack.Encoder(enc_hook=_written_out)
 """Writes replies, and what is kept of them elsewhere."""
+KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digested, order="sorted")
+"""Gives equal text for equal values, whether arrays are at hand or only what the record has of them."""
 STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refused)
 """Writes whole steps fast, if they hold no large array."""
 _FIXARRAY = 0x90

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import math
 import pickle
@@ -96,6 +97,22 @@ def test_lines_for_a_reader(run, table, tmp_path):
     assert "not defined: needs" in output
     assert "1 entries with a count of zero left out" in output
     assert str(table) in output
+
+
+def test_intervals_of_counts_are_asked_for(run, table):
+    record = json.loads(run(table, "--json", "--intervals", "--num-obs", 10, "--unit", "bits")[1])
+    assert set(record["intervals"]) == set(record["values"])
+    for name, (low, high) in record["intervals"].items():
+        assert low <= record["values"][name] <= high
+    assert "ignores time dependence" in record["intervals_by"]
+    assert "info_gain_dirichlet" not in json.loads(run(table, "--json", "--intervals")[1])["intervals"]
+    assert "ignores time dependence" in run(table, "--intervals")[1]
+    assert "intervals" not in json.loads(run(table, "--json")[1])
+    assert run(table, "--intervals", "--inputs", "all")[0] == 2
+
+
+def test_files_are_named_by_their_hash(run, table):
+    assert json.loads(run(table, "--json")[1])["sha256"] == hashlib.sha256(table.read_bytes()).hexdigest()
 
 
 def test_both_ends(run, table):

@@ -18,7 +18,8 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.journal import Journal
 from openfield.objectives import compare, evaluate
 from openfield.objectives.likeness import compare_episodes
-from openfield.objectives.runs import cut_episodes, evaluate_runs, read_human, read_runs
+from openfield.objectives.recordings import cut_episodes, read_human, read_runs
+from openfield.objectives.runs import evaluate_runs
 from openfield.objectives.tables import as_table
 from openfield.record import Step
 
@@ -192,7 +193,8 @@ def test_the_command_prints_json(run: Any, played: Any) -> None:
     status, output, errors = run(path, *options)
     record = json.loads(output)
     assert (status, errors) == (0, "")
-    assert record["runs"] == [record["human"]] == [str(path)]
+    assert record["runs"] == [{"run": str(path), "episodes": 60, "distinct_pictures": 0}]
+    assert record["human"] == str(path)
     assert len(record["groups"]) == 6
     last = record["groups"][-1]
     assert (last["agent"], last["stage"], last["episodes"]) == ("walker", "after", 14)
@@ -221,7 +223,7 @@ def test_several_runs_are_read_as_one(maze: of.Domain[Any], played: Any, tmp_pat
     other = tmp_path / "other.sqlite"
     of.run({"ada": Walker}, maze.trials(2, size=4, patience=12, **SIZES), other)
     groups = read_runs([played[0], other])
-    assert {group.agent for group in groups} == {"ada", "walker", "compass"}
+    assert {group.agent for run in groups for group in run.groups} == {"ada", "walker", "compass"}
     with pytest.raises(InvalidInput, match="distinct inputs were seen"):
         evaluate_runs(groups, num_obs=3)
 

@@ -1,13 +1,18 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
-from openfield.objectives import compare, compare_conditionals, jaccard, jensen_shannon
+from openfield.objectives import compare, compare_conditionals, jaccard, jensen_shannon, joins
+from openfield.objectives.convert import convert
+from openfield.objectives.joins import compare_files, stream_pairs
 from openfield.objectives.rarefaction import chance_met, coverage, default_sizes, rarefy
+from openfield.objectives.similarity import similarity_of
 from openfield.objectives.tables import Meta, Table, as_table
 
 LN2 = math.log(2)
@@ -96,6 +101,63 @@ def conditional(pair):
         joint[names[o], a] = joint.get((names[o], a), 0) + count
     n = sum(per.values())
     return {k: c / n for k, c in joint.items()}, {k: c / per[k[0]] for k, c in joint.items()}, per
+
+
+@st.composite
+def bucketed_tables(draw):
+    """The same with inputs far apart, and index 0 with no code, one, or several."""
+    codes = [*range(1, 40), 2**64, 2**127, 2**128 - 1, 2**190]
+    met = draw(st.lists(st.sampled_from(codes), min_size=1, max_size=30, unique=True))
+    indices = draw(st.lists(st.integers(1, 10**12), min_size=len(met), max_size=len(met), unique=True))
+    book = dict(zip(met, indices, strict=True))
+    inside = draw(
+        st.lists(st.sampled_from([code for code in [0, *codes] if code not in book]), max_size=3, unique=True)
+    )
+    book |= dict.fromkeys(inside, 0)
+    ids = st.sampled_from(sorted({*book.values(), 0}))
+    return draw(st.dictionaries(st.tuples(ids, st.just(0), ids), st.integers(1, 9), min_size=1, max_size=60)), book
+
+
+@pytest.mark.parametrize("form", ["pkl", "parquet"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(
+    first=bucketed_tables(), second=bucketed_tables(), compat=st.booleans(), inputs=st.sampled_from(["sources", "all"])
+)
+def test_streamed_is_the_same_bit_for_bit(tmp_path, form, first, second, compat, inputs):
+    paths = [tmp_path / "first.pkl", tmp_path / "second.pkl"]
+    for path, table in zip(paths, (first, second), strict=True):
+        path.write_bytes(pickle.dumps(table))
+        if form == "parquet":
+            convert(path, path.with_suffix(".parquet"))
+    paths = [path.with_suffix(f".{form}") for path in paths]
+    options = {"compat": compat, "inputs": inputs}
+    assert outcome(lambda: similarity_of(stream_pairs(*paths, **options, part=7))) == outcome(
+        lambda: compare(first, second, **options)
+    )
+
+
+def outcome(call):
+    try:
+        found = call()
+    except InvalidInput as error:
+        return str(error).split(": ", 1)[1]
+    return replace(found, reasons={name: text.split(": ", 1)[1] for name, text in found.reasons.items()})
+
+
+def test_large_files_are_streamed(tmp_path, monkeypatch):
+    tables = ({(o, 0, o): o + 1 for o in range(50)}, {7 * o: o for o in range(50)})
+    paths = [tmp_path / name for name in ("a.pkl", "b.parquet")]
+    paths[0].write_bytes(pickle.dumps(tables))
+    convert(paths[0], paths[1])
+    found = compare_files(*paths)
+    monkeypatch.setattr(joins, "LARGE_ROWS", 10)
+    monkeypatch.setattr(joins, "load_table", None)  # must not be used
+    assert compare_files(*paths) == found
+    assert found.jaccard == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(joins, "LARGE_BYTES", 10)
+    paths[0].write_bytes(pickle.dumps(({(2**70, 0, 1): 3, (0, 0, 1): 1}, {7: 2**70, 8: 0})))
+    assert compare_files(paths[0], paths[0]).jaccard == 1  # ids beyond 64 bits go through memory
 
 
 def test_tables_that_start_at_zero():

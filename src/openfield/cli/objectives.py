@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.common import print_json
 from openfield.errors import InvalidInput, OpenfieldError
+
+if TYPE_CHECKING:
+    from openfield.objectives.evaluation import Evaluation
 
 app = cyclopts.App(
     name="objectives",
@@ -38,8 +41,10 @@ def evaluate(
     unit: Literal["nats", "bits"] = "nats",
     compat: bool = False,
     inputs: Literal["sources", "all"] = "sources",
+    intervals: bool = False,
     human: Path | None = None,
     human_agent: str | None = None,
+    thresholds: Path | None = None,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
@@ -61,10 +66,14 @@ def evaluate(
         Print what the original scripts print.
     inputs
         Which inputs the entropy counts: those acted on, or both ends of every transition.
+    intervals
+        Add 95 % intervals to the values of tables, by redrawing their counts; runs always have intervals.
     human
         A run in which a person played, for the human similarity of runs.
     human_agent
         What the person is called in it; needed if several agents are in it.
+    thresholds
+        A table made by `frames` whose thresholds pictures seen in runs are discretised by; their own if not given.
     """
     from openfield.objectives.evaluation import check_names
     from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
@@ -72,13 +81,15 @@ def evaluate(
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
     check_names(only)
-    if human or human_agent or any(_is_sqlite(path) for path in tables):
-        if compat or inputs == "all" or num_actions is not None:
-            raise InvalidInput("--compat, --inputs all and --num-actions are for tables, not for runs.")
-        _print_runs(tables, human, human_agent, json, num_obs=num_obs, only=only, unit=unit)
+    if human or human_agent or thresholds or any(_is_sqlite(path) for path in tables):
+        if compat or inputs == "all" or num_actions is not None or intervals:
+            raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
+        _print_runs(tables, human, human_agent, thresholds, json, num_obs=num_obs, only=only, unit=unit)
         return
+    if intervals and inputs == "all":
+        raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
-    records = [_record(path, options) for path in tables]
+    records = [_record(path, options, hashed=json, intervals=intervals) for path in tables]
     if json:
         print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
     else:
@@ -106,11 +117,12 @@ def similarity(
     compat
         Print what the original scripts print, by their rules for index 0.
     conditional
-        Also compare actions, and next images, given the image.
+        Also compare actions, and next images, given the image; this reads both tables into memory.
     inputs
         Which inputs are compared: those acted on, or both ends of every transition.
     """
-    from openfield.objectives import compare, compare_conditionals, load_table
+    from openfield.objectives import compare_conditionals, load_table
+    from openfield.objectives.joins import compare_files
     from openfield.objectives.wording import (
         compat_similarity_lines,
         similarity_failure,
@@ -121,9 +133,9 @@ def similarity(
     if len(tables) != 2:
         raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
     try:
-        first, second = (load_table(path) for path in tables)
-        found = compare(first, second, compat=compat, inputs=inputs)
-        record = similarity_record(tables, found, compare_conditionals(first, second) if conditional else None)
+        found = compare_files(*tables, compat=compat, inputs=inputs)
+        more = compare_conditionals(*map(load_table, tables)) if conditional else None
+        record = similarity_record(tables, found, more)
     except OpenfieldError as error:
         record = similarity_failure(tables, str(error))
     if json:
@@ -238,33 +250,67 @@ def _is_sqlite(path: Path) -> bool:
         return False  # whoever reads it as a table says why
 
 
-def _print_runs(runs: Sequence[Path], human: Path | None, human_agent: str | None, json: bool, **options: Any) -> None:
-    from openfield.objectives.runs import evaluate_runs, read_human, read_runs
-    from openfield.objectives.wording import runs_lines, runs_record
+def _print_runs(
+    paths: Sequence[Path],
+    human: Path | None,
+    human_agent: str | None,
+    thresholds: Path | None,
+    json: bool,
+    **options: Any,
+) -> None:
+    from openfield.objectives.files import read_thresholds
+    from openfield.objectives.recordings import Recording, read_human, read_run
+    from openfield.objectives.runs import evaluate_runs
+    from openfield.objectives.sights import SIZE
+    from openfield.objectives.wording import run_record, runs_lines, runs_record
 
     if human_agent and not human:
         raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
-    person = None if human is None else read_human(human, human_agent)
-    found = evaluate_runs(read_runs(runs), human=person, **options)
-    record = runs_record(runs, human, options["unit"], found)
+    bins = None if thresholds is None else read_thresholds(thresholds)
+    size = SIZE if bins is None else len(bins)
+    person = None if human is None else read_human(human, human_agent, size)
+    runs: list[Recording] = []
+    entries: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            runs.append(read_run(path, size=size))
+            entries.append(run_record(runs[-1]))
+        except OpenfieldError as error:
+            entries.append({"run": str(path), "error": str(error)})
+    record = runs_record(entries, human, options["unit"], evaluate_runs(runs, human=person, thresholds=bins, **options))
     if json:
         print_json(record)
     else:
         _print_lines(runs_lines(record))
+    _exit_with(entries)
 
 
-def _record(path: Path, options: dict[str, Any]) -> dict[str, Any]:
+def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) -> dict[str, Any]:
     """What is reported about one file; one that cannot be used has null values and says why."""
     from openfield.objectives.evaluation import evaluate_file
+    from openfield.objectives.hashes import file_hash
     from openfield.objectives.wording import evaluation_record, failure_record
 
     start = time.perf_counter()
     try:
         found = evaluate_file(path, **options)
+        around = _intervals(path, found) if intervals else {}
+        digest = file_hash(path) if hashed else None
     except OpenfieldError as error:
         return failure_record(path, str(error), options["only"], options["unit"])
-    record = evaluation_record(found, time.perf_counter() - start)
+    record = evaluation_record(found, time.perf_counter() - start, digest) | around
     return record | {"error": found.faults[0]} if found.faults else record
+
+
+def _intervals(path: Path, found: Evaluation) -> dict[str, Any]:
+    """Intervals of a table's values, from its counts."""
+    from openfield.objectives import load_table
+    from openfield.objectives.intervals import bootstrap_counts, in_unit
+    from openfield.objectives.wording import intervals_record
+
+    num_obs = found.num_obs if found.values.get("info_gain_dirichlet") is not None else None
+    drawn = bootstrap_counts(load_table(path), num_obs=num_obs)
+    return intervals_record({name: in_unit(drawn[name], name, found.unit) for name in found.values})
 
 
 @contextmanager

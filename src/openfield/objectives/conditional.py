@@ -38,7 +38,7 @@ def compare_conditionals(first: TableLike, second: TableLike) -> Conditionals:
         InvalidInput: A table has no code book or no counts, or an input that was acted on has no code.
     """
     pair = as_table(first), as_table(second)
-    check_thresholds(*pair)
+    check_thresholds(*((table.name, table.meta) for table in pair))
     sources = _symbols(pair, [images_met(table) for table in pair], [table.obs for table in pair])
     actions = _divergence(pair, sources, [table.action for table in pair])
     try:

@@ -42,31 +42,62 @@ def images_met(
     Raises:
         InvalidInput: The table has no code book or no counts, or an input has no code or several.
     """
-    book = _book_of(table)
-    ids, counts = _visits(table, inputs)
+    book = book_of(table)
+    ids, counts = visits_of(table, inputs)
+    return find_codes(ids, counts, book, rule, Names(table.name, table.ids))
+
+
+class Names(NamedTuple):
+    """What messages call a table and its inputs."""
+
+    table: str
+    ids: tuple[int, ...] | None = None
+
+    def id_of(self, number: int) -> int:
+        """The id the file gives to an input."""
+        return self.ids[number] if self.ids else number
+
+    @property
+    def zero(self) -> int:
+        """The number that stands for index 0."""
+        if self.ids is None:
+            return BUCKET
+        return self.ids.index(BUCKET) if BUCKET in self.ids else -1
+
+
+def find_codes(ids: Array, counts: Array, book: CodeBook, rule: Rule, names: Names) -> Images:
+    """Distinct inputs in rising order, met so often, with their codes from a code book.
+
+    Raises:
+        InvalidInput: An input has no code or several.
+    """
     order = np.argsort(book.indices, kind="stable")
     indices, starts, sizes = np.unique(book.indices[order], return_index=True, return_counts=True)
-    zero = _number_of_zero(table)
+    zero = names.zero
     if rule == "exact" and (wrong := (sizes > 1) & (indices != zero)).any():
-        index = table.id_of(int(indices[np.argmax(wrong)]))
-        raise InvalidInput(f"{table.name}: index {index} has more than one code; only index 0 may.")
+        index = names.id_of(int(indices[np.argmax(wrong)]))
+        raise InvalidInput(f"{names.table}: index {index} has more than one code; only index 0 may.")
     at, known = _find(indices, ids)
-    if rule == "zero":
-        known |= ids == zero
-    if not known.all():
-        raise InvalidInput(
-            f"{table.name}: index {table.id_of(int(ids[np.argmin(known)]))} has no code in its code book."
-        )
+    if not (known | (ids == zero if rule == "zero" else False)).all():
+        index = names.id_of(int(ids[np.argmin(known | ((ids == zero) & (rule == "zero")))]))
+        raise InvalidInput(f"{names.table}: index {index} has no code in its code book.")
     # The last of an index's codes, as when a mapping of codes to indices is turned around.
-    words = book.words[order[starts + sizes - 1][at]]
+    words = np.zeros((len(ids), book.words.shape[1]), np.uint64)
+    words[known] = book.words[order[starts + sizes - 1][at[known]]]
     if rule == "zero":
         words[ids == zero] = 0
-    bucket = np.flatnonzero((ids == zero) & (sizes[at] > 1)) if rule == "exact" else np.empty(0, np.int64)
-    inside = book.words[book.indices == zero] if len(bucket) else book.words[:0]
-    return Images(ids, counts, words, int(bucket[0]) if len(bucket) else -1, inside)
+    bucket = np.flatnonzero((ids == zero) & known) if rule == "exact" else np.empty(0, np.int64)
+    if not len(bucket) or sizes[at[bucket[0]]] < 2:
+        return Images(ids, counts, words, -1, book.words[:0])
+    return Images(ids, counts, words, int(bucket[0]), book.words[book.indices == zero])
 
 
-def _book_of(table: Table) -> CodeBook:
+def book_of(table: Table) -> CodeBook:
+    """The table's code book.
+
+    Raises:
+        InvalidInput: There is none, or nothing it is needed for.
+    """
     if table.book is None:
         raise InvalidInput(f"{table.name}: no code book; similarity compares image codes (the *_human_disc files).")
     if not len(table.obs):
@@ -76,7 +107,7 @@ def _book_of(table: Table) -> CodeBook:
     return table.book
 
 
-def _visits(table: Table, inputs: str) -> tuple[Array, Array]:
+def visits_of(table: Table, inputs: str) -> tuple[Array, Array]:
     """Distinct inputs and how often each was met."""
     columns = {"sources": [table.obs], "successors": [table.next_obs], "all": [table.obs, table.next_obs]}[inputs]
     ids, places = np.unique(np.concatenate(columns), return_inverse=True)
@@ -85,14 +116,9 @@ def _visits(table: Table, inputs: str) -> tuple[Array, Array]:
     return ids, counts
 
 
-def _number_of_zero(table: Table) -> int:
-    """The number that stands for index 0."""
-    if table.ids is None:
-        return BUCKET
-    return table.ids.index(BUCKET) if BUCKET in table.ids else -1
-
-
 def _find(rising: Array, wanted: Array) -> tuple[Array, Array]:
     """Where each wanted number is among the rising ones, and whether it is there."""
+    if not len(rising):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
     at = np.searchsorted(rising, wanted).clip(max=len(rising) - 1)
     return at, rising[at] == wanted

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.evaluation import NAMES, evaluate
+from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
 from openfield.objectives.gamma import EULER, rise
 from openfield.objectives.histograms import Array
 from openfield.objectives.information import PAPER_STEPS
@@ -38,6 +38,19 @@ class Interval(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+class Counted(NamedTuple):
+    """The transitions of one episode with how often each occurred; inputs and actions are numbers from 0."""
+
+    obs: Array
+    action: Array
+    next_obs: Array
+    counts: Array
+
+    def renumbered(self, inputs: Array, actions: Array) -> Counted:
+        """The same with other numbers for inputs and actions: at the place of each old number is the new one."""
+        return Counted(inputs[self.obs], actions[self.action], inputs[self.next_obs], self.counts)
+
+
 def objectives_of_episodes(
     groups: Mapping[Group, Sequence[Steps]], *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
 ) -> dict[Group, dict[str, Interval]]:
@@ -52,10 +65,46 @@ def objectives_of_episodes(
     inputs: dict[Hashable, int] = {}
     actions: dict[Hashable, int] = {}
     counted = {
-        group: [_count_episode(steps, inputs, actions) for steps in episodes] for group, episodes in groups.items()
+        group: [count_episode(steps, inputs, actions) for steps in episodes] for group, episodes in groups.items()
     }
     size = len(inputs) if num_obs is None else num_obs
-    return {group: _of_group(parts, size, draws, seed) for group, parts in counted.items()}
+    return {group: objectives_of_counted(parts, size, draws=draws, seed=seed) for group, parts in counted.items()}
+
+
+def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> Counted:
+    """The transitions of an episode; inputs and actions are numbered in the order they first appear."""
+    seen = np.array([inputs.setdefault(key, len(inputs)) for key, _ in steps], np.int64)
+    taken = np.array([actions.setdefault(action, len(actions)) for _, action in steps[:-1]], np.int64)
+    if len(seen) < 2:
+        return Counted(*(np.empty(0, np.int64) for _ in range(4)))
+    keys, counts = np.unique(np.stack((seen[:-1], taken, seen[1:])), axis=1, return_counts=True)
+    return Counted(keys[0], keys[1], keys[2], counts)
+
+
+def objectives_of_counted(
+    episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """As `objectives_of_episodes` for one group, whose episodes have been counted already.
+
+    Counts per episode are kept, so that drawing episodes anew means weighting rows.
+    """
+    if not any(len(part.obs) for part in episodes):
+        return {name: Interval(None, note="no transitions") for name in NAMES}
+    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
+    episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
+    distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
+    place = place.reshape(-1)
+    rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
+    found = evaluate(make_table([rows]), num_obs=num_obs).values
+    if len(episodes) < FEWEST_EPISODES:
+        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
+    random = np.random.default_rng(seed)
+
+    def redraw() -> Array:
+        chosen = random.multinomial(len(episodes), np.full(len(episodes), 1 / len(episodes)))
+        return np.bincount(place, chosen[episode] * counts, len(rows.obs))
+
+    return _intervals(found, _Keys(rows), redraw, num_obs, draws, "episode bootstrap")
 
 
 def bootstrap_counts(
@@ -75,6 +124,16 @@ def bootstrap_counts(
         return drawn
 
     return _intervals(found, keys, redraw, num_obs, draws, "Poisson bootstrap of counts; ignores time dependence")
+
+
+def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
+    """The interval of an objective, computed in nats, in another unit."""
+    if unit == "nats" or name in WITHOUT_UNIT:
+        return interval
+    value, low, high = (
+        None if number is None else number / math.log(2) for number in (interval.value, interval.low, interval.high)
+    )
+    return Interval(value, low, high, interval.note)
 
 
 class _Keys:
@@ -103,45 +162,6 @@ class _Keys:
             gains = rise(size, float(num_obs)) + size * (1 - EULER)
             found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
         return found
-
-
-class _Counted(NamedTuple):
-    """The transitions of one episode, each once, with counts."""
-
-    obs: Array
-    action: Array
-    next_obs: Array
-    counts: Array
-
-
-def _count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> _Counted:
-    seen = np.array([inputs.setdefault(key, len(inputs)) for key, _ in steps], np.int64)
-    taken = np.array([actions.setdefault(action, len(actions)) for _, action in steps[:-1]], np.int64)
-    if len(seen) < 2:
-        return _Counted(*(np.empty(0, np.int64) for _ in range(4)))
-    keys, counts = np.unique(np.stack((seen[:-1], taken, seen[1:])), axis=1, return_counts=True)
-    return _Counted(keys[0], keys[1], keys[2], counts)
-
-
-def _of_group(episodes: Sequence[_Counted], num_obs: int, draws: int, seed: int) -> dict[str, Interval]:
-    """Counts per episode are kept, so that drawing episodes anew means weighting rows."""
-    if not any(len(part.obs) for part in episodes):
-        return {name: Interval(None, note="no transitions") for name in NAMES}
-    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
-    episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
-    distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
-    place = place.reshape(-1)
-    rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
-    found = evaluate(make_table([rows]), num_obs=num_obs).values
-    if len(episodes) < FEWEST_EPISODES:
-        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
-    random = np.random.default_rng(seed)
-
-    def redraw() -> Array:
-        chosen = random.multinomial(len(episodes), np.full(len(episodes), 1 / len(episodes)))
-        return np.bincount(place, chosen[episode] * counts, len(rows.obs))
-
-    return _intervals(found, _Keys(rows), redraw, num_obs, draws, "episode bootstrap")
 
 
 def _intervals(

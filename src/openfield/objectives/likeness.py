@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from openfield.objectives.histograms import Array
-from openfield.objectives.intervals import DRAWS, FEWEST_EPISODES, Interval, Steps
+from openfield.objectives.intervals import DRAWS, FEWEST_EPISODES, Counted, Interval, Steps, count_episode
 from openfield.objectives.similarity import divergence
 
 HIGHEST = {"jaccard": 1.0, "jsd_nats": math.log(2)}
@@ -28,35 +28,42 @@ def compare_episodes(
         draws: How many times the episodes of both are drawn anew.
         seed: Of the draws.
     """
+    inputs: dict[Hashable, int] = {}
+    one, other = ([count_episode(steps, inputs, {}) for steps in episodes] for episodes in (first, second))
+    return compare_counted(one, other, len(inputs), draws=draws, seed=seed)
+
+
+def compare_counted(
+    first: Sequence[Counted], second: Sequence[Counted], size: int, *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """As `compare_episodes` for episodes counted already, whose inputs are numbered from 0 to below `size`."""
     if not first or not second:
         return {name: Interval(None, note="no episodes of the human at this stage") for name in HIGHEST}
-    symbols: dict[Hashable, int] = {}
-    both = _Visits(first, symbols), _Visits(second, symbols)
-    found = _likeness(*(visits.counts(np.ones(visits.episodes), len(symbols)) for visits in both))
+    both = _Visits(first, size), _Visits(second, size)
+    found = _likeness(*(visits.counts(np.ones(visits.episodes)) for visits in both))
     if min(len(first), len(second)) < FEWEST_EPISODES:
         return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
     random = np.random.default_rng(seed)
-    drawn = [_likeness(*(visits.redraw(random, len(symbols)) for visits in both)) for _ in range(draws)]
+    drawn = [_likeness(*(visits.redraw(random) for visits in both)) for _ in range(draws)]
     return {name: _reflected(value, [draw[name] for draw in drawn], HIGHEST[name]) for name, value in found.items()}
 
 
 class _Visits:
     """Which inputs were acted on in which episode."""
 
-    def __init__(self, episodes: Sequence[Steps], symbols: dict[Hashable, int]) -> None:
-        self.episodes = len(episodes)
-        lengths = [len(steps) - 1 for steps in episodes]
-        seen = [symbols.setdefault(key, len(symbols)) for steps in episodes for key, _ in steps[:-1]]
-        self._symbol = np.array(seen, np.int64)
-        self._episode = np.repeat(np.arange(self.episodes), lengths)
+    def __init__(self, episodes: Sequence[Counted], size: int) -> None:
+        self.episodes, self._size = len(episodes), size
+        self._input = np.concatenate([episode.obs for episode in episodes])
+        self._times = np.concatenate([episode.counts for episode in episodes])
+        self._episode = np.repeat(np.arange(self.episodes), [len(episode.obs) for episode in episodes])
 
-    def counts(self, weights: Array, size: int) -> Array:
+    def counts(self, weights: Array) -> Array:
         """How often each input was acted on, if every episode counts so many times."""
-        return np.bincount(self._symbol, weights[self._episode], size)
+        return np.bincount(self._input, weights[self._episode] * self._times, self._size)
 
-    def redraw(self, random: np.random.Generator, size: int) -> Array:
+    def redraw(self, random: np.random.Generator) -> Array:
         """The same for episodes drawn anew."""
-        return self.counts(random.multinomial(self.episodes, np.full(self.episodes, 1 / self.episodes)), size)
+        return self.counts(random.multinomial(self.episodes, np.full(self.episodes, 1 / self.episodes)))
 
 
 def _likeness(first: Array, second: Array) -> dict[str, float]:

@@ -155,17 +155,39 @@ def write_book(book: CodeBook, path: Path) -> None:
 
 def read_book(path: Path) -> CodeBook | None:
     """The code book beside a table, if there is one."""
+    parts = list(read_codes(path))
+    if not parts:
+        return None
+    return CodeBook(np.concatenate([part.words for part in parts]), np.concatenate([part.indices for part in parts]))
+
+
+def read_codes(path: Path) -> Iterator[CodeBook]:
+    """The code book beside a table, a batch at a time, one at least; nothing if there is none.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
     beside = book_path(path)
     if not beside.exists():
-        return None
+        return
     with _open(beside) as file:
-        table = file.read()
-    codes = table.column("code").combine_chunks()
-    width = codes.type.byte_width
-    start = codes.offset * width
-    raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
-    words = raw.reshape(len(codes), width).view(">u8")[:, ::-1].astype(np.uint64)
-    return CodeBook(words, table.column("index").to_numpy())
+        _check_book(file.schema_arrow, beside)
+        width = file.schema_arrow.field("code").type.byte_width
+        yield CodeBook(np.empty((0, width // 8), np.uint64), np.empty(0, np.int64))
+        for batch in file.iter_batches(BATCH, columns=["code", "index"], use_threads=False):
+            codes = batch.column("code")
+            start = codes.offset * width
+            raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
+            words = raw.reshape(len(codes), width).view(">u8")[:, ::-1].astype(np.uint64)
+            yield CodeBook(words, _column(batch.column("index"), "index", beside).astype(np.int64))
+
+
+def _check_book(schema: Any, path: Path) -> None:
+    arrow, _ = _arrow()
+    fields = dict(zip(schema.names, schema.types, strict=True))
+    code = fields.get("code")
+    if code is None or "index" not in fields or not arrow.types.is_fixed_size_binary(code) or code.byte_width % 8:
+        raise InvalidInput(f"{path}: no code book; it has columns code, of whole 64-bit words, and index.")
 
 
 def _arrow() -> tuple[Any, Any]:

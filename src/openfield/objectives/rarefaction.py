@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.histograms import Array
-from openfield.objectives.images import images_met
-from openfield.objectives.similarity import check_thresholds, common_symbols
+from openfield.objectives.histograms import Array, Histogram
+from openfield.objectives.pairs import Pairs
+from openfield.objectives.similarity import pair_tables
 from openfield.objectives.tables import TableLike, as_table
 
 EXACT = 1000
@@ -45,15 +45,14 @@ def rarefy(first: TableLike, second: TableLike, sizes: Sequence[int] | None = No
     Raises:
         InvalidInput: Counts are fractions, or a size is beyond one of the tables.
     """
-    tables = as_table(first), as_table(second)
-    check_thresholds(*tables)
-    images = [images_met(table) for table in tables]
-    one, other, size = common_symbols(*images)
-    counts = [
-        _whole(np.bincount(symbols, side.counts, size)) for symbols, side in zip((one, other), images, strict=True)
-    ]
-    most = int(min(side.sum() for side in counts))
-    return [_at(counts[0], counts[1], number) for number in (sizes or default_sizes(most))]
+    return rarefy_pairs(pair_tables(first, second), sizes)
+
+
+def rarefy_pairs(pairs: Pairs, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
+    """As `rarefy` from the histogram of how often each met which images."""
+    first, second = _whole(pairs.first), _whole(pairs.second)
+    most = int(min(pairs.totals))
+    return [_at(first, second, pairs.times, number) for number in (sizes or default_sizes(most))]
 
 
 def default_sizes(most: int) -> list[int]:
@@ -63,7 +62,11 @@ def default_sizes(most: int) -> list[int]:
 
 def coverage(table: TableLike) -> float:
     """Good and Turing's estimate of the chance that the next input is one that was met before."""
-    visits = as_table(table).counts.inputs
+    return coverage_of(as_table(table).counts.inputs)
+
+
+def coverage_of(visits: Histogram) -> float:
+    """The same from how many inputs were met how often."""
     once = int(visits.times[visits.values == 1].sum())
     return 1 - once / float(visits.total)
 
@@ -74,16 +77,21 @@ def _whole(counts: Array) -> Array:
     return counts.astype(np.int64)
 
 
-def _at(first: Array, second: Array, number: int) -> RarefiedJaccard:
-    p, q = chance_met(first, number), chance_met(second, number)
-    both = float(p @ q)
-    either = float(p.sum() + q.sum()) - both
-    return RarefiedJaccard(number, both / either, float(p.sum()), float(q.sum()))
+def _at(first: Array, second: Array, times: Array, number: int) -> RarefiedJaccard:
+    p, q = chance_met(first, number, times), chance_met(second, number, times)
+    mine, theirs, both = float(times @ p), float(times @ q), float(times @ (p * q))
+    return RarefiedJaccard(number, both / (mine + theirs - both), mine, theirs)
 
 
-def chance_met(counts: Array, number: int) -> Array:
-    """The chance that each of these inputs is among so many transitions drawn without replacement."""
-    total = int(counts.sum())
+def chance_met(counts: Array, number: int, times: Array | None = None) -> Array:
+    """The chance that inputs met so often are among so many transitions drawn without replacement.
+
+    Args:
+        counts: How often each input was met.
+        number: Transitions drawn.
+        times: How many inputs each of the counts stands for; one if not given.
+    """
+    total = int(counts.sum() if times is None else counts @ times)
     if not 1 <= number <= total:
         raise InvalidInput(f"{number:,} transitions cannot be drawn from {total:,}.")
     values, place = np.unique(counts, return_inverse=True)

@@ -14,8 +14,9 @@ from openfield.errors import InvalidInput
 from openfield.objectives.codes import rank, same_width
 from openfield.objectives.entropy import Inputs
 from openfield.objectives.histograms import Array
-from openfield.objectives.images import Images, images_met
-from openfield.objectives.tables import Table, TableLike, as_table
+from openfield.objectives.images import Images, Names, book_of, visits_of
+from openfield.objectives.pairs import Pairs, images_of, original_images_of, pair_up
+from openfield.objectives.tables import Meta, TableLike, as_table
 
 
 class Similarity(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,61 +51,72 @@ def compare(first: TableLike, second: TableLike, *, compat: bool = False, inputs
     Raises:
         InvalidInput: A table has no code book or no counts, an input has no code, or thresholds differ.
     """
-    pair = as_table(first), as_table(second)
-    check_thresholds(*pair)
-    p, q = _on_common_images(*(images_met(table, inputs, "zero" if compat else "exact") for table in pair))
-    jsd = divergence(p, q)
-    shared, union, reasons = _overlap(pair, inputs, compat)
+    return similarity_of(pair_tables(first, second, compat=compat, inputs=inputs))
+
+
+def similarity_of(pairs: Pairs) -> Similarity:
+    """The similarity of two agents from the histogram of how often each met which images."""
+    n, m = pairs.totals
+    both = (pairs.first > 0) & (pairs.second > 0)
+    first, second, times = pairs.first[both], pairs.second[both], pairs.times[both]
+    alone = float(pairs.first[~both] @ pairs.times[~both]) / n + float(pairs.second[~both] @ pairs.times[~both]) / m
+    jsd = _divergence(first / n, second / m, times, alone)
+    shared, union, reason = pairs.overlap
     return Similarity(
-        jaccard=shared / union if shared is not None and union else None,
+        jaccard=shared / union if not reason and union else None,
         jsd_nats=jsd,
         jsd_similarity=1 - jsd / math.log(2),
-        first_in_second=math.fsum(p[q > 0].tolist()),
-        second_in_first=math.fsum(q[p > 0].tolist()),
-        shared=shared,
-        union=union,
-        reasons=reasons,
+        first_in_second=float(first @ times) / n,
+        second_in_first=float(second @ times) / m,
+        shared=None if reason else shared,
+        union=None if reason else union,
+        reasons={"jaccard": reason} if reason else {},
     )
 
 
 def jaccard(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> float:
     """Images both agents met as a share of those either met; a bucket of unknown images counts with all its codes."""
-    tables = as_table(first), as_table(second)
-    check_thresholds(*tables)
-    shared, union = overlap(*(images_met(table, inputs, "last" if compat else "exact") for table in tables))
-    return shared / union
+    found = compare(first, second, compat=compat, inputs=inputs)
+    if found.jaccard is None:
+        raise InvalidInput(found.reasons["jaccard"])
+    return found.jaccard
 
 
 def jensen_shannon(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> float:
     """Jensen-Shannon divergence, in nats, of how often two agents met images; a divergence, so 0 means the same."""
-    tables = as_table(first), as_table(second)
-    check_thresholds(*tables)
-    return divergence(
-        *_on_common_images(*(images_met(table, inputs, "zero" if compat else "exact") for table in tables))
+    return compare(first, second, compat=compat, inputs=inputs).jsd_nats
+
+
+def pair_tables(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> Pairs:
+    """How often two agents met the same images, from tables in memory; arguments and errors as for `compare`."""
+    pair = as_table(first), as_table(second)
+    check_thresholds(*((table.name, table.meta) for table in pair))
+    read = original_images_of if compat else images_of
+    return pair_up(
+        *(
+            read(*visits_of(table, inputs), book, Names(table.name, table.ids))
+            for table, book in [(table, book_of(table)) for table in pair]
+        )
     )
 
 
 def divergence(p: Array, q: Array) -> float:
     """Jensen-Shannon divergence in nats of two distributions over the same symbols, between 0 and ln 2."""
     both = (p > 0) & (q > 0)
-    alone = math.fsum(p[~both].tolist() + q[~both].tolist()) * math.log(2)
-    p, q = p[both], q[both]
-    shared = math.fsum((p * excess(p, q) + q * excess(q, p)).tolist())
-    return min(max(0.0, (alone + shared) / 2), math.log(2))
+    alone = math.fsum(p[~both].tolist() + q[~both].tolist())
+    return _divergence(p[both], q[both], np.ones(np.count_nonzero(both)), alone)
+
+
+def _divergence(p: Array, q: Array, times: Array, alone: float) -> float:
+    """That of shares both have, each so many times, and of the mass only one of them has."""
+    shared = math.fsum((times * (p * excess(p, q) + q * excess(q, p))).tolist())
+    return min(max(0.0, (alone * math.log(2) + shared) / 2), math.log(2))
 
 
 def excess(p: Array, q: Array) -> Array:
     """ln(p / m) with m the mean of both; exactly 0 where they are equal."""
     ratio: Array = -np.log1p((q - p) / (2 * p))
     return ratio
-
-
-def overlap(first: Images, second: Images) -> tuple[int, int]:
-    """How many images both met, and how many either met."""
-    one, other = same_width(_codes(first), _codes(second))
-    ranks, union = rank(np.concatenate((one, other)))
-    sizes = len(np.unique(ranks[: len(one)])), len(np.unique(ranks[len(one) :]))
-    return sum(sizes) - union, union
 
 
 def common_symbols(first: Images, second: Images) -> tuple[Array, Array, int]:
@@ -122,36 +134,13 @@ def common_symbols(first: Images, second: Images) -> tuple[Array, Array, int]:
     return *numbers, size
 
 
-def check_thresholds(first: Table, second: Table) -> None:
+def check_thresholds(first: tuple[str, Meta], second: tuple[str, Meta]) -> None:
     """Images are comparable only if the same thresholds made their codes.
 
     Raises:
-        InvalidInput: Both tables say by which, and they differ.
+        InvalidInput: Both tables, of these names, say by which, and they differ.
     """
-    one, other = first.meta.thresholds, second.meta.thresholds
-    if one and other and one != other:
-        raise InvalidInput(f"{first.name} and {second.name} were made with different thresholds ({one} and {other}).")
-
-
-def _overlap(pair: tuple[Table, Table], inputs: Inputs, compat: bool) -> tuple[int | None, int | None, dict[str, str]]:
-    """In compat mode index 0 may lack a code: the original's divergence does not mind, its Jaccard index does."""
-    try:
-        return *overlap(*(images_met(table, inputs, "last" if compat else "exact") for table in pair)), {}
-    except InvalidInput as error:
-        return None, None, {"jaccard": str(error)}
-
-
-def _on_common_images(first: Images, second: Images) -> tuple[Array, Array]:
-    one, other, size = common_symbols(first, second)
-    return _shares(one, first.counts, size), _shares(other, second.counts, size)
-
-
-def _shares(symbols: Array, counts: Array, size: int) -> Array:
-    return np.bincount(symbols, counts, size) / float(counts.sum())
-
-
-def _codes(images: Images) -> Array:
-    """The codes met; those of a bucket each on its own."""
-    if images.bucket < 0:
-        return images.words
-    return np.concatenate((np.delete(images.words, images.bucket, axis=0), images.bucket_words))
+    (name, one), (other_name, other) = first, second
+    if one.thresholds and other.thresholds and one.thresholds != other.thresholds:
+        made = f"({one.thresholds} and {other.thresholds})"
+        raise InvalidInput(f"{name} and {other_name} were made with different thresholds {made}.")

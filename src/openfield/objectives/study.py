@@ -5,6 +5,7 @@ Over `manifest`, `evaluation` and `similarity`; cached by content, so that a sto
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,16 +16,18 @@ from typing import Any
 
 import msgspec
 
-from openfield.errors import OpenfieldError
+from openfield.errors import InvalidInput, OpenfieldError
 from openfield.objectives.correlations import Correlation, Observation, Pair, correlate
 from openfield.objectives.evaluation import NAMES, evaluate_file
+from openfield.objectives.hashes import content_hash
+from openfield.objectives.joins import pair_files
 from openfield.objectives.manifest import HUMAN, Entry
-from openfield.objectives.rarefaction import RarefiedJaccard, coverage, rarefy
-from openfield.objectives.similarity import compare
-from openfield.objectives.tables import load_table
+from openfield.objectives.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
+from openfield.objectives.similarity import similarity_of
+from openfield.objectives.stream import summarise_file
 from openfield.report.files import replacing
 
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 """Raised whenever the same files would give other numbers than before."""
 REWARD, SIMILARITY = "task_reward", "human_similarity"
 
@@ -113,17 +116,6 @@ def work(task: Task) -> dict[str, Any]:
         return {"problem": str(error)}
 
 
-def content_hash(path: Path) -> str:
-    """The hash of a file's content, and of the code book beside it."""
-    digest = hashlib.sha256()
-    beside = path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
-    for part in (path, beside) if path.suffix == ".parquet" and beside.exists() else (path,):
-        with part.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
-
-
 def _tasks(entry: Entry) -> Iterator[Task]:
     if entry.shared:
         yield Task("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
@@ -133,7 +125,8 @@ def _tasks(entry: Entry) -> Iterator[Task]:
 
 def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
     cache.mkdir(parents=True, exist_ok=True)
-    places = {task: _place(task, cache) for task in tasks}
+    hashes = functools.cache(content_hash)  # the human's table is compared with every agent's
+    places = {task: _place(task, cache, hashes) for task in tasks}
     waiting = []
     for task in tasks:
         known = _read_cached(places[task])
@@ -160,11 +153,11 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
             yield running[done], done.result()
 
 
-def _place(task: Task, cache: Path) -> Path | None:
+def _place(task: Task, cache: Path, hashes: Callable[[Path], str]) -> Path | None:
     """Where the result is kept: named by the content of the files and the settings."""
     try:
-        parts = [content_hash(path) for path in task.paths]
-    except OSError:
+        parts = [hashes(path) for path in task.paths]
+    except InvalidInput:
         return None
     key = "|".join([str(CACHE_VERSION), task.kind, *parts, str(task.num_obs), str(task.num_actions)])
     return cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
@@ -183,13 +176,13 @@ def _evaluate(task: Task) -> dict[str, Any]:
 
 
 def _compare(task: Task) -> dict[str, Any]:
-    human, agent = (load_table(path) for path in task.paths)
-    found = compare(human, agent)
+    pairs = pair_files(*task.paths)
+    found = similarity_of(pairs)
     return {
         "jaccard": found.jaccard,
         "jsd_nats": found.jsd_nats,
-        "rarefied": msgspec.to_builtins(rarefy(human, agent)),
-        "coverage": coverage(agent),
+        "rarefied": msgspec.to_builtins(rarefy_pairs(pairs)),
+        "coverage": coverage_of(summarise_file(task.paths[1]).counts.inputs),
     }
 
 

@@ -5,7 +5,7 @@ Between `evaluation` and the command line; it makes text and prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,20 @@ from openfield.objectives.evaluation import LABELS, NAMES, WITHOUT_UNIT, Evaluat
 from openfield.objectives.similarity import Similarity
 
 if TYPE_CHECKING:
+    from openfield.objectives.intervals import Interval
+    from openfield.objectives.recordings import Recording
     from openfield.objectives.runs import GroupObjectives
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
 
 
-def evaluation_record(found: Evaluation, seconds: float) -> dict[str, Any]:
-    """The JSON object of one table."""
+def evaluation_record(found: Evaluation, seconds: float, sha256: str | None = None) -> dict[str, Any]:
+    """The JSON object of one table; `sha256` is that of its file."""
     return {
         "schema": SCHEMA,
         "table": found.table,
+        "sha256": sha256,
         "values": found.values,
         "unit": found.unit,
         "units": {name: None if name in WITHOUT_UNIT else found.unit for name in found.values},
@@ -43,6 +46,15 @@ def evaluation_record(found: Evaluation, seconds: float) -> dict[str, Any]:
         "notes": list(found.notes),
         "version": __version__,
         "seconds": round(seconds, 4),
+    }
+
+
+def intervals_record(found: Mapping[str, Interval]) -> dict[str, Any]:
+    """What the JSON object of a table says of its intervals, and how they were made."""
+    known = {name: interval for name, interval in found.items() if interval.low is not None}
+    return {
+        "intervals": {name: [interval.low, interval.high] for name, interval in known.items()},
+        "intervals_by": "; ".join({interval.note: None for interval in known.values()}),
     }
 
 
@@ -97,13 +109,18 @@ def similarity_failure(paths: Sequence[Path], error: str) -> dict[str, Any]:
     }
 
 
+def run_record(run: Recording) -> dict[str, Any]:
+    """What the JSON object of runs says of one of them."""
+    return {"run": str(run.path), "episodes": run.episodes, "distinct_pictures": run.pictures}
+
+
 def runs_record(
-    paths: Sequence[Path], human: Path | None, unit: str, found: Sequence[GroupObjectives]
+    runs: Sequence[dict[str, Any]], human: Path | None, unit: str, found: Sequence[GroupObjectives]
 ) -> dict[str, Any]:
     """The JSON object of runs."""
     return {
         "schema": SCHEMA,
-        "runs": [str(path) for path in paths],
+        "runs": runs,
         "human": None if human is None else str(human),
         "unit": unit,
         "groups": [_group_record(group, unit) for group in found],
@@ -121,13 +138,17 @@ def evaluation_lines(record: dict[str, Any], titled: bool) -> Iterator[str]:
         return
     for name, value in record["values"].items():
         unit = (record["units"][name] or "") if value is not None else ""
-        beside = f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
+        low, high = record.get("intervals", {}).get(name, (None, None))
+        beside = "" if low is None else f" [{low:.6g}, {high:.6g}]"
+        beside += f"  (bias-corrected {corrected[name]:.6g})" if name in corrected else ""
         yield f"{name:<24}{_number(value, record['reasons'].get(name))} {unit}".rstrip() + beside
     sizes = record["distinct"]
     yield f"{record['n']:,} transitions, {sizes['sources']:,} inputs acted on, {sizes['actions']:,} actions"
     if record.get("zeros_dropped"):
         yield f"{record['zeros_dropped']:,} entries with a count of zero left out"
     yield from (f"note: {note}" for note in record.get("notes", ()))
+    if record.get("intervals"):
+        yield f"[95 % intervals: {record['intervals_by']}]"
 
 
 def runs_lines(record: dict[str, Any]) -> Iterator[str]:

@@ -186,6 +186,13 @@ def test_actions_survive_a_journal() -> None:
         assert read_action(plain) == action
 
 
+def test_actions_are_counted_by_kind_and_by_what_they_call_unknown() -> None:
+    sure, unsure = Scores([[0.1, 0.9]] * 4), Scores([[0.8, 0.2]] * 2 + [[0.1, 0.9]] * 2)
+    assert DOMAIN.encode_action(sure) == ("scores", 0)
+    assert DOMAIN.encode_action(msgspec.to_builtins(unsure)) == ("scores", 2)
+    assert DOMAIN.encode_action(Buy("score", ["a"])) == DOMAIN.encode_action(Buy()) == ("buy", 0)
+
+
 def test_users_bring_arrays_folders_and_directories(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2, -1], 60)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from openfield.core import Reply, Spec
 from openfield.domain import Domain
@@ -214,10 +215,18 @@ class Birds(Domain[BirdsSettings]):
         return wire, TrialDesk(journal, self, trials, serving.agent, None)
 
     def encode(self, observation: Any) -> Any:
-        """Ground truth in squares; pictures and compact forms are digests in the record, and stay so."""
-        from openfield.domains.birds.view import coarse_truth
+        """Ground truth and its compact form in squares; pictures as they are."""
+        from openfield.domains.birds.view import coarse_table, coarse_truth
 
+        if isinstance(observation, np.ndarray) and observation.dtype == np.float32:
+            return coarse_table(observation)
         return coarse_truth(observation) if isinstance(observation, list) else super().encode(observation)
+
+    def encode_action(self, action: Any) -> Any:
+        """Shots by their direction and whether a power is used; everything else as it is."""
+        from openfield.domains.birds.actions import coarse_action
+
+        return coarse_action(action) or super().encode_action(action)
 
     def progress(self, episode: EpisodeEnd) -> str:
         """The last level and its score."""

@@ -84,6 +84,14 @@ def coarse_truth(truth: list[dict[str, Any]]) -> tuple[tuple[str, int, int], ...
     return tuple(sorted({_coarse(feature) for feature in truth[0]["features"] if feature["properties"]["colormap"]}))
 
 
+def coarse_table(table: NDArray[np.float32]) -> tuple[tuple[str, int, int], ...]:
+    """The same of the compact form; a thing is where the middle of its box is."""
+    kinds = np.rint(table[:, 0] * len(CLASSES)).astype(int)
+    middles = (table[:, 1:3] + table[:, 3:5]) / 2 * (WIDTH, HEIGHT) // SQUARE
+    rows = zip(kinds.tolist(), middles.astype(int).tolist(), strict=True)
+    return tuple(sorted({(CLASSES[kind - 1], x, y) for kind, (x, y) in rows if kind}))
+
+
 def _coarse(feature: dict[str, Any]) -> tuple[str, int, int]:
     ring = feature["geometry"]["coordinates"][0]
     x, y = (sum(point[axis] for point in ring) / len(ring) for axis in (0, 1))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from openfield.core import Belief, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import novelty as catalogue
@@ -133,11 +135,13 @@ class DoomDomain(Domain[Any]):
         return belief.level > 0 if belief.level is not None else says_novel(belief)
 
     def encode(self, observation: Any) -> Any:
-        """Features in squares; arrays as they are, since the record holds digests of the larger ones."""
-        from openfield.domains.doom.features import coarse_features
+        """Positions in squares, by the same rule for features and for arrays; without the time, which never repeats."""
+        from openfield.domains.doom.features import ARRAY_SIZES, coarse_array, coarse_features
 
         if isinstance(observation, dict) and "player" in observation:
             return coarse_features(observation)
+        if isinstance(observation, list | np.ndarray) and len(observation) == ARRAY_SIZES[self.task.name]:
+            return coarse_array(list(observation), self.task.name)
         return super().encode(observation)
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:

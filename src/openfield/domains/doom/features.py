@@ -6,6 +6,7 @@ Between scenes and turns. A novelty of representation changes what is shown here
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -129,9 +130,25 @@ def coarse_features(observation: Features) -> tuple[Any, ...]:
     return _coarse(observation["player"]), tuple(enemies), len(observation.get("projectiles", ()))
 
 
+def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:
+    """The same of a scene as numbers; duellists do not turn, and the arena has no projectiles."""
+    values = [float(value) for value in observation]
+    duel = task == "duel"
+    start = 5 if duel else 6
+    bodies = [values[at + 1 : at + 5] for at in range(start, start + 5 * MOST_ENEMIES, 5) if values[at]]
+    bolts = values[start + 5 * MOST_ENEMIES :: 4] if duel else []
+    player, *enemies = (
+        _coarse_place(x, y, 0.0 if duel else third, health) for x, y, third, health in (values[1:5], *bodies)
+    )
+    return player, tuple(sorted(enemies)), sum(map(bool, bolts))
+
+
 def _coarse(body: Features) -> tuple[int, ...]:
-    turn = round(body.get("angle", 0.0) / 45) % 8
-    return int(body["x_position"] // SQUARE), int(body["y_position"] // SQUARE), turn, math.ceil(body["health"] / 25)
+    return _coarse_place(body["x_position"], body["y_position"], body.get("angle", 0.0), body["health"])
+
+
+def _coarse_place(x: float, y: float, angle: float, health: float) -> tuple[int, ...]:
+    return int(x // SQUARE), int(y // SQUARE), round(angle / 45) % 8, math.ceil(health / 25)
 
 
 def _filled(values: list[float], size: int) -> np.ndarray[Any, Any]:

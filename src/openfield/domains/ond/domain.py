@@ -68,6 +68,7 @@ class Ond(Domain[OndSettings]):
     metrics = ("performance", "detection", "adaptation", "openset")
 
     flags = FLAGS
+    encodes_arrays = False  # batches come as they come, whatever the agent does: that they differ is all to know
 
     def spec(self, trial: Trial) -> Spec:
         """The task, with the number of classes."""
@@ -115,6 +116,12 @@ class Ond(Domain[OndSettings]):
         """The protocol's rule: a probability above one half, for any sample."""
         novel = belief.novel
         return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) > 0.5
+
+    def encode_action(self, action: Any) -> Any:
+        """Actions by kind, and scores by how much they call unknown."""
+        from openfield.domains.ond.actions import coarse_action
+
+        return coarse_action(action)
 
     def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
         """Belief over the stream, ROC and OSCR, histograms, confusion, tables per test and over the programme."""

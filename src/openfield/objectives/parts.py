@@ -1,0 +1,85 @@
+"""Records on disk, cut into parts by a key: what is larger than memory is handled part by part.
+
+Under `spill`, which puts the rows of tables in order, and `joins`, which finds the codes of inputs and the images two
+agents met. Cuts follow a sample of the keys, so parts come out about equal.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from openfield.objectives.histograms import Array
+
+PART = 2_000_000
+"""Records handled at once: 64 MB of the rows of a table, and as much again for sorting."""
+SAMPLED = 256
+"""One record in so many is looked at to place the cuts."""
+MOST_PARTS = 500
+"""Files open at the same time."""
+CHUNK = 1 << 17
+"""Records moved at once."""
+
+
+class Parts:
+    """Records with a key, handed back in parts: keys rise from part to part, and equal keys are in one part."""
+
+    def __init__(self, kind: DTypeLike, key: str, part: int = PART) -> None:
+        self.size = 0
+        self._kind, self._key, self._part = np.dtype(kind), key, part
+        self._folder = tempfile.TemporaryDirectory(prefix="openfield-")
+        self._file: BinaryIO = (Path(self._folder.name) / "records").open("w+b")
+        self._sample: list[Array] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._folder.cleanup()
+
+    def empty(self, size: int) -> Array:
+        """Records to be filled in."""
+        return np.zeros(size, self._kind)
+
+    def add(self, records: Array) -> None:
+        """Put records aside."""
+        self._file.write(records.tobytes())
+        self._sample.append(records[self._key][:: min(SAMPLED, max(1, len(records) // 4))].copy())
+        self.size += len(records)
+
+    def in_parts(self) -> Iterator[Array]:
+        """All records, a part at a time; within a part they come as they were added."""
+        if not self.size:
+            return
+        for file in self._cut():
+            with file:
+                file.seek(0)
+                records = np.frombuffer(file.read(), self._kind)
+            if len(records):
+                yield records
+
+    def _cut(self) -> list[BinaryIO]:
+        parts = min(MOST_PARTS, -(-self.size // self._part))
+        sample = np.sort(np.concatenate(self._sample))
+        cuts = np.unique(sample[np.linspace(0, len(sample) - 1, parts + 1).astype(int)[1:-1]])
+        folder = Path(self._folder.name)
+        files: list[BinaryIO] = [(folder / f"part{number}").open("w+b") for number in range(len(cuts) + 1)]
+        for records in self._chunks():
+            place = np.searchsorted(cuts, records[self._key], side="right")
+            for number in np.unique(place):
+                files[number].write(records[place == number].tobytes())
+        return files
+
+    def _chunks(self) -> Iterator[Array]:
+        self._file.seek(0)
+        while raw := self._file.read(CHUNK * self._kind.itemsize):
+            yield np.frombuffer(raw, self._kind)

@@ -1,0 +1,197 @@
+"""Episodes from run files: who did what where, in training, before the world changed and after.
+
+Between `view`, which reads run files, and `runs`, which evaluates them. A cell is read step by step, replayed where the
+record has only digests of what was seen, and counted; what stays in memory are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from openfield.cell import open_rollout
+from openfield.core import Ask, Truth, Turn
+from openfield.domain import Domain
+from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.metrics.summary import scenario_of
+from openfield.objectives.intervals import Counted, count_episode
+from openfield.objectives.sights import SIZE, Small, key_of
+from openfield.plan import Cell
+from openfield.record import Step
+from openfield.registry import find_domain
+from openfield.view import SCORED, CellRecord, Run
+
+Stage = Literal["training", "before", "after"]
+STAGES: tuple[Stage, ...] = ("training", "before", "after")
+_DIGEST = {"array", "shape", "dtype"}
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Episodes that belong together: of one agent, on the same terms, at the same stage."""
+
+    domain: str
+    novelty: str
+    """What changes at the onset, joined by `+`; empty if nothing does."""
+    settings: str
+    red_light: bool
+    agent: str
+    stage: Stage
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """The episodes of one run file."""
+
+    path: Path
+    size: int = SIZE
+    """Height and width pictures were made small to."""
+    groups: dict[Group, list[Counted]] = {}
+    inputs: dict[str, dict[Hashable, int]] = {}
+    """What was seen in each domain, with its number in the episodes."""
+    actions: dict[str, dict[Hashable, int]] = {}
+    """What was done, likewise."""
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes there are."""
+        return sum(map(len, self.groups.values()))
+
+    @property
+    def pictures(self) -> int:
+        """How many different pictures were seen, before they are discretised."""
+        return sum(isinstance(key, Small) for seen in self.inputs.values() for key in seen)
+
+
+def read_runs(paths: Iterable[str | Path]) -> list[Recording]:
+    """The episodes of several run files, as `read_run` has them."""
+    return [read_run(path) for path in paths]
+
+
+def read_run(path: str | Path, agent: str | None = None, size: int = SIZE) -> Recording:
+    """The episodes of all cells of a run that were scored, of all agents or one.
+
+    Raises:
+        InvalidInput: Nothing was scored, or what was seen cannot be counted, or not be made again by replay.
+        JournalError: The file is no run, or damaged.
+        UnknownName: The run has no agent of that name.
+    """
+    found = Recording(path=Path(path), size=size)
+    with Run(path) as run:
+        if agent is not None and agent not in run.agents:
+            raise UnknownName("agent", agent, run.agents, label="In this run")
+        for cell in run.cells(with_episodes=False):
+            if cell.outcome in SCORED and agent in (None, cell.agent):
+                _read_cell(run, cell, found)
+    if not found.groups:
+        raise InvalidInput(f"{path}: no agent has finished a trial in which it acted.")
+    return found
+
+
+def read_human(path: str | Path, agent: str | None = None, size: int = SIZE) -> Recording:
+    """The episodes of the person in a run; who that is must be said if several agents are in it.
+
+    Raises:
+        InvalidInput: Several agents are in the run and none is named.
+    """
+    with Run(path) as run:
+        names = list(run.agents)
+    if agent is None and len(names) > 1:
+        raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
+    return read_run(path, agent, size)
+
+
+def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any, Any]]]]:
+    """The episodes in the steps of a cell: observations with the actions taken on them, the last one with None.
+
+    Only turns that ask for an action count. The turn that ends an episode the agent is not told of already shows the
+    next one: it is the end of the one and the start of the other, and what was true at the start is true of it.
+    """
+    moves: list[tuple[Any, Any]] = []
+    shown: Turn | None = None
+    truth = Truth()
+    novel: bool | None = None
+    for step in steps:
+        if shown is not None and shown.ask is Ask.ACT and step.reply is not None:
+            if step.reply.action is None:
+                continue  # a belief on its own: the same turn is shown again
+            if shown.last is None:
+                moves.append((shown.observation, step.reply.action))
+        if step.turn is None:
+            break
+        shown, truth = step.turn, step.truth or truth
+        novel = truth.novel if novel is None else novel
+        if shown.last is not None or truth.episode_over:
+            if moves:
+                yield _stage(shown, truth.novel if shown.last else novel), [*moves, (shown.observation, None)]
+            moves, novel = [], truth.novel
+    if moves and shown is not None:
+        yield _stage(shown, truth.novel), [*moves, (shown.observation, None)]
+
+
+def _stage(turn: Turn, novel: bool) -> Stage:
+    return "training" if turn.phase == "training" else "after" if novel else "before"
+
+
+def _read_cell(run: Run, cell: CellRecord, found: Recording) -> None:
+    """Adds the episodes of a cell to their groups."""
+    met = scenario_of(cell)
+    domain = find_domain(run.facts.get(f"domain {met.domain}", met.domain))
+    inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
+    steps = _replayed(run, cell, domain) if _must_replay(run, cell, domain) else run.steps(cell.id, cell.attempt)
+    for stage, moves in cut_episodes(_encoded(steps, domain, f"{run.path}: cell {cell.id}", found.size)):
+        group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
+        found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
+
+
+def _must_replay(run: Run, cell: CellRecord, domain: Domain[Any]) -> bool:
+    """Whether turns to be counted show arrays of which the record has digests only."""
+    if not domain.encodes_arrays:
+        return False
+    turns = (step.turn for step in run.steps(cell.id, cell.attempt))
+    shown = next((turn for turn in turns if turn is not None and turn.ask is Ask.ACT), None)
+    return shown is not None and _holds_digest(shown.observation)
+
+
+def _holds_digest(value: Any) -> bool:
+    if isinstance(value, dict):
+        return set(value) == _DIGEST or any(map(_holds_digest, value.values()))
+    return isinstance(value, list) and any(map(_holds_digest, value))
+
+
+def _replayed(run: Run, cell: CellRecord, domain: Domain[Any]) -> Iterator[Step]:
+    """The steps of a cell with turns as they were shown: the trial is played again and compared with the record."""
+    past, replay = run.raw_steps(cell.id, cell.attempt), Cell(cell.agent, cell.trial, cell.repeat)
+    try:
+        rollout = open_rollout(domain, replay, None, past, rehearse_from=0)
+        try:
+            for step in run.steps(cell.id, cell.attempt):
+                turn = rollout.turn if step.reply is None else rollout.reply(step.reply)
+                yield step if step.turn is None else msgspec.structs.replace(step, turn=turn)
+        finally:
+            rollout.close()
+    except OpenfieldError as error:
+        raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {error}") from None
+
+
+def _encoded(steps: Iterable[Step], domain: Domain[Any], place: str, size: int) -> Iterator[Step]:
+    """The steps with observations and actions as keys; turns that are not counted show nothing."""
+    for number, step in enumerate(steps):
+        try:
+            yield _with_keys(step, domain, size)
+        except (OpenfieldError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InvalidInput(f"{place}, turn {number} cannot be counted: {error!r}.") from None
+
+
+def _with_keys(step: Step, domain: Domain[Any], size: int) -> Step:
+    reply, turn = step.reply, step.turn
+    if reply is not None and reply.action is not None:
+        reply = msgspec.structs.replace(reply, action=domain.encode_action(reply.action))
+    if turn is not None:
+        ends = turn.last is not None or (step.truth is not None and step.truth.episode_over)
+        counts = turn.ask is Ask.ACT or ends
+        turn = msgspec.structs.replace(
+            turn, observation=key_of(domain.encode(turn.observation), size) if counts else None
+        )
+    return msgspec.structs.replace(step, reply=reply, turn=turn)
