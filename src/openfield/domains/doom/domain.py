@@ -65,7 +65,8 @@ class DoomDomain(Domain[Any]):
         "watchful": f"{_AGENTS}.watchful:WatchfulAgent",
         "learner": f"{_AGENTS}.learner:LearningAgent",
     }
-    metrics = ("performance", "detection", "adaptation", "programme", "characterisation")
+    metrics = ("performance", "detection", "adaptation", "programme", "baseline", "characterisation")
+    baseline = "reference"
     demo_agents = ("watchful", "random")
     flags = FLAGS
     gym_settings = {"observation": "array", "training": 0}
