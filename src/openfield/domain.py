@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from openfield.core import AgentFactory, Belief, Spec, World
-from openfield.errors import OpenfieldError
+from openfield.errors import InvalidInput, OpenfieldError
 from openfield.flags import Flag, Launch
 from openfield.novelty import Novelty, apply_novelties, find_novelty
 from openfield.record import EpisodeEnd
@@ -22,6 +22,7 @@ from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.journal import Journal
+    from openfield.report.film import Film
     from openfield.serve import Closable, Serving, Wire
     from openfield.view import CellRecord
 
@@ -59,7 +60,7 @@ class Domain(ABC, Generic[S]):
     """How the settings of the Gymnasium environment differ from the defaults."""
     exports: Mapping[str, str] = {}
     """What `openfield export --format NAME` writes beside tables: a `module:function` for each name, which takes a run
-    file, where to write, a cell's id and an episode's number, and says in a line what it wrote."""
+    file, where to write and a cell's id, and says in a line what it wrote."""
 
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
@@ -144,6 +145,10 @@ class Domain(ABC, Generic[S]):
     def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
         """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped."""
         return ""
+
+    def film(self, trial: Trial) -> Film:
+        """A world of the trial that draws for people, to make films of recorded episodes in."""
+        raise InvalidInput(f"{self.name} has nothing to be seen; --turn shows a turn in full.")
 
     def view(self) -> AgentFactory:
         """The agent through which a person plays: line by line unless the domain brings its own."""

@@ -129,5 +129,6 @@ def test_unknown_cells_turns_and_metrics(openfield: Any, run: Path) -> None:
     assert f"Cell {cell} has turns 0 to " in complain(openfield("show", run, "--cell", cell, "--turn", "99999"))
     assert "has turns 0 to " in complain(openfield("show", run, "--cell", cell, "--turn", "-1"))
     assert "--turn needs --cell." in complain(openfield("show", run, "--turn", "3"))
+    assert "has nothing to be seen" in complain(openfield("show", run, "--cell", cell, "--gif", "film.gif"))
     assert "Did you mean 'detection'?" in complain(openfield("report", run, "--metric", "detecton"))
     assert "Unknown format 'xml'. Known: csv, jsonl, parquet." in complain(openfield("export", run, "--format", "xml"))

@@ -17,7 +17,6 @@ def export(
     metric: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
     baseline: str | None = None,
     cell: str | None = None,
-    episode: int | None = None,
 ) -> None:
     """Write all episodes as a table, one row each, or the numbers of every cell, or what a domain offers beside.
 
@@ -26,7 +25,7 @@ def export(
     runs
         Run files.
     format_
-        `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs and films of birds.
+        `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs of birds.
     output
         The file [beside the first run file].
     metric
@@ -34,9 +33,7 @@ def export(
     baseline
         The agent that others are held against [the domain's own].
     cell
-        A cell's id, or how it begins, for forms that show one cell.
-    episode
-        The number of an episode, for forms that show one.
+        A cell's id, or how it begins, for forms of a domain that can show one cell.
     """
     from openfield.errors import UnknownName
     from openfield.registry import load
@@ -49,7 +46,7 @@ def export(
     if format_ not in (*FORMATS, *own):
         raise UnknownName("format", format_, [*FORMATS, *own], label="Known")
     if format_ in own:
-        print(load(own[format_])(runs[0], target, cell, episode))
+        print(load(own[format_])(runs[0], target, cell))
         return
     if metric:
         print(f"{write_numbers(target, result.numbers(metric), format_):,} cells in {target}")

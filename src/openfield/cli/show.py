@@ -1,4 +1,4 @@
-"""`openfield show`: a run cell by cell, a cell turn by turn, a turn in full."""
+"""`openfield show`: a run cell by cell, a cell turn by turn, a turn in full, an episode as a film."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from openfield.view import CellRecord, Run
 
 
-def show(run: Path, /, *, cell: str | None = None, turn: int | None = None, json: bool = False) -> None:
+def show(
+    run: Path,
+    /,
+    *,
+    cell: str | None = None,
+    turn: int | None = None,
+    episode: int | None = None,
+    gif: Path | None = None,
+    json: bool = False,
+) -> None:
     """Look into a run.
 
     Parameters
@@ -23,19 +32,34 @@ def show(run: Path, /, *, cell: str | None = None, turn: int | None = None, json
         A cell's id, or how it begins; shows its turns.
     turn
         The number of a turn; shows all of it, the hidden truth included.
+    episode
+        The number of the episode to film [0].
+    gif
+        The file to write a film of the episode to, in domains that can be drawn; the cell is played again for it.
     json
         Print as JSON.
     """
     from openfield.errors import InvalidInput
     from openfield.view import Run
 
+    if episode is not None and gif is None:
+        raise InvalidInput("--episode needs --gif.")
     with Run(run) as opened:
         if cell is None:
-            if turn is not None:
-                raise InvalidInput("--turn needs --cell.")
+            if turn is not None or gif is not None:
+                raise InvalidInput(f"{'--gif' if turn is None else '--turn'} needs --cell.")
             _show_cells(opened.cells(), json)
+        elif gif is not None:
+            _film(opened, opened.cell(cell), episode or 0, gif)
         else:
             _show_turns(opened, opened.cell(cell), turn, json)
+
+
+def _film(run: Run, cell: CellRecord, episode: int, output: Path) -> None:
+    from openfield.report.film import write_film
+
+    count = write_film(run, cell, episode, output)
+    print(f"{count} pictures of episode {episode} in {output}")
 
 
 def _show_cells(cells: list[CellRecord], as_json: bool) -> None:

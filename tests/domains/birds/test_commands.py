@@ -3,10 +3,12 @@
 from importlib.resources import files
 
 import pytest
+from PIL import Image
 
 import openfield as of
 from openfield.cli import run_command
 from openfield.domains.birds import DOMAIN
+from openfield.view import Run
 
 
 @pytest.fixture
@@ -32,12 +34,29 @@ def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
     assert "2 levels and 0 reports" in say("export", path, "-f", "logs", "-o", tmp_path / "logs")[1]
     assert "1 rows" in say("export", path, "-f", "measures")[1]
-    assert "pictures of level" in say("export", path, "-f", "gif", "--episode", 1)[1]
-    assert (tmp_path / "run.gif").read_bytes()[:3] == b"GIF"
-    status, said = say("export", path, "-f", "gif", "--episode", 9)
-    assert status == 2
-    assert "has episodes 0 to 1, not 9" in said
-    assert "Known: csv, gif, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
+    assert "Known: csv, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
+
+
+def test_a_recorded_level_becomes_a_film(tmp_path, say):
+    path, film = tmp_path / "run.sqlite", tmp_path / "level.gif"
+    of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
+    with Run(path) as run:
+        cell = run.cells()[0].id
+    status, said = say("show", path, "--cell", cell, "--episode", 1, "--gif", film)
+    assert status == 0
+    with Image.open(film) as opened:
+        assert said.endswith(f" pictures of episode 1 in {film}\n")
+        assert 20 < opened.n_frames <= int(said.split()[0])  # what looks alike becomes one, shown longer
+        opened.seek(0)
+        start = opened.convert("RGB").tobytes()
+        opened.seek(opened.n_frames - 1)
+        assert opened.convert("RGB").tobytes() != start
+    assert say("show", path, "--cell", cell, "--episode", 9, "--gif", film) == (
+        2,
+        f"openfield: Cell {cell} has episodes 0 to 1; 9 is none of them.\n",
+    )
+    assert say("show", path, "--gif", film)[1] == "openfield: --gif needs --cell.\n"
+    assert say("show", path, "--cell", cell, "--episode", 1)[1] == "openfield: --episode needs --gif.\n"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Stands between world and game.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from openfield.domains.birds import drawing, view
@@ -58,17 +59,17 @@ class Arena:
             game.run_past_tap()
             return
         if action.every:
-            self._keep(action.every, MOST_FRAMES)
+            stop = self._keep(action.every, MOST_FRAMES)
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
             game.settle(action.until_contact)
-            game.watch(0, None)
+            stop()
         game.settle()
 
     def watch(self, every: int, frames: int) -> None:
         """Lets time pass and keeps ground truths; where all rests from the start, one."""
-        self._keep(every, frames)
+        stop = self._keep(every, frames)
         self.game.run(every * frames / SECOND)
-        self.game.watch(0, None)
+        stop()
         if not self.frames and frames:
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
 
@@ -90,11 +91,12 @@ class Arena:
             return view.compact(see(self.game, self._view))
         return self.ground_truth(self._settings.noisy)
 
-    def _keep(self, every: int, most: int) -> None:
+    def _keep(self, every: int, most: int) -> Callable[[], None]:
+        """Keeps ground truths from now on, until what is returned is called."""
         self.frames = []
 
         def frame() -> None:
             if len(self.frames) < most:
                 self.frames.append(self.ground_truth(self._settings.noisy_batch))
 
-        self.game.watch(every, frame)
+        return self.game.watch(every, frame)

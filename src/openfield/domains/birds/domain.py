@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from openfield.core import Reply, Spec, World
+from openfield.core import Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.config import read_config, read_meta
 from openfield.domains.birds.generation import find_config, generate, write_config
@@ -26,6 +26,10 @@ from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
 from openfield.trial import Limits, Phase, Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.domains.birds.world import BirdsWorld
+    from openfield.report.film import Film
 
 AGENTS = "openfield.domains.birds.agents"
 TASK = (
@@ -58,7 +62,6 @@ class Birds(Domain[BirdsSettings]):
     exports = {
         "logs": "openfield.domains.birds.logs:write_logs",
         "measures": "openfield.domains.birds.measures:write_measures",
-        "gif": "openfield.domains.birds.film:write_film",
     }
     flags = (
         Flag(
@@ -133,13 +136,21 @@ class Birds(Domain[BirdsSettings]):
         names = self.novelty_names(novelty or self.default_novelty or "none")
         return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
 
-    def world(self, trial: Trial) -> World:
+    def world(self, trial: Trial) -> BirdsWorld:
         """The world of a trial."""
         from openfield.domains.birds.world import BirdsWorld
 
         settings = make_settings(BirdsSettings, trial.settings)
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+
+    def film(self, trial: Trial) -> Film:
+        """Levels as drawn for agents that see, ten pictures a second."""
+        from openfield.domains.birds.film import MILLISECONDS, Camera
+        from openfield.report.film import Film
+
+        world = self.world(trial)
+        return Film(world, Camera(world).pictures, MILLISECONDS)
 
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
         """A `config.xml` drawn from a `configMeta.xml`."""

@@ -63,8 +63,7 @@ class Game:
         self._ids = 0
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._slow_ticks = 0
-        self._frames: tuple[int, Callable[[], None]] | None = None
-        self._watched = 0
+        self._watchers: list[tuple[int, int, Callable[[], None]]] = []
         self._fresh_dots = False
         self._build()
 
@@ -135,10 +134,11 @@ class Game:
         while self._tap_at >= self.steps and self.flying is not None:
             self._tick()
 
-    def watch(self, every: int, frame: Callable[[], None] | None) -> None:
-        """Has a function called every so many steps from now on; None ends that."""
-        self._frames = None if frame is None else (max(1, every), frame)
-        self._watched = self.steps
+    def watch(self, every: int, frame: Callable[[], None]) -> Callable[[], None]:
+        """Has a function called every so many steps from now on; calling what is returned ends that."""
+        watcher = self.steps, max(1, every), frame
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
 
     def hurt(self, body: Body, damage: float) -> None:
         """Takes life from a body; it goes when it has none left."""
@@ -238,9 +238,14 @@ class Game:
                 self._damage.resolve(self._contacts.take())
             if self.steps == self._tap_at and self.flying is not None:
                 self._tap(self.flying)
-            if self._frames is not None and (self.steps - self._watched) % self._frames[0] == 0:
-                self._frames[1]()
+            if self._watchers:
+                self._call_watchers()
         self._look()
+
+    def _call_watchers(self) -> None:
+        for since, every, frame in self._watchers:
+            if (self.steps - since) % every == 0:
+                frame()
 
     def _look(self) -> None:
         speed = self._drop_and_measure()

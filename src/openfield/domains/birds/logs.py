@@ -26,7 +26,7 @@ REPORT_COLUMNS = (
 )
 
 
-def write_logs(run: Path, output: Path, cell: str | None = None, episode: int | None = None) -> str:
+def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
     """Writes both logs into a folder, of all cells or of one; says what was written."""
     if output.is_file():
         raise InvalidInput(f"{output} is a file; the logs go into a folder.")

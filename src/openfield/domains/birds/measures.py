@@ -20,7 +20,7 @@ COLUMNS = ("agent", "novelty", "trials", "CDT%", "WDT%", "delay", "passive CDT%"
 COLUMNS_AFTER = ("normal", "novel", "asymptotic", "area")
 
 
-def write_measures(run: Path, output: Path, cell: str | None = None, episode: int | None = None) -> str:
+def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
     """Writes one row per agent and novelty; says what was written."""
     groups: dict[tuple[str, str], list[CellRecord]] = {}
     with Run(run) as opened:

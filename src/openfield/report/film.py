@@ -1,0 +1,95 @@
+"""A recorded episode as moving pictures: the record is played again in a world that draws for people.
+
+Stands beside report, after the journal. The record holds no pictures; a film shows what happened because every turn of
+the replay is compared with the recorded one.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from openfield.core import Ask, Reply, Turn, World
+from openfield.errors import InvalidInput, MissingExtra, ReplayMismatch
+from openfield.record import ENCODER, RawStep
+from openfield.registry import find_domain
+from openfield.report.files import replacing
+from openfield.view import CellRecord, Run
+
+MOST_PICTURES = 1_000
+LAST_MILLISECONDS = 1_500
+
+
+class Film(NamedTuple):
+    """A world to play a record in, and what there is to see of it."""
+
+    world: World
+    pictures: Callable[[], Iterable[Any]]
+    """What was to be seen since it was asked last, in turns of the wanted episode only: arrays of height, width and
+    three colours, a byte each."""
+    milliseconds: int
+    """How long each of them is shown."""
+
+
+def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
+    """Writes an episode as an animated GIF; returns how many pictures it has."""
+    if not 0 <= episode < len(cell.episodes):
+        have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
+        raise InvalidInput(f"Cell {cell.id} has {have}; {episode} is none of them.")
+    domain = find_domain(run.facts.get(f"domain {cell.trial.domain}", cell.trial.domain))
+    film = domain.film(cell.trial)
+    try:
+        taken = replay_pictures(film, run.raw_steps(cell.id, cell.attempt), episode)
+        pictures = [_image(array) for array in itertools.islice(taken, MOST_PICTURES)]
+    finally:
+        film.world.close()
+    if not pictures:
+        raise InvalidInput(f"Episode {episode} of cell {cell.id} has no picture.")
+    times = [film.milliseconds] * (len(pictures) - 1) + [LAST_MILLISECONDS]
+    data = io.BytesIO()
+    pictures[0].save(data, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
+    with replacing(output) as draft:
+        draft.write_bytes(data.getvalue())
+    return len(pictures)
+
+
+def replay_pictures(film: Film, steps: Iterable[RawStep], episode: int) -> Iterator[Any]:
+    """What is to be seen of an episode while its trial is played again."""
+    number = 0
+    for turn in _replay(film.world, steps):
+        if number == episode:
+            yield from film.pictures()
+        number += turn.last is not None or film.world.truth.episode_over
+        if number > episode:
+            return
+
+
+def _replay(world: World, steps: Iterable[RawStep]) -> Iterator[Turn]:
+    """The recorded turns, made again by the recorded replies."""
+    turn = Turn()
+    timed = bool(getattr(world, "timed", False))
+    for number, step in enumerate(steps):
+        reply = step.reply
+        if reply is None:
+            turn = world.reset()
+        elif turn.last is not None and world.over:
+            return
+        elif turn.ask is Ask.ACT and reply.action is None:
+            continue
+        else:
+            turn = world.step(Reply(reply.action, reply.belief, step.took / 1e9) if timed else reply)
+        if ENCODER.encode(turn) != bytes(step.turn):
+            raise ReplayMismatch(f"Turn {number} differs from the recorded one: the world or its data changed.")
+        yield turn
+
+
+def _image(array: Any) -> Any:
+    """A picture in the few colours of a GIF, a third of its size in memory."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("birds", "A film") from None
+    return Image.fromarray(array).quantize()
