@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
+import openfield as of
 from domains.doom import specification
+from openfield.cli import run_command
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL, workplace
 from openfield.domains.doom import engine as engines
@@ -25,6 +28,7 @@ from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol, WorldFault
 from openfield.record import ENCODER
+from openfield.view import Run
 
 SHORT = {"training": 0, "episodes": 2, "before": 1, "limit": 60}
 TASKS = pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: domain.task.name)
@@ -238,3 +242,15 @@ def test_the_learner_recovers() -> None:
     player = ReferenceAgent(DUEL.spec(fixed._trial), 0)
     unchanged = [fixed.truth.performance or 0.0 for turn in play(fixed, player) if turn.last]
     assert sum(scores[5:]) > sum(unchanged[5:]) + 1.0
+
+
+@TASKS
+def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -> None:
+    run, film = tmp_path / "run.sqlite", tmp_path / "episode.gif"
+    of.run({"still": _still}, domain.trials(1, novelty="none", **{**SHORT, "limit": 21}), run, workers=0)
+    with Run(run) as opened:
+        cell = opened.cells()[0].id
+    assert run_command(["show", str(run), "--cell", cell, "--episode", "1", "--gif", str(film)]) == 0
+    with Image.open(film) as pictures:
+        assert pictures.size == (320, 240)
+        assert getattr(pictures, "n_frames", 1) > 1

@@ -24,6 +24,7 @@ from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
+    from openfield.report.film import Film
     from openfield.serve import Wire
 
 _AGENTS = "openfield.domains.doom.agents"
@@ -125,6 +126,12 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.world import DoomWorld
 
         return DoomWorld(self, trial)
+
+    def film(self, trial: Trial) -> Film:
+        """What the player saw, every other tick."""
+        from openfield.domains.doom.view import make_film
+
+        return make_film(self, trial)
 
     def detected(self, belief: Belief) -> bool:
         """By the agent's own threshold where it names one, else a level above 0, else one half."""
