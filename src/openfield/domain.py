@@ -44,6 +44,8 @@ class Domain(ABC, Generic[S]):
     oracles: Sequence[str] = ()
     """Those of its agents that are shown the world itself, by `attend(world)`: ceilings, not competitors."""
     metrics: Sequence[str] = ("performance", "detection", "adaptation")
+    baseline: str = "random"
+    """The agent that others are held against unless another is asked for."""
     default_novelty: str | None = None
     """What `run` takes when no novelty is named."""
     demo_agents: Sequence[str] = ()

@@ -5,14 +5,14 @@ The end of plan -> rollout -> journal -> metrics -> report; several run files ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openfield.errors import OpenfieldError, UnknownName
+from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.registry import find_domain, installed_metrics
-from openfield.view import CellRecord, Run
+from openfield.view import SCORED, CellRecord, Run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 class Result:
     """One or several run files, read as one."""
 
-    def __init__(self, paths: Sequence[str | Path]) -> None:
+    def __init__(self, paths: Sequence[str | Path], baseline: str | None = None) -> None:
+        """Reads run files.
+
+        Args:
+            paths: The files.
+            baseline: The agent that others are held against; each domain's own if not given.
+        """
         self.paths = [Path(path) for path in paths]
+        self.baseline = baseline
         self.cells: list[CellRecord] = []
         self.facts: dict[str, str] = {}
         for path in self.paths:
@@ -45,6 +52,17 @@ class Result:
         from openfield.report.terminal import render_summary
 
         return render_summary(self.summary(metrics), self.domains)
+
+    def numbers(self, metrics: Sequence[str] | None = None) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
+        """Every scored cell with its own numbers, before any mean is taken; None where one is not defined."""
+        from openfield.metrics.summary import list_numbers
+
+        chosen = self._metrics(metrics)
+        names = [number.name for number in list_numbers(chosen)]
+        for cell in self.cells:
+            if cell.outcome in SCORED:
+                found = {name: value for metric in chosen for name, value in metric.measure(cell).items()}
+                yield cell, {name: found.get(name) for name in names}
 
     def page(self, path: str | Path, metrics: Sequence[str] | None = None) -> Path:
         """Writes the report, one self-contained HTML file, and returns its path."""
@@ -72,14 +90,27 @@ class Result:
         for name in names:
             if name not in known:
                 raise UnknownName("metric", name, known)
-        return [known[name] if wanted else self._where_asked_for(known[name]) for name in names or known]
+        if self.baseline is not None or any(known[name].relate for name in wanted or ()):
+            self._check_baseline()
+        chosen = [known[name] if wanted else self._where_asked_for(known[name]) for name in names or known]
+        if self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it
+            chosen += [metric for metric in known.values() if metric.relate]
+        return [metric.among(self.cells, self.baseline) for metric in chosen]
+
+    def _check_baseline(self) -> None:
+        """Whoever asks for numbers against an agent is told if it is none of these."""
+        agents = sorted({cell.agent for cell in self.cells})
+        if self.baseline is not None and self.baseline not in agents:
+            raise UnknownName("agent", self.baseline, agents, label="In this run")
+        if self.baseline is None and not any(domain.baseline in agents for domain in self.domains.values()):
+            raise InvalidInput(f"Against which agent? Name it with --baseline: {', '.join(agents)}.")
 
     def _where_asked_for(self, metric: Metric) -> Metric:
-        """The metric, measured only in domains that name it."""
+        """The metric, measured only in domains that name it; one against a baseline says nothing where that is not."""
         domains = self.domains
 
         def measure(cell: CellRecord) -> Mapping[str, float | None]:
             domain = domains.get(cell.trial.domain)
             return metric.measure(cell) if domain is None or metric.name in domain.metrics else {}
 
-        return replace(metric, measure=measure)
+        return metric if metric.relate else replace(metric, measure=measure)

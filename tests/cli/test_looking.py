@@ -103,6 +103,31 @@ def test_export_of_several_runs_goes_where_it_is_told(openfield: Any, run: Path,
     assert openfield("export", run, copy, "-f", "jsonl", "-o", "all/x.jsonl").out == "100 episodes in all/x.jsonl\n"
 
 
+def test_numbers_against_a_baseline_in_any_domain(openfield: Any, run: Path, tmp_path: Path) -> None:
+    chosen = ("--metric", "baseline", "--baseline", "random")
+    assert "M3: NRP" in openfield("report", run, *chosen).out
+    assert "M3: NRP" in openfield("report", run, *chosen[2:]).out
+    assert "M5: OPTI" in (tmp_path / "maze.html").read_text()
+    assert "M3: NRP" not in openfield("report", run).out
+    assert openfield("export", run, *chosen).out == f"10 cells in {tmp_path / 'maze.csv'}\n"
+    with (tmp_path / "maze.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["opti"] for row in rows if row["agent"] == "random"} <= {"0.5", ""}
+    assert all(row["difficulty"] == "" for row in rows if row["agent"] == "compass")
+    assert any(float(row["nrp"]) > 1 for row in rows if row["agent"] == "compass" and row["nrp"])
+    said = openfield("report", run, "--baseline", "randon")
+    assert said.status == 2
+    assert "Did you mean 'random'?" in said.err
+
+
+def test_numbers_against_nobody_are_refused(openfield: Any) -> None:
+    small = ("--set", "training=1", "--set", "before=2", "--set", "after=2")
+    openfield("run", MAZE, "--agent", "compass", *small, "--workers", "0", "-o", "one.sqlite")
+    assert openfield("report", "one.sqlite").status == 0
+    said = openfield("report", "one.sqlite", "--metric", "baseline")
+    assert (said.status, said.err) == (2, "openfield: Against which agent? Name it with --baseline: compass.\n")
+
+
 def test_verify_names_a_damaged_chunk(openfield: Any, run: Path) -> None:
     assert openfield("verify", run).out == f"{run} is as it was written.\n"
     assert json.loads(openfield("verify", run, "--json").out) == {"run": str(run), "faults": []}

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from openfield.errors import MissingExtra, UnknownName
-from openfield.report.export import FORMATS, Row, list_rows, write_episodes
+from openfield.report.export import FORMATS, Row, list_rows, write_episodes, write_numbers
 from records import make_cell, make_run
 
 CELLS = [make_cell([0.25], [None], [0.5], [None, 0.1, 0.9], agent='a,"b"'), *make_run(trials=2)]
@@ -68,3 +68,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(MissingExtra):
         write_episodes(path, CELLS, "parquet")
     assert path.read_text() == "old"
+
+
+def test_numbers_of_cells_read_back_in_every_format(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found = [(cell, {"m": 0.5, "n": None}) for cell in CELLS]
+    for form in FORMATS:
+        assert write_numbers(tmp_path / f"x.{form}", found, form) == len(CELLS)
+        assert write_numbers(tmp_path / f"none.{form}", [], form) == 0
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    assert rows == parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    assert [(row["cell"], row["m"], row["n"]) for row in rows] == [(cell.id, 0.5, None) for cell in CELLS]

@@ -16,6 +16,7 @@ def report(
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     metric: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
+    baseline: str | None = None,
     json: bool = False,
 ) -> None:
     """Show what runs say, several as one, and write the page.
@@ -28,12 +29,14 @@ def report(
         The page [beside the first run file].
     metric
         Only these metrics; give it again for further ones.
+    baseline
+        The agent that others are held against [the domain's own].
     json
         Print the numbers as JSON and write a page only if `--output` names one.
     """
     from openfield.result import Result
 
-    result = Result(runs)
+    result = Result(runs, baseline)
     print_result(result, json, metric)
     if output is not None or not json:
         page = result.page(output or runs[0].with_suffix(".html"), metric)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from openfield.metrics.adaptation import ADAPTATION
+from openfield.metrics.baseline import BASELINE
 from openfield.metrics.characterisation import CHARACTERISATION
 from openfield.metrics.detection import DETECTION
 from openfield.metrics.gradual import GRADUAL
@@ -27,5 +28,5 @@ __all__ = [
     "summarise",
 ]
 
-BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, CHARACTERISATION, OPENSET)
+BUILT_IN = (PERFORMANCE, DETECTION, ADAPTATION, PASSIVE, GRADUAL, PROGRAMME, BASELINE, CHARACTERISATION, OPENSET)
 """The metrics that come with openfield; plugins add theirs through the entry points `openfield.metrics`."""

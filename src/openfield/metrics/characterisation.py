@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from openfield.core import Belief
 from openfield.errors import OpenfieldError
 from openfield.metrics.metric import Metric, Number
@@ -39,6 +41,13 @@ WORDS_RIGHT = Number(
 )
 
 
+class _Level(msgspec.Struct, frozen=True):
+    """How protocol 0.8 writes the probability of a level."""
+
+    level_number: int
+    probability: float
+
+
 def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
     """Loss and accuracy of the level, accuracy of the words."""
     try:
@@ -59,12 +68,12 @@ def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
 
 def _levels(belief: Belief) -> dict[int, float]:
     """The probability of each level; levels that are not named have none."""
-    told = _characterization(belief).get("level")
-    if isinstance(told, list):
-        pairs = [entry for entry in told if isinstance(entry, dict)]
-        found = {int(entry["level_number"]): float(entry["probability"]) for entry in pairs if len(entry) >= 2}
-        if found:
-            return found
+    try:
+        told = msgspec.convert(_characterization(belief).get("level", []), list[_Level], strict=False)
+    except msgspec.ValidationError:
+        told = []  # an agent may say anything
+    if told:
+        return {one.level_number: one.probability for one in told}
     return {} if belief.level is None else {belief.level: 1.0}
 
 

@@ -1,4 +1,4 @@
-"""A metric is a pure function from one cell to named numbers for that trial.
+"""A metric is a pure function from one cell, where needed among others, to named numbers for that trial.
 
 Stands between the record and the summary: journal -> metrics -> report. Plugins provide `Metric` values through the
 entry points `openfield.metrics`.
@@ -6,8 +6,8 @@ entry points `openfield.metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -17,6 +17,8 @@ from openfield.view import CellRecord
 
 Kind = Literal["mean", "rate", "count"]
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
+Relate = Callable[[Sequence[CellRecord], str | None], Measure]
+"""From all cells, and the name of the agent to hold them against if one was asked for, to the measure of each."""
 
 
 class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,3 +45,9 @@ class Metric:
     numbers: tuple[Number, ...]
     measure: Measure
     """A number that is missing or None is not defined in that trial."""
+    relate: Relate | None = None
+    """For numbers that need other agents' cells too."""
+
+    def among(self, cells: Sequence[CellRecord], baseline: str | None = None) -> Metric:
+        """The metric as it measures cells that are some of these."""
+        return self if self.relate is None else replace(self, measure=self.relate(cells, baseline), relate=None)

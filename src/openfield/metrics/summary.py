@@ -86,6 +86,7 @@ def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary
     """Estimates for every agent in every scenario, and comparisons of the agents that met the same."""
     known = tuple(cells)
     numbers = list_numbers(metrics)
+    metrics = [metric.among(known) for metric in metrics]
     members = group_cells(known)
     scores = {key: score_trials(played) for key, played in members.items()}
     groups = []

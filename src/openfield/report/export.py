@@ -1,4 +1,4 @@
-"""Episodes as tables for other programs: one row each, as CSV, JSON lines or Parquet.
+"""Episodes, or the numbers of every cell, as tables for other programs: CSV, JSON lines or Parquet.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the page.
 """
@@ -6,7 +6,7 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,8 +21,11 @@ Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """An episode with everything that places it."""
+Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What places a row: the cell it is from."""
 
     cell: str
     agent: str
@@ -35,6 +38,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     novelty: str
     """The novelties of the trial joined by `+`; empty if it has none."""
     red_light: bool
+
+
+class Row(Place, frozen=True, kw_only=True):
+    """An episode with everything that places it."""
+
     episode: int
     phase: str
     novel: bool
@@ -49,12 +57,16 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_episodes(path: Path, cells: Iterable[CellRecord], form: str) -> int:
     """Writes one row per finished episode, of every cell whatever its outcome, and says how many."""
-    if form not in FORMATS:
-        raise UnknownName("format", form, FORMATS, label="Known")
-    rows = list(list_rows(cells))
-    with replacing(path) as draft:
-        _WRITERS[form](draft, rows)
-    return len(rows)
+    return _write(path, Row, list(list_rows(cells)), form)
+
+
+def write_numbers(path: Path, numbers: Numbers, form: str) -> int:
+    """Writes one row per cell with a column for each of its numbers, and says how many."""
+    found = list(numbers)
+    names = list(found[0][1]) if found else []
+    columns: list[tuple[str, Any]] = [(name, float | None) for name in names]
+    kind = msgspec.defstruct("CellRow", columns, bases=(Place,), frozen=True, kw_only=True)
+    return _write(path, kind, [kind(**_place(cell), **values) for cell, values in found], form)
 
 
 def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
@@ -62,16 +74,7 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
     for cell in cells:
         for episode in cell.episodes:
             yield Row(
-                cell=cell.id,
-                agent=cell.agent,
-                trial=cell.trial.id,
-                repeat=cell.repeat,
-                outcome=cell.outcome,
-                domain=cell.trial.domain,
-                version=cell.trial.version,
-                seed=cell.trial.seed,
-                novelty="+".join(cell.trial.novelty),
-                red_light=cell.trial.red_light,
+                **_place(cell),
                 episode=episode.number,
                 phase=episode.phase,
                 novel=episode.novel,
@@ -84,10 +87,33 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
             )
 
 
-def _write_csv(path: Path, rows: list[Row]) -> None:
+def _place(cell: CellRecord) -> dict[str, Any]:
+    return {
+        "cell": cell.id,
+        "agent": cell.agent,
+        "trial": cell.trial.id,
+        "repeat": cell.repeat,
+        "outcome": cell.outcome,
+        "domain": cell.trial.domain,
+        "version": cell.trial.version,
+        "seed": cell.trial.seed,
+        "novelty": "+".join(cell.trial.novelty),
+        "red_light": cell.trial.red_light,
+    }
+
+
+def _write(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct], form: str) -> int:
+    if form not in FORMATS:
+        raise UnknownName("format", form, FORMATS, label="Known")
+    with replacing(path) as draft:
+        _WRITERS[form](draft, kind, rows)
+    return len(rows)
+
+
+def _write_csv(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(Row.__struct_fields__)
+        table.writerow(kind.__struct_fields__)
         table.writerows([_plain(value) for value in msgspec.structs.astuple(row)] for row in rows)
 
 
@@ -96,11 +122,11 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-def _write_jsonl(path: Path, rows: list[Row]) -> None:
+def _write_jsonl(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
     path.write_bytes(msgspec.json.Encoder().encode_lines(rows))
 
 
-def _write_parquet(path: Path, rows: list[Row]) -> None:
+def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -110,7 +136,7 @@ def _write_parquet(path: Path, rows: list[Row]) -> None:
     schema = pyarrow.schema(
         [
             (field.name, next(types[t] for t in types if t in _alternatives(field.type)))
-            for field in msgspec.structs.fields(Row)
+            for field in msgspec.structs.fields(kind)
         ]
     )
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([msgspec.structs.asdict(row) for row in rows], schema), path)
@@ -121,7 +147,7 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) or (annotation,)
 
 
-_WRITERS: dict[str, Callable[[Path, list[Row]], None]] = {
+_WRITERS: dict[str, Callable[[Path, type[msgspec.Struct], Sequence[msgspec.Struct]], None]] = {
     "csv": _write_csv,
     "jsonl": _write_jsonl,
     "parquet": _write_parquet,

@@ -1,30 +1,31 @@
-"""Worlds on the real engine: formats, endings, determinism, and an engine that dies."""
+"""Worlds on the real engine: formats, endings, determinism, agents."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
+import openfield as of
 from domains.doom import specification
+from openfield.cli import run_command
 from openfield.core import Reply, Turn
-from openfield.domains.doom import ARENA, DUEL, workplace
+from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.agents.learner import LearningAgent
 from openfield.domains.doom.agents.watchful import WatchfulAgent
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.world import DoomWorld
-from openfield.errors import AgentProtocol, WorldFault
+from openfield.errors import AgentProtocol
 from openfield.record import ENCODER
+from openfield.view import Run
 
 SHORT = {"training": 0, "episodes": 2, "before": 1, "limit": 60}
 TASKS = pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: domain.task.name)
@@ -101,51 +102,6 @@ def _still(turn: Turn) -> Reply:
     return Reply("nothing")
 
 
-@TASKS
-def test_an_engine_that_dies_is_not_noticed(domain: DoomDomain) -> None:
-    expected = trace(domain, open_world(domain, limit=40))
-    world, turns = open_world(domain, limit=40), []
-    agent = chance(domain)
-    for number, turn in enumerate(play(world, agent)):
-        turns.append(ENCODER.encode(turn))
-        if number in (10, 25):
-            kill_engine()
-    assert turns == expected
-
-
-def kill_engine() -> None:
-    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-x", "vizdoom"], capture_output=True, text=True)
-    for number in found.stdout.split():
-        os.kill(int(number), signal.SIGKILL)
-
-
-def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
-    from openfield.domains.doom.wad import write_wad
-
-    path = tmp_path / "broken.wad"
-    path.write_bytes(write_wad([("DECORATE", b"ACTOR Nonsense : NoSuchThing { Health }")]))
-    with pytest.raises(WorldFault, match="refuses"):
-        engines.check_wad(path)
-
-
-def test_too_many_commands_are_refused() -> None:
-    world = open_world(DUEL)
-    world.reset()
-    assert world._engine is not None
-    with pytest.raises(WorldFault, match="commands in one tick"):
-        world._engine.act((0.0,) * 7, ["puke 10 1"] * 51)
-    world.close()
-
-
-def test_leftovers_in_shared_memory_are_swept() -> None:
-    stale = workplace.SHARED / "ViZDoomSMopenfieldtest"
-    stale.write_bytes(b"x")
-    assert stale.name not in workplace.sweep_shared_memory()  # too young
-    os.utime(stale, (0, 0))
-    assert stale.name in workplace.sweep_shared_memory()
-    assert not stale.exists()
-
-
 def test_unknown_actions_are_named() -> None:
     world = open_world(DUEL)
     world.reset()
@@ -204,6 +160,12 @@ def test_hints() -> None:
     assert [hint["entity"] for hint in firsts[1]] == ["enemy", "player", "ammo", "health", "trap"]
 
 
+def test_without_hints_every_episode_starts_alike() -> None:
+    for novelty in ("106:easy", "203:hard"):
+        firsts = [turn.observation["hint"] for turn in play(open_world(ARENA, novelty, limit=1), _still) if turn.first]
+        assert firsts == [[dict.fromkeys(("level", "entity", "attribute", "change"))]] * 2
+
+
 @pytest.mark.parametrize(("domain", "least"), [(DUEL, 0.9), (ARENA, 0.8)], ids=["duel", "arena"])
 def test_the_reference_agent_is_good(domain: DoomDomain, least: float) -> None:
     world = open_world(domain, episodes=12, limit=2000)
@@ -238,3 +200,15 @@ def test_the_learner_recovers() -> None:
     player = ReferenceAgent(DUEL.spec(fixed._trial), 0)
     unchanged = [fixed.truth.performance or 0.0 for turn in play(fixed, player) if turn.last]
     assert sum(scores[5:]) > sum(unchanged[5:]) + 1.0
+
+
+@TASKS
+def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -> None:
+    run, film = tmp_path / "run.sqlite", tmp_path / "episode.gif"
+    of.run({"still": _still}, domain.trials(1, novelty="none", **{**SHORT, "limit": 21}), run, workers=0)
+    with Run(run) as opened:
+        cell = opened.cells()[0].id
+    assert run_command(["show", str(run), "--cell", cell, "--episode", "1", "--gif", str(film)]) == 0
+    with Image.open(film) as pictures:
+        assert pictures.size == (320, 240)
+        assert getattr(pictures, "n_frames", 1) > 1

@@ -26,6 +26,7 @@ from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
+    from openfield.report.film import Film
     from openfield.serve import Wire
 
 _AGENTS = "openfield.domains.doom.agents"
@@ -67,7 +68,8 @@ class DoomDomain(Domain[Any]):
         "watchful": f"{_AGENTS}.watchful:WatchfulAgent",
         "learner": f"{_AGENTS}.learner:LearningAgent",
     }
-    metrics = ("performance", "detection", "adaptation", "programme", "characterisation")
+    metrics = ("performance", "detection", "adaptation", "programme", "baseline", "characterisation")
+    baseline = "reference"
     demo_agents = ("watchful", "random")
     flags = FLAGS
     gym_settings = {"observation": "array", "training": 0}
@@ -126,6 +128,12 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.world import DoomWorld
 
         return DoomWorld(self, trial)
+
+    def film(self, trial: Trial) -> Film:
+        """What the player saw, every other tick."""
+        from openfield.domains.doom.view import make_film
+
+        return make_film(self, trial)
 
     def detected(self, belief: Belief) -> bool:
         """By the agent's own threshold where it names one, else a level above 0, else one half."""

@@ -1,13 +1,17 @@
 """The game engine as a value machine: an episode's map and seed in, objects and numbers out.
 
-Below the worlds. The engine runs as a process of its own; one that dies is started again and its episode redone.
+Below the worlds. The engine is a process of its own; one that dies or hangs is started again and its episode redone.
 """
 
 from __future__ import annotations
 
+import faulthandler
+import functools
 import hashlib
+import os
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,7 +19,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from openfield.domains.doom import workplace
+from openfield.domains.doom import keeper, workplace
 from openfield.errors import MissingExtra, WorldFault
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
@@ -26,6 +30,9 @@ MOST_RESTARTS = 3
 """Of an engine within one episode before the world is called broken."""
 MOST_IDLE = 2
 CHECK_SECONDS = 60.0
+CALL_SECONDS = 60.0
+"""How long the engine may be silent, at its start and in any tick, before it is ended as one that hangs."""
+CHECK_SETTINGS = "check.ini"
 FIRST_MAP = "HALL"
 """A map every WAD has, the same everywhere: what the engine loads before any episode."""
 Action = tuple[float, ...]
@@ -57,6 +64,7 @@ class Engine:
         self._episode = ("", 0)
         self._deeds: list[Deed] = []
         self._deadly = _deadly()
+        self._pulse = _keeper(os.getpid()).pulse()
         _alive.add(self)
         self._start()
 
@@ -86,7 +94,8 @@ class Engine:
     def close(self) -> None:
         """Ends the engine's process."""
         if self._game is not None:
-            self._game.close()
+            with self._pulse:
+                self._game.close()
             self._game = None
 
     def _surviving(self, work: Callable[[], Any]) -> Any:
@@ -111,21 +120,28 @@ class Engine:
 
     def _begin(self) -> Any:
         name, seed = self._episode
-        self._game.set_doom_map(name)
-        self._game.set_seed(seed)
-        self._game.new_episode()
-        return self._game.get_state()
+        with self._pulse:
+            self._game.set_doom_map(name)
+            self._game.set_seed(seed)
+            self._game.new_episode()
+            return self._game.get_state()
 
     def _do(self, deed: Deed) -> Any:
         action, commands = deed
-        for command in commands:
-            self._game.send_game_command(command)
-        self._game.make_action(action)
-        return self._game.get_state()
+        with self._pulse:
+            for command in commands:
+                self._game.send_game_command(command)
+            self._game.make_action(action)
+            return self._game.get_state()
 
     def _start(self) -> None:
         check_wad(self.wad)
-        self._game = open_game(self.wad, self.large)
+        game = make_game(self.wad, keeper.settings_name(self._pulse.number), self.large)
+        try:
+            _initialise(game)
+        except self._deadly as error:
+            raise WorldFault(f"The engine does not start: {error}") from None
+        self._game = game
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -155,9 +171,17 @@ def end_idle_engines() -> None:
         _idle.pop().close()
 
 
+@functools.cache
+def _keeper(process: int) -> keeper.Keeper:
+    """This process's keeper, started with its first engine."""
+    return keeper.Keeper(workplace.own(), CALL_SECONDS)
+
+
 def _leave() -> None:
     for engine in list(_alive):  # also those of worlds nobody closed
         engine.close()
+    if _keeper.cache_info().currsize:
+        _keeper(os.getpid()).close()
     workplace.leave()
 
 
@@ -166,7 +190,7 @@ Finalize(None, _leave, exitpriority=10)
 
 
 def _deadly() -> tuple[type[Exception], ...]:
-    """What the engine's package raises when the engine is gone."""
+    """What the engine's package raises when the engine is gone or does not come."""
     vizdoom = load_vizdoom()
     return (
         vizdoom.ViZDoomUnexpectedExitException,
@@ -174,16 +198,17 @@ def _deadly() -> tuple[type[Exception], ...]:
         vizdoom.ViZDoomErrorException,
         vizdoom.MessageQueueException,
         vizdoom.SharedMemoryException,
+        vizdoom.FileDoesNotExistException,
     )
 
 
-def open_game(wad: Path, large: bool = False, console: bool = False) -> Any:
-    """A running `DoomGame` on a WAD, without window and sound."""
+def make_game(wad: Path, settings: str, large: bool = False, console: bool = False) -> Any:
+    """A `DoomGame` on a WAD, without window and sound, that has yet to be started."""
     vizdoom = load_vizdoom()
     game = vizdoom.DoomGame()
     size, colours = ("RES_320X240", "RGB24") if large else ("RES_160X120", "DOOM_256_COLORS8")
     game.set_doom_scenario_path(str(wad))
-    game.set_doom_config_path(str(wad.parent / "engine.ini"))
+    game.set_doom_config_path(str(wad.parent / settings))
     game.set_doom_map(FIRST_MAP)
     game.set_window_visible(False)
     game.set_console_enabled(console)
@@ -199,8 +224,26 @@ def open_game(wad: Path, large: bool = False, console: bool = False) -> Any:
     game.set_doom_skill(3)
     game.set_episode_timeout(0)
     game.set_episode_start_time(1)
-    game.init()
     return game
+
+
+def _initialise(game: Any) -> None:
+    """Starts the engine in a thread of its own: ending one that hangs at its start would take this process with it."""
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            game.init()
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(CALL_SECONDS)
+    if thread.is_alive():
+        raise WorldFault(f"The engine did not start within {CALL_SECONDS:g} s.")
+    if failures:
+        raise failures[0]
 
 
 def check_wad(wad: Path) -> None:
@@ -219,6 +262,7 @@ def check_wad(wad: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
+        keeper.end_engines(wad.parent, CHECK_SETTINGS)
         raise WorldFault(f"The engine hangs on {wad}.") from None
     if done.returncode:
         workplace.sweep_shared_memory()
@@ -247,4 +291,7 @@ def _last_words(output: str) -> str:
 
 
 if __name__ == "__main__":
-    open_game(Path(sys.argv[1]), console=True).close()
+    faulthandler.dump_traceback_later(CHECK_SECONDS, exit=True)  # also if whoever asked is gone
+    checked = make_game(Path(sys.argv[1]), CHECK_SETTINGS, console=True)
+    checked.init()
+    checked.close()

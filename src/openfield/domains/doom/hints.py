@@ -16,7 +16,8 @@ WORDS = ("entity", "attribute", "change")
 
 def hints_of(novelty: tuple[str, ...], level: int) -> list[dict[str, Any]]:
     """The hints of the novelties in force: -1 tells nothing, 0 the level, 1 to 3 one word more each."""
-    known = [hint for name in novelty for hint in describe_novelty(name)] or [{}]
+    told = novelty if level >= 0 else ()  # how many there are would tell something, too
+    known = [hint for name in told for hint in describe_novelty(name)] or [{}]
     granted = ("level", *WORDS)[: level + 1]
     return [{word: hint.get(word) if word in granted else None for word in ("level", *WORDS)} for hint in known]
 

@@ -9,11 +9,12 @@ import functools
 import hashlib
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from openfield.domains.doom.keeper import end_engines
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
@@ -60,7 +61,7 @@ def sweep_folders() -> None:
     """Removes the folders of processes that are no more, and ends the engines they left behind."""
     for place in home().iterdir():
         if place.name.isdigit() and not Path("/proc", place.name).exists():
-            _end_orphans(place)
+            end_engines(place)
             shutil.rmtree(place, ignore_errors=True)
 
 
@@ -76,15 +77,6 @@ def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
         with suppress(OSError):
             (SHARED / name).unlink()
     return sorted(left)
-
-
-def _end_orphans(place: Path) -> None:
-    """Ends engines that work in a dead process's folder: they would wait for it for ever."""
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            words = command.read_bytes().split(b"\0")
-            if words[0].endswith(b"vizdoom") and any(word.startswith(bytes(place) + b"/") for word in words):
-                os.kill(int(command.parent.name), signal.SIGKILL)
 
 
 def _is_ours(path: Path, latest: float) -> bool:

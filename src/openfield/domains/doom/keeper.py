@@ -1,0 +1,123 @@
+"""A small process beside each process with engines: ends engines that hang, and all of them when their owner is gone.
+
+Below the engine. Some of the engine's calls hold Python's lock while they wait, so that no thread could help, and an
+engine whose owner was killed would wait for it for ever. This file is also what that process runs: nothing but Python's
+own library is imported, for it to start in milliseconds.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+MOST_ENGINES = 512
+"""At a time, in one process; each has a place in the file of pulses."""
+PULSES = "pulses"
+ROUND_SECONDS = 0.5
+
+
+class Keeper:
+    """The owner's side: takes note of when a call to an engine begins and ends."""
+
+    def __init__(self, folder: Path, patience: float) -> None:
+        """Starts the process.
+
+        Args:
+            folder: Where all engines of this process have their settings; removed with them.
+            patience: Seconds a call may take.
+        """
+        path = folder / PULSES
+        path.write_bytes(bytes(8 * MOST_ENGINES))
+        with path.open("r+b") as file:
+            self._pulses = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
+        command = [sys.executable, "-I", "-S", __file__, str(folder), str(patience)]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+        )
+        self._made = 0
+
+    def pulse(self) -> Pulse:
+        """The pulse of a further engine."""
+        self._made += 1
+        return Pulse(self._pulses, self._made % MOST_ENGINES)
+
+    def close(self) -> None:
+        """Has the process end what is left, and itself."""
+        self._process.communicate()
+
+
+class Pulse:
+    """Odd while a call to an engine is under way; as a context, marks one."""
+
+    def __init__(self, pulses: memoryview, number: int) -> None:
+        self._pulses = pulses
+        self.number = number
+        pulses[number] &= ~1  # whoever had the place before may have been ended within a call
+
+    def __enter__(self) -> None:
+        self._pulses[self.number] |= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._pulses[self.number] += 1
+
+
+def settings_name(number: int) -> str:
+    """What an engine's settings file is called: by it the engine's process is found."""
+    return f"engine-{number}.ini"
+
+
+def end_engines(folder: Path, name: str = "") -> None:
+    """Ends engines whose settings lie in a folder, or only the one whose settings file is called so."""
+    place = os.fsencode(folder / name) if name else os.fsencode(folder) + b"/"
+    for number, words in _engines():
+        if any(word == place or (not name and word.startswith(place)) for word in words):
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+            _sweep(words)
+
+
+def watch(folder: Path, patience: float) -> None:
+    """What the process does, until its owner closes the pipe or is gone."""
+    since = dict.fromkeys(range(MOST_ENGINES), (0, 0.0))
+    with (folder / PULSES).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+        while not select.select([sys.stdin], [], [], min(ROUND_SECONDS, patience / 4))[0]:
+            now = time.monotonic()
+            for number, pulse in enumerate(memoryview(content).cast("Q").tolist()):
+                if pulse != since[number][0]:
+                    since[number] = pulse, now
+                elif pulse % 2 and now > since[number][1] + patience:
+                    end_engines(folder, settings_name(number))
+                    since[number] = pulse, now
+    end_engines(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _engines() -> Iterator[tuple[int, list[bytes]]]:
+    """All engines of this machine that can be seen: their process ids and the words they were started with."""
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = command.read_bytes().split(b"\0")
+            if words[0].endswith(b"vizdoom"):
+                yield int(command.parent.name), words
+
+
+def _sweep(words: list[bytes]) -> None:
+    """Removes the shared memory of an engine that was ended."""
+    if b"+viz_instance_id" in words:
+        instance = os.fsdecode(words[words.index(b"+viz_instance_id") + 1])
+        for path in Path("/dev/shm").glob(f"ViZDoom*{instance}"):  # noqa: S108
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]), float(sys.argv[2]))
