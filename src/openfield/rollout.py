@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from types import MethodType
 from typing import Any
 
 import msgspec
@@ -49,9 +50,10 @@ MICROSECONDS = -1024
 def drive(rollout: Rollout, agent: Agent) -> str:
     """Replies for an agent that lives here until the trial is over; returns the outcome."""
     reply, turn = rollout.reply, rollout.turn
+    ask = agent.__call__ if type(agent.__call__) is MethodType else agent  # a call of an object takes 0.5 calls more
     while not rollout.over:
         try:
-            answer = agent(turn)
+            answer = ask(turn)
         except (AgentFault, Cancelled):
             raise
         except BaseException as error:

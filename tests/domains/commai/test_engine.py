@@ -294,3 +294,31 @@ def test_environments_share_nothing():
     interleaved = [(first.next(" "), second.next(" ")) for _ in range(3000)]
     assert all(one == other for one, other in interleaved)
     assert first.scheduler.tasks[0] is not second.scheduler.tasks[0]
+
+
+@pytest.mark.parametrize("task", ["mini0", "mini3", "mini4"])
+def test_a_dot_said_with_the_last_symbol_of_a_question_decides_behind_it(task):
+    environment = make_environment(Settings(tasks=(task,), scheduler="sequential"), seed=1)
+    asked, _ = environment.next(None)
+    while environment.unsaid > 1:
+        asked += environment.next(" ")[0]
+    told = environment.instance.round.wrong
+    assert asked == environment.instance.round.question[:-1]
+    answered = environment.next(".")[0] + "".join(environment.next(" ")[0] for _ in told)
+    assert answered == f".{told}"
+
+
+def test_an_instance_whose_task_draws_its_time_has_that_time_from_the_first_on():
+    environment = make_environment(Settings(tasks=("sample.BeSilent",), scheduler="sequential"))
+    steps = 0
+    while not environment.finished:
+        environment.next(" " if steps else None)
+        steps += 1
+    assert 300 <= steps < 350
+
+
+def test_books_hold_every_step_of_a_finished_curriculum():
+    environment = make_environment(Settings(tasks=("micro4", "mini0"), success_threshold=2))
+    session = Session(environment, Oracle(environment))
+    steps = session.run()
+    assert sum(book.steps for book in session.books().values()) == steps == session.steps

@@ -1,14 +1,17 @@
 """The world: bytes as turns, hidden instances, budgets, bad symbols, and novelties that start when they should."""
 
+import random
+
 import msgspec
 import pytest
 
 import openfield as of
 from openfield.core import Ask, Reply, Turn
-from openfield.domains.commai import DOMAIN
+from openfield.domains.commai import DOMAIN, Settings, make_environment
 from openfield.domains.commai.agents import LearnerAgent, OracleAgent
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.rollout import Rollout, drive
+from openfield.settings import make_settings
 
 SPEC = of.Spec(domain="commai", task="", actions=of.Discrete(256))
 
@@ -71,6 +74,39 @@ def test_the_end_of_a_hidden_instance_is_truth_and_tells_how_it_went():
     assert ends[-1]["solved"] is None
     assert ends[-1]["marks"] == "+++++"
     assert [truth.performance for _, truth in seen if truth.episode_over] == [1.0] * 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tasks": "micro5.6"},
+        {"tasks": "micro8", "max_steps": 3001},
+        {"tasks": ("micro1", "mini3", "micro13.2"), "scheduler": "sequential"},
+        {"tasks": "micro7.1", "max_reward_per_task": 0},
+        {"tasks": "navigation.Turning"},
+        {"tasks": "micro7.2", "bit_mode": True},
+        {"tasks": "micro7.2", "scramble": "readable"},
+    ],
+)
+def test_a_world_says_what_its_environment_says_whatever_it_hears(settings, seed):
+    chosen = {"max_steps": 3000, "cyclic": True, **settings}
+    bits = chosen.get("bit_mode", False)
+    rng = random.Random(seed)
+    said = [rng.choice((0, 1) if bits else (32, 32, 32, 46, 97, 233)) for _ in range(chosen["max_steps"])]
+    (trial,) = DOMAIN.trials(1, seed, "none", **chosen)
+    world, answers = DOMAIN.world(trial), iter(said)
+    seen = [turn for turn, _ in play(world, lambda turn: next(answers))]
+    environment = make_environment(make_settings(Settings, chosen), trial.seed)
+    spoken = [environment.next(symbol) for symbol in (None, *(code if bits else chr(code) for code in said))]
+    assert [(turn.observation, turn.reward) for turn in seen] == [(_code(text, bits), paid) for text, paid in spoken]
+    assert world.environment.penalties == environment.penalties > 0
+    books, expected = world.environment.books(), environment.books()
+    assert {name: book.reward for name, book in books.items()} == {n: book.reward for n, book in expected.items()}
+
+
+def _code(symbol, bits):
+    return int(symbol) if bits else ord(symbol)
 
 
 def test_the_curriculum_ends_the_trial_with_its_last_reward_counted():

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from openfield.domains.commai.engine import BitEnvironment, Environment
+from openfield.domains.commai.bits import BitEnvironment
+from openfield.domains.commai.engine import Environment
 from openfield.domains.commai.schedulers import (
     ConsecutiveScheduler,
     DependenciesScheduler,

@@ -12,14 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from openfield.domains.commai.schedulers import Scheduler
-from openfield.domains.commai.serializers import (
-    SPACE_BITS,
-    BitReader,
-    Serializer,
-    next_character,
-    strip_spaces,
-    to_bits,
-)
+from openfield.domains.commai.serializers import Serializer
 from openfield.domains.commai.settings import Settings
 from openfield.domains.commai.task import ASKED, SILENCE, Instance, Prices, Task
 from openfield.errors import AgentProtocol
@@ -37,8 +30,9 @@ class Tally:
 class Environment:
     """A teacher that follows a curriculum, in byte mode: a symbol is a character with a code below 256.
 
-    `task`, `instance`, `finished`, `result` and `over` say where the conversation is. Nothing is shared with any other
-    environment, provided that tasks and scheduler were made for this one.
+    `task`, `instance`, `finished`, `result` and `over` say where the conversation is; `text`, `at`, `spoken`, `prices`
+    and `tally` are what a world needs to say a text on by itself. Nothing is shared with any other environment,
+    provided that tasks and scheduler were made for this one.
 
     Args:
         scheduler: Chooses the tasks.
@@ -49,7 +43,6 @@ class Environment:
     """
 
     __slots__ = (
-        "_at",
         "_cap",
         "_due",
         "_end",
@@ -58,15 +51,11 @@ class Environment:
         "_limit",
         "_overhear",
         "_pays",
-        "_prices",
         "_priority",
-        "_reader",
         "_separated",
-        "_spoken",
         "_tallies",
-        "_tally",
-        "_text",
         "_verdict",
+        "at",
         "finished",
         "finished_task",
         "halted",
@@ -74,13 +63,17 @@ class Environment:
         "learner",
         "over",
         "penalties",
+        "prices",
         "result",
         "rng",
         "running",
         "scheduler",
         "serializer",
         "settings",
+        "spoken",
+        "tally",
         "task",
+        "text",
         "watch",
     )
     symbols = "one character with a code from 0 to 255"
@@ -116,22 +109,21 @@ class Environment:
         self.watch: Callable[[], None] | None = None
         """Called whenever an instance has ended, before the next one starts."""
         self.serializer = serializer
-        self._reader = BitReader()
         self._cap = self.settings.max_reward_per_task
         self._final = self.settings.compat != "round1"
         self._tallies: dict[str, Tally] = {}
-        self._tally = Tally()
-        self._text = ""
-        self._at = 0  # how much of the text has been said
+        self.tally = Tally()
+        self.text = ""
+        self.at = 0  # how much of the text has been said
         self._end = 0  # how long it is
-        self._spoken = 0  # how long it is without the spaces at its end
+        self.spoken = 0  # how long it is without the spaces at its end
         self._due = 0  # how much of it may be said before the instance times out
         self._priority = 0
         self._limit = 0
         self._separated = True
         self._verdict: bool | None = None
         self._pays = False
-        self._prices: Prices = ASKED
+        self.prices: Prices = ASKED
         self._hear: Callable[[str], int] = _deaf
         self._overhear: Callable[[str], int] = _deaf
 
@@ -142,49 +134,50 @@ class Environment:
 
         This is one function because a call more would cost a tenth of the step.
         """
-        at = self._at
-        tally = self._tally  # a reward is booked on the task that earned it, even if another one starts now
+        at = self.at
+        tally = self.tally  # a reward is booked on the task that earned it, even if another one starts now
         try:
-            price = self._prices[heard]
+            price = self.prices[heard]
         except (KeyError, TypeError):
             self._admit(heard)
             price = None
-        if at < self._spoken:  # talking: nothing can end or time out, and most symbols have a fixed price
-            self._at = at + 1
+        if at < self.spoken:  # talking: nothing can end or time out, and most symbols have a fixed price
+            symbol = self.text[at]  # before anything else is said: that may take the place of the text
+            self.at = at + 1
             if price == 0:
-                return self._text[at], 0
+                return symbol, 0
             self.penalties += 1
             reward = self._overhear(heard) if price is None else price
             if tally.reward >= self._cap:
-                return self._text[at], 0
+                return symbol, 0
             tally.reward += reward
-            return self._text[at], reward
+            return symbol, reward
         if self.running:
             if at >= self._due and at >= self._end:
                 self._time_out()
             reward = self._hear(heard) if heard is not None else 0
-            if not self.running and self._at >= self._end:
+            if not self.running and self.at >= self._end:
                 self._switch()
         else:
             reward = self._wind_up(heard)
         if reward:
             reward = reward if tally.reward < self._cap else 0
             tally.reward += reward
-        at = self._at
+        at = self.at
         if at >= self._end:
             return self._pause(), reward
-        self._at = at + 1
-        return self._text[at], reward
+        self.at = at + 1
+        return self.text[at], reward
 
     @property
     def unsaid(self) -> int:
         """How many symbols are still to be said before nothing but spaces remains."""
-        return self._spoken - self._at if self._at < self._spoken else 0
+        return self.spoken - self.at if self.at < self.spoken else 0
 
     @property
     def instance_steps(self) -> int:
         """How many steps the current instance has lasted."""
-        return self._limit - self._due + self._at
+        return self._limit - self._due + self.at
 
     def time_out(self) -> None:
         """Makes the running instance time out as soon as the teacher has nothing left to say."""
@@ -202,20 +195,20 @@ class Environment:
 
     def say(self, text: str, priority: int = 1) -> None:
         """Queues a text behind what is still unsaid, unless that is more important."""
-        at = self._at
-        if at < self._spoken and priority < self._priority:
+        at = self.at
+        if at < self.spoken and priority < self._priority:
             return
         self._priority = priority
         if self.serializer is not None:
             text = self.serializer.encode(text)
         if at < self._end:
-            text = self._text + text  # `_at` must stay as it is: `next` relies on it in mid-text
+            text = self.text + text  # `_at` must stay as it is: `next` relies on it in mid-text
         else:
             self._due -= at
-            self._at = 0
+            self.at = 0
         end = len(text)
-        self._text, self._end = text, end
-        self._spoken = end if end and text[-1] != SILENCE else len(text.rstrip(SILENCE))
+        self.text, self._end = text, end
+        self.spoken = end if end and text[-1] != SILENCE else len(text.rstrip(SILENCE))
 
     def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
         """Ends the instance: the verdict goes to the scheduler and, if it pays, to the learner as the last reward.
@@ -232,7 +225,7 @@ class Environment:
 
     def _wind_up(self, heard: str | None) -> int:
         """After the verdict: the last words, a separator, the reward, the next instance."""
-        if self._at < self._end:
+        if self.at < self._end:
             return self._hear(heard) if heard is not None else 0
         if self._separated and not self.over:
             reward = int(self._pays and bool(self._verdict))
@@ -252,7 +245,7 @@ class Environment:
         if previous is not None:
             self._retire(previous)
         task = self.scheduler.next_task(self.rng)
-        self._text, self._at, self._end, self._spoken = "", 0, 0, 0
+        self.text, self.at, self._end, self.spoken = "", 0, 0, 0
         self._verdict, self._pays = None, False
         if task is None:
             self._close()
@@ -264,34 +257,35 @@ class Environment:
     def _retire(self, task: Task) -> None:
         self.finished += 1
         self.result, self.finished_task = self._verdict, task.name
-        self._tally.steps += self.instance_steps
+        self.tally.steps += self.instance_steps
         if self._verdict is not None:
-            self._tally.solved += self._verdict
+            self.tally.solved += self._verdict
             self.scheduler.record(self._verdict)
         if self.watch is not None:
             self.watch()
 
     def _begin(self, task: Task) -> None:
         self.task, self._separated, self.running = task, not task.separator, True
-        self._limit = self._due = task.max_time
         tally = self._tallies.get(task.name)
         if tally is None:
             tally = self._tallies[task.name] = Tally()
         tally.instances += 1
-        self._tally = tally
+        self.tally = tally
         instance = self.instance = task.start(self)
-        self._prices, self._hear, self._overhear = instance.prices, instance.hear, instance.overhear
+        self._limit = self._due = task.max_time  # some draw it when they start
+        self.prices, self._hear, self._overhear = instance.prices, instance.hear, instance.overhear
         if task.world is not None:
             self._hear = task.world.listen(instance.hear, talking=False)
             self._overhear = task.world.listen(instance.overhear, talking=True)
-            self._prices = ASKED
+            self.prices = ASKED
 
     def _close(self) -> None:
-        """Nothing follows; whoever goes on gets spaces."""
+        """Nothing follows; whoever goes on gets spaces. The last step is booked on the task it ended."""
+        self.tally.steps += 1
         self.over = self.halted = self._separated = True
         self.running = False
         self.instance, self._hear, self._overhear = None, _deaf, _deaf
-        self._tally = Tally()
+        self.tally = Tally()
 
     def _pause(self) -> str:
         """Says one space because there is nothing to say."""
@@ -301,59 +295,6 @@ class Environment:
     def _admit(self, heard: object) -> None:
         """Refuses what is no symbol."""
         raise AgentProtocol(f"{self.learner} said {heard!r}. A symbol here is {self.symbols}.")
-
-
-class BitEnvironment(Environment):
-    """The same teacher in bit mode: eight steps carry a byte of UTF-8, and all limits count bits.
-
-    `alphabet` translates characters on their way out and in; it must be its own inverse.
-    """
-
-    __slots__ = ("alphabet",)
-    symbols = "'0' or '1'"
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.alphabet: dict[int, int] = {}
-
-    def next(self, heard: Any) -> tuple[str, int]:
-        """Takes the learner's bit (None: nothing heard), gives the teacher's and the reward for what was heard."""
-        character = None if heard is None else self._reader.feed(self._bit(heard))
-        return super().next(character if character is None else character.translate(self.alphabet))
-
-    @property
-    def unsaid(self) -> int:
-        """How many characters are still to be said before nothing but spaces remains."""
-        return max(0, -(-(self._spoken - self._at) // 8))
-
-    def _bit(self, heard: object) -> str:
-        bit = str(heard)
-        if bit not in ("0", "1"):
-            super()._admit(heard)
-        return bit
-
-    def _admit(self, heard: object) -> None:
-        """Lets every character pass that bits can spell."""
-
-    def _switch(self) -> None:
-        self._reader.clear()
-        super()._switch()
-
-    def say(self, text: str, priority: int = 1) -> None:
-        """Replaces what is unsaid except for a character sent in part, unless that is more important."""
-        if self._at < self._spoken and priority < self._priority:
-            return
-        self._priority = priority
-        if self.serializer is not None:
-            text = self.serializer.encode(text)
-        self._text = self._text[: next_character(self._text, self._at)] + to_bits(text.translate(self.alphabet))
-        self._end, self._spoken = len(self._text), strip_spaces(self._text)
-
-    def _pause(self) -> str:
-        """Begins to say a space, which takes eight bits."""
-        self._due -= self._at
-        self._text, self._at, self._end, self._spoken = SPACE_BITS, 1, len(SPACE_BITS), 0
-        return self._text[0]
 
 
 def _deaf(symbol: str) -> int:

@@ -40,7 +40,7 @@ def books_of(run: Run, cell: CellRecord) -> dict[str, Book]:
     for step in run.steps(cell.id, cell.attempt):
         if step.turn is None:
             continue
-        steps += 1
+        steps += step.turn.last != "truncated"  # such a turn comes after the last step, with its reward
         reward += step.turn.reward
         if step.truth is None or not step.truth.episode_over:
             continue

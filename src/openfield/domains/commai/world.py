@@ -14,9 +14,10 @@ import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
 from openfield.domains.commai.alphabets import byte_table
+from openfield.domains.commai.bits import BitEnvironment
 from openfield.domains.commai.configuration import read_original, run_configuration
 from openfield.domains.commai.curriculum import make_environment, make_scheduler
-from openfield.domains.commai.engine import BitEnvironment, Environment
+from openfield.domains.commai.engine import Environment
 from openfield.domains.commai.schedulers import (
     ConsecutiveScheduler,
     IncrementalScheduler,
@@ -25,7 +26,7 @@ from openfield.domains.commai.schedulers import (
 )
 from openfield.domains.commai.serializers import make_serializer
 from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.task import BYTES
+from openfield.domains.commai.task import BYTES, Prices
 from openfield.domains.commai.tasks.catalogue import make_task
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial
@@ -64,25 +65,43 @@ class CommaiWorld:
         self._counts: dict[str, int] = {}
         self._ended: Truth | None = None
         self._stirred = False  # whether the truth changes with this step: an instance ended now, or in the last one
+        self._until = self._since = 0  # up to where the text is simply said on, and where it was when last looked at
         if self._changed is not None and not (settings.onset_instances or settings.onset_steps):
             self._change(self._changed)
         else:
             self._tune(settings)
         self.truth = self._calm = Truth(novel=self._novel)
         symbol, reward = self._next(None)
+        self._since = self.environment.at
+        self._overheard = self._price(self.environment.prices)
         return msgspec.structs.replace(self._turns[reward][symbol], first=True)
 
     def step(self, reply: Reply) -> Turn:
-        """Takes the learner's symbol, shows the teacher's next one with the reward."""
+        """Takes the learner's symbol, shows the teacher's next one with the reward.
+
+        Most steps are one more symbol of a text being said, at which nothing but a penalty can happen: they are done
+        here, without the environment, up to the symbol it must hear.
+        """
+        environment = self.environment
+        at = environment.at
         heard: str | None
         try:
+            if at < self._until and (turns := self._overheard[reply.action]) is not None:
+                environment.at = at + 1
+                if turns is not self._free:
+                    environment.penalties += 1
+                    environment.tally.reward -= 1
+                return turns[environment.text[at]]
             heard = self._hears[reply.action]
         except (KeyError, TypeError):
             heard = self._skip(reply.action)
         symbol, reward = self._next(heard)
-        self._left -= 1
-        if self._stirred or self._left <= 0:
+        left = self._left = self._left - 1 - (at - self._since)
+        self._since = since = environment.at
+        if self._stirred or left <= 0:
             return self._settle(symbol, reward)
+        spoken = environment.spoken
+        self._until = (spoken if spoken - since < left else since + left - 1) if self._leisurely else 0
         return self._turns[reward][symbol]
 
     def look(self, query: str) -> Any:
@@ -107,6 +126,8 @@ class CommaiWorld:
     def _settle(self, symbol: str, reward: int) -> Turn:
         """A step at which an instance or the trial ends, or the one after."""
         turn = self._turns[reward][symbol]
+        self._until = 0
+        self._overheard = self._price(self.environment.prices)
         if self._ended is not None:
             self.truth, self._ended = self._ended, None
         else:
@@ -157,9 +178,22 @@ class CommaiWorld:
         light = self._novel if self._red_light else None
         sign = settings.reward_sign
         look = (lambda: self.look("map")) if settings.show_world else None
-        self._turns = {reward: Turns(shown, float(reward * sign), light, look) for reward in (-1, 0, 1)}
+        self._turns = {reward: Turns(shown, reward * sign, light, look) for reward in (-1, 0, 1)}
+        self._free = self._turns[0]
+        self._priced: dict[int, dict[Any, Turns | None]] = {}
         if settings.reward_delay:
             self._next = _delayed(self.environment.next, settings.reward_delay)
+        out_of_reach = settings.max_reward_per_task >= settings.max_steps  # a step pays one point at most
+        self._leisurely = out_of_reach and not (settings.bit_mode or settings.reward_delay)
+
+    def _price(self, prices: Prices) -> dict[Any, Turns | None]:
+        """What is shown after an action taken while the teacher talks; None where the environment must be asked."""
+        table = self._priced.get(id(prices))
+        if table is None:
+            turns: dict[int | None, Turns] = {0: self._free, -1: self._turns[-1]}
+            table = {action: turns.get(prices[heard]) for action, heard in self._hears.items()}
+            self._priced[id(prices)] = table
+        return table
 
     def _truth(self, detail: dict[str, Any]) -> Truth:
         """What is true of the turn that ends an instance; it already shows the first symbol of the next."""
@@ -195,7 +229,7 @@ class Turns(dict[str, Turn]):
     """
 
     def __init__(
-        self, shown: Callable[[str], int], reward: float, red_light: bool | None, look: Callable[[], str] | None = None
+        self, shown: Callable[[str], int], reward: int, red_light: bool | None, look: Callable[[], str] | None = None
     ) -> None:
         super().__init__()
         self._shown, self._reward, self._red_light, self._look = shown, reward, red_light, look
