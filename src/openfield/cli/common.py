@@ -6,7 +6,7 @@ Only the command line imports this.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,9 +36,9 @@ def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launc
     return domain.prepare(launch, command)
 
 
-def agents_on_standard_error() -> AbstractContextManager[object]:
-    """Sends what agents print in this process where it does not mix with results; workers do so themselves."""
-    return redirect_stdout(sys.stderr)
+def agents_aside(as_json: bool) -> AbstractContextManager[object]:
+    """Sends what agents print in this process where it does not mix with JSON; workers do so themselves."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def fail_if_nothing_scored(result: Result) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.common import agents_on_standard_error, fail_if_nothing_scored, print_result
+from openfield.cli.common import agents_aside, fail_if_nothing_scored, print_result
 
 
 def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = False) -> None:
@@ -28,7 +28,7 @@ def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = 
 
     known = Result([run])
     cells = [Cell(record.agent, record.trial, record.repeat) for record in known.cells]
-    with showing_progress(cells, run, known.domains) as watch, agents_on_standard_error():
+    with showing_progress(cells, run, known.domains) as watch, agents_aside(json):
         result = resume_run(run, workers, retry, watch)
     print_result(result, json)
     fail_if_nothing_scored(result)

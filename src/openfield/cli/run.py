@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from openfield.cli.common import (
     Words,
-    agents_on_standard_error,
+    agents_aside,
     fail_if_nothing_scored,
     print_json,
     print_result,
@@ -121,7 +121,7 @@ def run_experiment(
     for source in agents.values():
         check_agent(source, known)
     cells = make_cells(agents, trials, experiment.repeats)
-    with showing_progress(cells, experiment.path, {known.name: known}) as watch, agents_on_standard_error():
+    with showing_progress(cells, experiment.path, {known.name: known}) as watch, agents_aside(as_json):
         result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
     print_result(result, as_json)
     for finish in launch.finish:
