@@ -10,13 +10,15 @@ import pytest
 
 import openfield as of
 import worlds
+from openfield import registry
 from openfield.campaign import resume
-from openfield.errors import Cancelled, InvalidInput, RunBusy, UnknownName
+from openfield.errors import Cancelled, InvalidInput, MissingExtra, ReplayMismatch, RunBusy, UnknownName
 from openfield.journal import Journal
 from openfield.plan import make_cells
 from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.trial import Limits
 from openfield.view import Run
+from places import MAZE
 from players import Crasher, Fickle, Learner, Redriven, Stateless, copycat
 from stories import attempts, press_ctrl_c_after, rows, story
 from worlds import Scripted, tiny_trials
@@ -131,16 +133,26 @@ def test_a_fickle_agent_starts_again_and_the_old_attempt_is_kept(path: Path) -> 
         assert len(cell.episodes) == 8
 
 
-def test_a_changed_world_is_named_and_the_cell_tried_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_world_is_named_and_its_cells_played_anew_only_on_request(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trials = tiny_trials(1, padding=9_000)
     with pytest.raises(Cancelled):
         of.run([Learner], trials, path, watch=press_ctrl_c_after(4))
     see = worlds.TinyPlay._see
     monkeypatch.setattr(worlds.TinyPlay, "_see", lambda play: {**see(play), "new": play.moves == 3})
-    of.run([Learner], trials, path)
-    (_, outcome, note), (_, later, _) = attempts(path)
-    assert (outcome, later) == ("harness_error", "done")
-    assert note == "Turn 0 differs from the recorded one: the world or its data changed."
+    said = r"Cell \w+: Turn 0 differs from the recorded one: the world or its data changed\. .* --retry"
+    with pytest.raises(ReplayMismatch, match=said):
+        of.run([Learner], trials, path)
+    ((_, outcome, _),) = attempts(path)
+    assert outcome == "cancelled"
+    with monkeypatch.context() as restored:
+        restored.setattr(worlds.TinyPlay, "_see", see)
+        with pytest.raises(Cancelled):
+            of.run([Learner], trials, path, watch=press_ctrl_c_after(1))
+    of.run([Learner], trials, path, retry=True)
+    (_, before, _), (_, later, _) = attempts(path)
+    assert (before, later) == ("superseded", "done")
 
 
 def test_resume_needs_nothing_but_the_file(path: Path) -> None:
@@ -151,6 +163,41 @@ def test_resume_needs_nothing_but_the_file(path: Path) -> None:
     resume(path)
     of.run([Learner, "random"], trials, whole)
     assert story(path) == story(whole)
+
+
+def test_resume_finds_files_from_another_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = path.parent / "home"
+    home.mkdir()
+    (home / "my_maze.py").write_text(Path(MAZE).read_text())
+    (home / "my_agent.py").write_text("import openfield as of\ndef left(turn): return of.Reply('left')")
+    monkeypatch.chdir(home)
+    trials = of.trials("my_maze.py", count=2, training=1, before=1, after=1)
+    with pytest.raises(Cancelled):
+        of.run(["my_agent.py:left"], trials, path, watch=press_ctrl_c_after(2))
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setattr(registry, "_domains", {})
+    assert {cell.outcome for cell in of.resume(path).cells} == {"done"}
+
+
+def test_a_missing_extra_is_one_line_before_anything_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = tiny_trials(1)
+    monkeypatch.setattr(worlds.Tiny, "extra", "tiny")
+    monkeypatch.setattr(worlds.Tiny, "modules", ("no_such_engine",))
+    with pytest.raises(MissingExtra, match=r"The domain 'tiny' needs .* pip install 'openfield\[tiny\]'"):
+        of.run([copycat], trials, path)
+    assert not path.exists()
+
+
+def test_one_agent_and_one_trial_need_no_list(path: Path) -> None:
+    (trial,) = tiny_trials(1)
+    assert [cell.outcome for cell in of.run("random", trial, path).cells] == ["done"]
+    assert [cell.outcome for cell in of.run(copycat, trial, path.with_name("2.sqlite")).cells] == ["done"]
+
+
+@pytest.mark.parametrize(("options", "words"), [({"workers": -1}, "-1 workers"), ({"count": 0}, "0 trials")])
+def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, int], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        of.run("random", of.trials(worlds.TINY, options.pop("count", 1)), path, **options)  # type: ignore[arg-type]
 
 
 def test_resume_says_which_agent_only_a_program_has(path: Path) -> None:

@@ -181,6 +181,42 @@ def test_a_thread_an_agent_leaves_behind_does_not_keep_the_run(path: Path) -> No
         assert [cell.outcome for cell in run.cells()] == ["done"]
 
 
+SCRIPT = """
+import openfield as of
+from openfield.errors import InvalidInput
+from worlds import tiny_trials
+
+def mine(turn):
+    return of.Reply(1)
+
+print("imported")
+try:
+    result = of.run([AGENT], tiny_trials(2), PATH, workers=2)
+    print({cell.outcome for cell in result.cells})
+except InvalidInput as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("'random'", "imported\n{'done'}\n"),
+        (
+            "mine",
+            "imported\nAn agent is defined in the script itself, which every worker imports; what the script does",
+        ),
+    ],
+)
+def test_a_script_is_run_once_whatever_its_workers_import(path: Path, spawn: Spawn, agent: str, said: str) -> None:
+    script = path.with_suffix(".py")
+    script.write_text(SCRIPT.replace("AGENT", agent).replace("PATH", repr(str(path))))
+    out, err = spawn(script, stdout=-1, stderr=-1).communicate(timeout=60)
+    assert said in out.decode()
+    assert out.count(b"imported") == 1 or agent == "mine"
+    assert b"Traceback" not in err
+
+
 def test_an_agent_that_cannot_be_sent_is_refused_with_advice(path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"'<lambda>' cannot be sent to a worker process .* or use workers=0"):
         of.run([lambda turn: of.Reply(1)], tiny_trials(), path, workers=1)
@@ -230,8 +266,8 @@ def test_stopping_a_worker_while_it_starts_keeps_its_cell_resumable(
     before = rows(path, "SELECT count(*) FROM episodes")
     send = executors._Worker.send
 
-    def send_and_stop(worker: Any, job: Any) -> None:
-        send(worker, job)
+    def send_and_stop(worker: Any, job: Any, message: bytes) -> None:
+        send(worker, job, message)
         os.kill(os.getpid(), signal.SIGINT)  # its interpreter takes a tenth of a second to start
 
     monkeypatch.setattr(executors._Worker, "send", send_and_stop)

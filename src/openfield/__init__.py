@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from openfield.campaign import run, trials
+    from openfield.campaign import resume, run, trials
     from openfield.core import Agent, Ask, Belief, Reply, Spec, Truth, Turn, World
     from openfield.domain import Domain
     from openfield.episodes import EpisodicWorld
@@ -39,6 +39,7 @@ __all__ = [
     "Turn",
     "World",
     "drive",
+    "resume",
     "run",
     "trials",
 ]
@@ -49,7 +50,7 @@ _HOMES = {
     "novelty": ("Novelty",),
     "result": ("Result",),
     "rollout": ("Rollout", "drive"),
-    "campaign": ("run", "trials"),
+    "campaign": ("resume", "run", "trials"),
     "settings": ("Settings",),
     "spaces": ("Box", "Choice", "Discrete", "Fields"),
     "trial": ("Limits", "Phase", "Trial"),

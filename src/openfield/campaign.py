@@ -16,12 +16,12 @@ from typing import Any
 
 from openfield.cell import Job
 from openfield.domain import Domain
-from openfield.errors import Cancelled, DamagedRun, InvalidInput, RunBusy
-from openfield.executors import Executor, Inline, Processes
+from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
+from openfield.executors import Executor, Inline, Processes, refuse_unguarded
 from openfield.journal import Journal
 from openfield.plan import Cell, agent_text, facts_of, make_cells, name_agents
 from openfield.record import AttemptEnd, Entry
-from openfield.registry import AgentSource, check_agent, domain_source, find_domain, use_domain
+from openfield.registry import AgentSource, check_agent, check_extra, domain_source, find_domain, use_domain
 from openfield.result import Result
 from openfield.trial import Trial
 from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
@@ -31,13 +31,15 @@ Watch = Callable[[Entry], None]
 
 def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Trial]:
     """Trials of a domain, given by name or as an object; see `Domain.trials` for the options."""
+    if count < 1:
+        raise InvalidInput(f"There is nothing to run with {count} trials.")
     known = find_domain(domain) if isinstance(domain, str) else use_domain(domain)
     return known.trials(count=count, **options)
 
 
 def run(
-    agents: Sequence[AgentSource] | Mapping[str, AgentSource],
-    trials: Iterable[Trial],
+    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
+    trials: Trial | Iterable[Trial],
     journal: str | Path,
     workers: int = 0,
     repeats: int = 1,
@@ -55,8 +57,9 @@ def run(
         retry: Whether cells that an agent failed are tried again.
         watch: Told every entry of the record, for showing progress.
     """
-    named = name_agents(agents)
-    cells = make_cells(named, trials, repeats)
+    refuse_unguarded()
+    named = name_agents([agents] if isinstance(agents, str) or callable(agents) else agents)
+    cells = make_cells(named, [trials] if isinstance(trials, Trial) else trials, repeats)
     if not cells:
         raise InvalidInput("There is no trial to run.")
     _check_agents(cells, named)
@@ -107,19 +110,30 @@ class Campaign:
         self._elsewhere: list[str] = []
         self._failures: Counter[str] = Counter()
         self._torn: set[str] = set()
+        self._anew: set[str] = set()
+        self._changed = ""  # what a world showed that it had not shown before
         self._stopping = False
 
     def run(self, workers: int) -> None:
         """Plays all cells that are left."""
+        if workers < 0:
+            raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
         executor: Executor = Processes(self._emit, workers) if workers else Inline(self._emit)
         try:
             with _on_signals(lambda: self._stop(executor)):
                 while self._running or (self._left and not self._stopping):
                     self._start_some(executor)
                     executor.poll()
+                    if self._changed:
+                        executor.stop()
         finally:
             executor.close()
         self._journal.flush()
+        if self._changed:
+            raise ReplayMismatch(
+                f"{self._changed} What was recorded before is untouched. Bring back what it was to go on, "
+                "begin another run file, or play such cells anew with --retry."
+            )
         if self._stopping:
             raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {self._journal.path}")
         if self._elsewhere:
@@ -142,7 +156,7 @@ class Campaign:
             return
         self._running.add(cell.id)
         attempt, steps = record.attempt, record.steps
-        if not attempt or not (record.outcome in RESUMABLE or cell.id in self._torn):
+        if not attempt or cell.id in self._anew or not (record.outcome in RESUMABLE or cell.id in self._torn):
             attempt, steps = self._journal.begin(cell.id), 0
         before = None if cell.after is None else self._cells[cell.after]
         if before is not None and self._outcomes[before.id] not in SCORED:
@@ -168,9 +182,15 @@ class Campaign:
         self._failures[entry.cell] += entry.outcome in OUR_FAILURES
         (self._torn.add if entry.torn else self._torn.discard)(entry.cell)
         again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
-        if again or entry.outcome == "superseded":
+        differs = entry.outcome == "cancelled" and bool(entry.note)
+        if differs and self._retry:
+            self._anew.add(entry.cell)
+        elif differs:
+            self._changed = f"Cell {entry.cell}: {entry.note}"
+        if again or entry.outcome == "superseded" or (differs and self._retry):
             self._left.insert(0, entry.cell)
-        self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
+        else:
+            self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
 
     def _stop(self, executor: Executor) -> None:
         self._stopping = True
@@ -213,4 +233,6 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> None:
     """Sees that every domain and agent can be found, before anything is written."""
     for domain, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
-        check_agent(agents[agent], find_domain(domain))
+        known = find_domain(domain)
+        check_extra(known)
+        check_agent(agents[agent], known)

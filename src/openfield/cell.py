@@ -24,6 +24,7 @@ from openfield.errors import (
     Cancelled,
     JournalError,
     OpenfieldError,
+    ReplayMismatch,
     WorldFault,
 )
 from openfield.plan import Cell
@@ -185,6 +186,8 @@ def explain(error: Exception) -> tuple[str, str]:
             return error.outcome, str(error)
         case AgentDiffers():
             return "superseded", str(error)
+        case ReplayMismatch():
+            return "cancelled", str(error)
         case Cancelled():
             return "cancelled", ""
         case WorldFault():

@@ -58,6 +58,10 @@ class Domain(ABC, Generic[S]):
 
     gym_settings: Mapping[str, Any] = {}
     """How the settings of the Gymnasium environment differ from the defaults."""
+    extra: ClassVar[str] = ""
+    """The optional part of openfield the worlds need."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    """What can be imported when that part is installed."""
     exports: Mapping[str, str] = {}
     """What `openfield export --format NAME` writes beside tables: a `module:function` for each name, which takes a run
     file, where to write and a cell's id, and says in a line what it wrote."""

@@ -9,11 +9,14 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +30,8 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 GRACE_SECONDS = 0.5
 """How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
 POLL_SECONDS = 0.1
+UNGUARDED = 113
+"""The exit status of a worker that was made to run the script it was started by."""
 
 
 class Executor(Protocol):
@@ -93,9 +98,15 @@ class Processes:
 
     def start(self, job: Job) -> None:
         """Hands the job to an idle worker, or to a new one."""
-        worker = self._idle.pop() if self._idle else _Worker()
+        message = _pickled(job)
+        knows_main = b"__main__" in message
+        worker = next((each for each in self._idle if each.knows_main or not knows_main), None)
+        if worker is None:
+            worker = _Worker(knows_main)
+        else:
+            self._idle.remove(worker)
         self._busy.append(worker)
-        worker.send(job)
+        worker.send(job, message)
 
     def poll(self) -> None:
         """Emits what the workers sent, and looks after those that hang or died."""
@@ -137,6 +148,11 @@ class Processes:
         """Books what a dead worker did; one that was told to stop before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
         how = _how(worker.process.exitcode)
+        if worker.process.exitcode == UNGUARDED:
+            raise InvalidInput(
+                "An agent is defined in the script itself, which every worker imports; what the script does must then "
+                "stand under `if __name__ == '__main__':`. Or define the agent in a module, or use workers=0."
+            )
         if self._stopping:
             self._give_up(worker, "cancelled", "")
         elif worker.ended_by_agent():
@@ -155,25 +171,21 @@ class Processes:
 class _Worker:
     """A worker process as its parent sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, knows_main: bool) -> None:
         context = multiprocessing.get_context("spawn")
+        self.knows_main = knows_main
         self.connection, theirs = context.Pipe()
         self._pulse: MutableSequence[int] = context.RawArray("q", 1)
         self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
         self.job: Job | None = None
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
-        self.process.start()
+        with nullcontext() if knows_main else _hidden_main():
+            self.process.start()
         theirs.close()
 
-    def send(self, job: Job) -> None:
-        try:
-            self.connection.send(job)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InvalidInput(
-                f"The agent '{job.cell.agent}' cannot be sent to a worker process ({error}). "
-                "Define it at the top of a module, name it as 'package.module:name', or use workers=0."
-            ) from None
+    def send(self, job: Job, message: bytes) -> None:
+        self.connection.send_bytes(message)
         self.job = job
 
     def overdue(self) -> float:
@@ -196,6 +208,33 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.process.close()
+
+
+def refuse_unguarded() -> None:
+    """Ends a worker that, while it imports the script its agent is defined in, is about to run it all over again."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        os._exit(UNGUARDED)
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Keeps a new process from importing the script this one was started with, which it has no use for."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _pickled(job: Job) -> bytes:
+    try:
+        return pickle.dumps(job)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInput(
+            f"The agent '{job.cell.agent}' cannot be sent to a worker process ({error}). "
+            "Define it at the top of a module, name it as 'package.module:name', or use workers=0."
+        ) from None
 
 
 def _work(connection: Connection, shared: Any) -> None:

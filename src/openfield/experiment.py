@@ -15,7 +15,7 @@ import msgspec
 
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
-from openfield.registry import find_agent, find_domain
+from openfield.registry import check_agent, check_extra, find_domain
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial
 
@@ -48,8 +48,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """All trials, and the agents looked for: a wrong name is found before anything starts."""
         domain = find_domain(self.domain)
         for source in self.agents.values() if isinstance(self.agents, dict) else self.agents:
-            if not source.startswith("wire:"):
-                find_agent(source, domain)
+            check_agent(source, domain)
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
             made += make_trials(domain, self.trials, self.seed, novelty, self.redlight, self.settings)
@@ -95,6 +94,7 @@ def make_trials(
     domain: Domain[Any], count: int, seed: int, novelty: str | None, red_light: bool, settings: Mapping[str, Any]
 ) -> list[Trial]:
     """Trials of a domain; a key that is no setting is refused, even if `Domain.trials` has an option called so."""
+    check_extra(domain)
     make_settings(domain.settings, settings)
     return domain.trials(count, seed, novelty, red_light, **settings)
 

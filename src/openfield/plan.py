@@ -13,7 +13,7 @@ import msgspec
 
 from openfield import __version__
 from openfield.errors import InvalidInput
-from openfield.registry import AgentSource, domain_source
+from openfield.registry import AgentSource, absolute, domain_source
 from openfield.trial import Trial, derive
 
 
@@ -73,7 +73,7 @@ def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> di
 def agent_text(source: AgentSource) -> str | None:
     """The source as text another process can use; None if there is none."""
     if isinstance(source, str):
-        return source
+        return absolute(source)
     module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", "")
     if module in (None, "__main__") or not name or "<" in name or hasattr(source, "__self__"):
         return None
@@ -83,5 +83,6 @@ def agent_text(source: AgentSource) -> str | None:
 def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
     """What a run file says of itself: who wrote it, when, and where its domains are found."""
     names = {cell.trial.domain for cell in cells}
-    sources = {f"domain {name}": source for name in names if (source := domain_source(name)) not in ("", name)}
+    found = {name: domain_source(name) for name in names}
+    sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
     return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}

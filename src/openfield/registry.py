@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import AgentFactory
-from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
@@ -97,6 +97,17 @@ def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
         check_program(source)
     else:
         find_agent(source, domain)
+
+
+def check_extra(domain: Domain[Any]) -> None:
+    """Sees that the optional part a domain's worlds need is installed."""
+    try:
+        with warnings.catch_warnings():  # some engines warn in ways that crash an interpreter which makes them errors
+            warnings.simplefilter("ignore")
+            for name in domain.modules:
+                importlib.import_module(name)
+    except ImportError:
+        raise MissingExtra(domain.extra, f"The domain '{domain.name}'") from None
 
 
 def installed_metrics() -> list[Metric]:
@@ -247,7 +258,15 @@ def _import(place: str, source: str) -> ModuleType:
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
 
 
+def absolute(source: str) -> str:
+    """The same source of a domain or agent for somebody who stands in another folder."""
+    place, colon, attribute = source.partition(":")
+    return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
+
+
 def _import_file(path: Path) -> ModuleType:
+    if not path.is_file() and Path(path.name).is_file():  # a run and its files may have moved together
+        path = Path(path.name)
     name = f"openfield_file_{path.stem}"
     known = sys.modules.get(name)
     if known is not None and known.__file__ == str(path.resolve()):

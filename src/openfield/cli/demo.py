@@ -31,15 +31,20 @@ def demo(
     """
     from openfield.campaign import run
     from openfield.cli.progress import showing_progress
-    from openfield.errors import InvalidInput
+    from openfield.errors import InvalidInput, MissingExtra
     from openfield.plan import make_cells
-    from openfield.registry import domain_source, find_domain, installed_domains
+    from openfield.registry import check_extra, domain_source, find_domain, installed_domains
 
     chosen = [find_domain(name) for name in domains] or installed_domains()
     if not chosen:
         raise InvalidInput("No domain is installed. See what is missing: openfield doctor")
     result = None
     for domain in chosen:
+        try:
+            check_extra(domain)
+        except MissingExtra as missing:
+            print(f"{domain.title}: left out. {missing}", flush=True)
+            continue
         made = domain.trials(trials, novelty=domain.demo_novelty or domain.default_novelty, **domain.demo_settings)
         agents = list(domain.demo_agents)
         print(f"{domain.title}: {' and '.join(agents)} meet a change ({domain.describe(made[0].novelty)}).", flush=True)

@@ -57,6 +57,7 @@ class Birds(Domain[BirdsSettings]):
     }
     metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
+    extra, modules = "birds", ("Box2D", "defusedxml")
     demo_agents = ("detector", "random")
     demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8}
     check_settings = {"before": 5, "after": 7}

@@ -70,6 +70,7 @@ class DoomDomain(Domain[Any]):
     }
     metrics = ("performance", "detection", "adaptation", "programme", "baseline", "characterisation")
     baseline = "reference"
+    extra, modules = "doom", ("vizdoom",)
     demo_agents = ("watchful", "random")
     flags = FLAGS
     gym_settings = {"observation": "array", "training": 0}
