@@ -137,6 +137,28 @@ def test_hesitation_shows_the_same_turn_again() -> None:
     assert [step.turn for step in steps] == [world.script[0], world.script[0], world.script[1]]
 
 
+@pytest.mark.parametrize("hesitate_at", [0, 1, 2])
+def test_what_an_agent_does_to_a_turn_is_not_recorded_as_shown(hesitate_at: int) -> None:
+    world = Scripted([of.Turn(observation={"cue": number}) for number in range(3)] + [end(3)])
+    kept = Kept()
+    rollout = Rollout(world, recorder=kept.recorder())
+    hesitated: list[int] = []
+
+    def scribble(turn: Turn) -> Reply:
+        number = turn.observation["cue"] if turn.last is None else None
+        if number == hesitate_at and number not in hesitated:
+            hesitated.append(number)
+            rollout.commit() if number else rollout._recorder.flush(rollout.turns + 1)  # type: ignore[union-attr]
+            turn.observation["scribbled"] = True
+            return Reply(None, Belief(0.5))
+        return Reply(1)
+
+    drive(rollout, scribble)
+    shown = [step.turn.observation for step in close_and_read(rollout, kept) if step.turn]
+    assert shown.count({"cue": hesitate_at}) == 2
+    assert not any(isinstance(each, dict) and "scribbled" in each for each in shown)
+
+
 def test_hesitations_in_a_row_are_bounded_and_others_are_not() -> None:
     rollout = Rollout(endless())
     for _ in range(MOST_HESITATIONS // 2):

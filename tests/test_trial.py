@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.trial import Limits, Phase, Trial, derive, file_digest
+from openfield.trial import Limits, Phase, Trial, derive, file_digest, with_limits
 
 names = st.text("abcdefgh", min_size=1, max_size=6)
 values = (
@@ -82,6 +82,15 @@ def test_ids_are_the_same_in_another_process_whatever_its_hash_seed() -> None:
 )
 def test_everything_in_a_trial_counts(change: dict[str, Any]) -> None:
     assert msgspec.structs.replace(TRIAL, **change).id != TRIAL.id
+
+
+def test_other_limits_keep_what_comes_after_what() -> None:
+    first = Trial(domain="d", version=1, seed=1, phases=())
+    trials = [first, Trial(domain="d", version=1, seed=2, phases=(), after=first.id)]
+    before, after = with_limits(trials, lambda limits: msgspec.structs.replace(limits, reply_seconds=1.0))
+    assert before.id != first.id
+    assert after.after == before.id
+    assert (before.limits.reply_seconds, after.limits.reply_seconds) == (1.0, 1.0)
 
 
 def test_the_novelty_of_a_trial_is_that_of_its_first_changed_phase() -> None:

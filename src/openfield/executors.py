@@ -239,8 +239,11 @@ def _pickled(job: Job) -> bytes:
 
 def _work(connection: Connection, shared: Any) -> None:
     """What a worker process does: plays the jobs it is sent until its parent hangs up."""
+    own = os.getpid()
 
     def emit(*entries: Entry) -> None:
+        if os.getpid() != own:  # an agent forked, and its child came back here: it is not the worker
+            os._exit(0)
         if entries:
             connection.send_bytes(_ENCODE(entries))
 

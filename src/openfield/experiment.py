@@ -17,7 +17,7 @@ from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import check_agent, check_extra, find_domain
 from openfield.settings import make_settings
-from openfield.trial import Limits, Trial
+from openfield.trial import Limits, Trial, with_limits
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 _PLACE = re.compile(r" - at `\$\.(.*)`$")
@@ -52,7 +52,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
             made += make_trials(domain, self.trials, self.seed, novelty, self.redlight, self.settings)
-        return [limit(trial, self.limits) for trial in made]
+        return limit(made, self.limits)
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -99,17 +99,18 @@ def make_trials(
     return domain.trials(count, seed, novelty, red_light, **settings)
 
 
-def limit(trial: Trial, limits: dict[str, Any]) -> Trial:
-    """The trial with some of its limits changed."""
-    if not limits:
-        return trial
-    try:
-        changed = msgspec.convert({**msgspec.to_builtins(trial.limits), **limits}, Limits)
-    except msgspec.ValidationError as error:
-        keys = ", ".join(Limits.__struct_fields__)
-        reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
-        raise InvalidInput(f"limits: {reason}. Allowed: {keys}.") from None
-    return msgspec.structs.replace(trial, limits=changed)
+def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
+    """The trials with some of their limits changed."""
+
+    def change(before: Limits) -> Limits:
+        try:
+            return msgspec.convert({**msgspec.to_builtins(before), **limits}, Limits)
+        except msgspec.ValidationError as error:
+            keys = ", ".join(Limits.__struct_fields__)
+            reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
+            raise InvalidInput(f"limits: {reason}. Allowed: {keys}.") from None
+
+    return with_limits(trials, change) if limits else trials
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:

@@ -120,6 +120,7 @@ class Recorder:
         """Steps in finished chunks."""
         self._committed = written  # steps emitted early, and where in the buffer the next one begins
         self._mark = 0
+        self._latest = b"", 0  # the last chunk and how many steps it has
         self._state: AgentState | None = None  # what waits to be emitted with the next steps
         self._episodes: list[EpisodeEnd] = []
         self._emitted = 0  # when an episode was emitted last
@@ -155,6 +156,12 @@ class Recorder:
         ended = AttemptEnd(self.cell, self.attempt, outcome, note, seconds)
         self._emit(*self._chunk(steps), *self._waiting(), ended)
 
+    def last_turn(self, steps: int) -> msgspec.Raw | None:
+        """The turn shown last, as it was written; None if that was before this recorder began."""
+        count = steps - self.written
+        data, count = (bytes(self.buffer), count) if count else self._latest
+        return _RAW_STEPS.decode(_array(data, count))[-1].turn if count else None
+
     def _waiting(self) -> tuple[Entry, ...]:
         """What waits, which then waits no longer."""
         states = () if self._state is None else (self._state,)
@@ -163,7 +170,10 @@ class Recorder:
         return waiting
 
     def _chunk(self, steps: int) -> tuple[Chunk, ...]:
-        chunk = _chunk_of(self.cell, self.attempt, self.written, steps - self.written, self.buffer)
+        count = steps - self.written
+        chunk = _chunk_of(self.cell, self.attempt, self.written, count, self.buffer)
+        if count:
+            self._latest = bytes(self.buffer), count
         self.buffer.clear()
         self.written = self._committed = steps
         self._mark = 0
@@ -192,8 +202,13 @@ def _chunk_of(cell: str, attempt: int, first: int, count: int, steps: bytearray)
     if not count:
         return ()
     level = 1 if len(steps) < LARGE_BYTES else 0
-    data = zlib.compress(_ARRAY32 + count.to_bytes(4, "big") + steps, level)
+    data = zlib.compress(_array(steps, count), level)
     return (Chunk(cell, attempt, first, count, zlib.crc32(data), data),)
+
+
+def _array(steps: bytes | bytearray, count: int) -> bytes:
+    """Encoded steps as one encoded list."""
+    return _ARRAY32 + count.to_bytes(4, "big") + steps
 
 
 def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[Any]:

@@ -255,7 +255,7 @@ class Rollout:
                 self.over = True
                 self._write((reply, took, None))
             elif hesitates:
-                self._write((reply, took, turn))
+                self._write((reply, took, self._as_written(turn)))
             elif turn.ask is Ask.BELIEF and reply.belief is None:
                 raise AgentProtocol("a belief was asked for and the reply has none")
             else:
@@ -272,6 +272,11 @@ class Rollout:
 
     def _show(self, turn: Turn) -> None:
         self.turn, self._truth = turn, self.world.truth
+
+    def _as_written(self, turn: Turn) -> Turn | msgspec.Raw:
+        """The turn the agent has before it as it was when it was shown, whatever the agent has done to it since."""
+        written = None if self._recorder is None else self._recorder.last_turn(self.turns + 1)
+        return turn if written is None else written
 
     def _write(self, step: tuple[Any, ...]) -> None:
         if self._recorder is not None:

@@ -6,6 +6,7 @@ Domains write trials, plans pair them with agents, rollouts play them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -63,6 +64,15 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     def novelty(self) -> tuple[str, ...]:
         """The novelties of the first phase that has any."""
         return next((phase.novelty for phase in self.phases if phase.novelty), ())
+
+
+def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> list[Trial]:
+    """The same trials with other limits; what comes after a trial comes after the same one with its new id."""
+    made: dict[str, Trial] = {}
+    for trial in trials:
+        after = made[trial.after].id if trial.after in made else trial.after
+        made[trial.id] = msgspec.structs.replace(trial, limits=change(trial.limits), after=after)
+    return list(made.values())
 
 
 def derive(seed: int, *path: str | int) -> int:

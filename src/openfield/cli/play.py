@@ -56,7 +56,7 @@ def play(
     launch = take_flags(known, "play", words)
     settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
     made = make_trials(known, trials or launch.trials or 1, seed, novelty or launch.novelty, redlight, settings)
-    unhurried = [limit(trial, {**(launch.limits or {}), "reply_seconds": None}) for trial in made]
+    unhurried = limit(made, {**(launch.limits or {}), "reply_seconds": None})
     path = output or Path(f"runs/{known.name}-played.sqlite")
     try:
         result = run({agent_name: launch.view or known.view()}, unhurried, path)

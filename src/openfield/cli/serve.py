@@ -73,7 +73,7 @@ def serve(
     check_exposure(place, token)
     settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
     made = make_trials(known, trials or launch.trials or 5, seed, novelty or launch.novelty, redlight, settings)
-    made = [limit(trial, launch.limits or {}) for trial in made]
+    made = limit(made, launch.limits or {})
     path = output or Path(f"runs/{known.name}-served.sqlite")
 
     def ready(opened: int) -> None:

@@ -135,7 +135,7 @@ def test_a_learner_that_hangs_is_given_up(tmp_path):
     from openfield.experiment import limit
 
     pytest.importorskip("zmq", reason="pyzmq is not installed")
-    trials = [limit(trial, {"reply_seconds": 0.3}) for trial in of.trials("commai", 1, tasks="micro5.3", max_steps=400)]
+    trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400), {"reply_seconds": 0.3})
     result = of.run([f"wire:{sys.executable} {PEER} {{port}} hangs"], trials, tmp_path / "run.sqlite")
     assert result.cells[0].outcome == "agent_timeout"
 

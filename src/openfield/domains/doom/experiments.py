@@ -17,7 +17,7 @@ from openfield.domains.doom.trials import compose
 from openfield.errors import AgentFault, InvalidInput
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
-from openfield.trial import Limits, Trial, derive
+from openfield.trial import Limits, Trial, derive, with_limits
 
 NORMAL = (0, 50, 200)
 """Novelties that are none."""
@@ -63,14 +63,7 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
 
 def unhurried(trials: list[Trial]) -> list[Trial]:
     """The same trials without a limit for single replies: the protocol has its own, for the whole session."""
-    names: dict[str, str] = {}
-    made = []
-    for trial in trials:
-        after = None if trial.after is None else names[trial.after]
-        slow = msgspec.structs.replace(trial, limits=Limits(reply_seconds=None), after=after)
-        names[trial.id] = slow.id
-        made.append(slow)
-    return made
+    return with_limits(trials, lambda _: Limits(reply_seconds=None))
 
 
 def domain_of(config: ServerConfig) -> DoomDomain:
