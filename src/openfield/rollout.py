@@ -25,9 +25,9 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
+from openfield.likeness import UNWRITABLE, check_belief, is_same_reply, is_same_turn
 from openfield.record import (
     CHUNK_BYTES,
-    ENCODER,
     REPLY_ENCODER,
     STEP_ENCODER,
     EpisodeEnd,
@@ -236,11 +236,8 @@ class Rollout:
     def _check(self, belief: object) -> None:
         """Sees that a belief can be read back from the record; the plainest ones are let through before this."""
         try:
-            novel = _BELIEFS.decode(REPLY_ENCODER.encode(belief)).novel
-            likely = novel if isinstance(novel, tuple) else (novel,)
-            if not likely or not all(0.0 <= chance <= 1.0 for chance in likely):
-                raise ValueError("the probability that the world has changed is a number from 0 to 1")
-        except (*_UNWRITABLE, msgspec.DecodeError) as error:
+            check_belief(belief)
+        except (*UNWRITABLE, msgspec.DecodeError) as error:
             raise AgentProtocol(f"Turn {self.turns}: {shorten(belief)} is no belief: {error}.") from None
 
     def _take(self, reply: Reply, took: int) -> None:
@@ -351,7 +348,7 @@ class Rollout:
             del self._recorder.buffer[size:]
         try:
             encoded = REPLY_ENCODER.encode(reply)
-        except _UNWRITABLE as reason:
+        except UNWRITABLE as reason:
             return AgentProtocol(f"{place}the reply cannot be recorded: {reason}.")
         if self._recorder is not None and encoded:
             self._write((reply, took, None))
@@ -380,7 +377,7 @@ class Rollout:
             reply = yield self.turn
             if pulse:
                 pulse[0] = 0
-            if not _same(reply, step.reply):
+            if not is_same_reply(reply, step.reply):
                 raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
             self._repeat(step)
 
@@ -392,25 +389,5 @@ class Rollout:
         self._compare(step)
 
     def _compare(self, step: RawStep) -> None:
-        if not self.over and not _equal(ENCODER.encode(self.turn), bytes(step.turn), _TURNS):
+        if not self.over and not is_same_turn(self.turn, step.turn):
             raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")
-
-
-_TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
-_BELIEFS = msgspec.msgpack.Decoder(Belief)
-_UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
-
-
-def _same(reply: object, recorded: Reply | None) -> bool:
-    try:
-        return type(reply) is Reply and _equal(REPLY_ENCODER.encode(reply), REPLY_ENCODER.encode(recorded), _REPLIES)
-    except (*_UNWRITABLE, msgspec.DecodeError):
-        return False
-
-
-def _equal(one: bytes, other: bytes, decoder: msgspec.msgpack.Decoder[Any]) -> bool:
-    """Whether two records say the same: a default may be written out or not, a whole number stand for a float."""
-    if one == other:
-        return True
-    first, second = (ENCODER.encode(msgspec.structs.astuple(decoder.decode(each))) for each in (one, other))
-    return first == second
