@@ -78,7 +78,7 @@ class Human:
         if turn.ask is Ask.NONE:
             return Reply()
         if not self._typed and self._is_time():
-            line = self._view.ask(self._streams)
+            line = self._ask()
             if line is None or line == "QUIT":
                 raise Cancelled("The player left.")
             if line == SKIP:
@@ -88,7 +88,14 @@ class Human:
             self._view.show(self._streams)
         said = self._typed.popleft() if self._typed else _SILENCE
         self._streams.say(said)
-        return REPLIES[ord(said)] if ord(said) < 256 else REPLIES[ord("?")]
+        return REPLIES[ord(said)]
+
+    def _ask(self) -> str | None:
+        """A line of symbols; what is none is asked for again."""
+        line = self._view.ask(self._streams)
+        while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
+            line = self._view.ask(self._streams, f"'{foreign}' is no symbol: its code is above 255. Try again.")
+        return line
 
     def _is_time(self) -> bool:
         if self._mode == "immediate":
