@@ -32,8 +32,8 @@ class BitEnvironment(Environment):
 
     @property
     def unsaid(self) -> int:
-        """How many characters are still to be said before nothing but spaces remains."""
-        return max(0, -(-(self.spoken - self.at) // 8))
+        """How many characters are still to be begun before nothing but spaces remains."""
+        return max(0, (self.spoken - self.at) // 8)
 
     def _bit(self, heard: object) -> str:
         bit = str(heard)
