@@ -124,7 +124,7 @@ def test_people_do_not_play_as_somebody_else(capsys):
 
 def test_a_learner_that_says_what_is_no_symbol_is_named_with_it(folder, capsys):
     (folder / "doubles.py").write_text(LEARNER.replace("return symbol", "return 'ab'"))
-    assert run_command(["run", "commai", "config.json", "-l", "doubles.Parrot", "--workers", "0"]) == 0
+    assert run_command(["run", "commai", "config.json", "-l", "doubles.Parrot", "--workers", "0"]) == 1
     assert "Parrot said 'ab'; a symbol is one character" in capsys.readouterr().out
 
 

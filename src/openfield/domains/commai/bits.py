@@ -50,7 +50,7 @@ class BitEnvironment(Environment):
 
     def say(self, text: str, priority: int = 1) -> None:
         """Replaces what is unsaid except for a character sent in part, unless that is more important."""
-        if self.at < self.spoken and priority < self._priority:
+        if not text or (self.at < self.spoken and priority < self._priority):
             return
         self._priority = priority
         if self.serializer is not None:

@@ -87,6 +87,8 @@ class Human:
         else:
             self._view.show(self._streams)
         said = self._typed.popleft() if self._typed else _SILENCE
+        if self._reader is not None and said != _SILENCE and not self._typed:
+            self._heard = ""  # the last bits are still on their way: the teacher's next character cannot be an answer
         self._streams.say(said)
         return REPLIES[ord(said)]
 
