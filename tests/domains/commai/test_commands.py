@@ -70,7 +70,7 @@ def test_options_become_settings(capsys):
 
 
 def test_the_evaluation_has_budgets_that_can_be_changed(capsys):
-    words = ["run", "commai", "--evaluate", "--step-budget", "30", "--time-budget", "5", "-a", "echo", "--trials", "1"]
+    words = ["run", "commai", "--evaluate", "--step-budget", "30", "--time-budget", "5", "-a", "echo"]
     assert run_command([*words, "--workers", "0"]) == 0
     (cell,) = cells()
     assert cell.trial.settings == {"max_steps": 30}
@@ -107,6 +107,9 @@ def test_a_remote_learner_is_started_as_the_original_did(capsys):
         (["--learner-port", "0"], "only a learner of --learner-cmd is told"),
         (["--learner-address", "192.0.2.1"], "Cannot listen on 192.0.2.1:5556"),
         (["-l", "parrots.Parrot", "--curses"], "--curses needs a terminal"),
+        (["--learner-cmd", ""], "--learner-cmd takes a value of type command, not ''"),
+        (["--summary", "/proc/nope/x.out"], "/proc/nope/x.out cannot be written"),
+        (["--table", "."], "cannot be written: it is a folder"),
         (["--set", "dependencies=a>b", "--set", "scheduler=dependencies"], "dependencies"),
     ],
 )
@@ -128,7 +131,8 @@ def test_a_learner_that_says_what_is_no_symbol_is_named_with_it(folder, capsys):
     assert "Parrot said 'ab'; a symbol is one character" in capsys.readouterr().out
 
 
-def test_ctrl_c_ends_the_wait_for_a_remote_learner(folder):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_for_a_remote_learner(folder, number):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     words = [sys.executable, "-m", "openfield", "run", "commai", "config.json", "--learner-port", str(port)]
@@ -137,7 +141,7 @@ def test_ctrl_c_ends_the_wait_for_a_remote_learner(folder):
         while True:
             with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
                 break
-        program.send_signal(signal.SIGINT)
+        program.send_signal(number)
         program.communicate(timeout=20)
     assert program.returncode == 130
     assert cells()[0].outcome == "cancelled"

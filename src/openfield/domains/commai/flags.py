@@ -6,6 +6,7 @@ Flags leave notes; `prepare` puts them together, because which learner plays dep
 from __future__ import annotations
 
 import math
+import os
 import socket
 import sys
 from dataclasses import replace
@@ -57,6 +58,7 @@ def write_summary(launch: Launch, path: Path) -> Launch:
     """Writes the original's summary when all is done."""
     from openfield.domains.commai.summary import write_results
 
+    _check_target(path)
     return replace(launch, finish=(*launch.finish, lambda result: write_results(result, path)))
 
 
@@ -64,13 +66,22 @@ def write_tasks(launch: Launch, path: Path) -> Launch:
     """Writes what each task took when all is done."""
     from openfield.domains.commai.tables import write_table
 
+    _check_target(path)
     return replace(launch, finish=(*launch.finish, lambda result: write_table(result, path)))
 
 
 def evaluate(launch: Launch, value: Any) -> Launch:
     """The challenge's evaluation: the whole curriculum once, a million steps and a day at most."""
     launch = launch.limit(**{"trial_seconds": DAY, **(launch.limits or {})})
-    return replace(launch.set(**{"max_steps": 1_000_000, **(launch.settings or {})}), novelty="none")
+    whole = launch.set(**{"max_steps": 1_000_000, **(launch.settings or {})})
+    return replace(whole, novelty="none", trials=launch.trials or 1)
+
+
+def command(text: str) -> str:
+    """What starts a learner."""
+    if not text.strip():
+        raise ValueError
+    return text
 
 
 def seconds(text: str) -> float:
@@ -96,7 +107,7 @@ FLAGS = (
     Flag(("-d", "--time-delay"), "Seconds between steps.", lambda it, value: it.note(delay=value), seconds, LOCAL),
     Flag(("-l", "--learner"), "A learner's class.", lambda it, value: it.note(learner=value), str, LOCAL),
     Flag(("-v", "--view"), "BaseView or ConsoleView.", choose_view, str, LOCAL),
-    Flag(("--learner-cmd",), "Starts a remote learner.", lambda it, value: it.note(command=value), str, ("run",)),
+    Flag(("--learner-cmd",), "Starts a remote learner.", lambda it, value: it.note(command=value), command, ("run",)),
     Flag(("--learner-port",), "Where to listen [5556].", lambda it, value: it.note(port=value), port, WIRED),
     Flag(("--learner-address",), "Where to listen [127.0.0.1, this machine only]; * is everywhere.",
          lambda it, value: it.note(address=value), str, WIRED),
@@ -116,18 +127,18 @@ FLAGS = (
 )  # fmt: skip
 
 
-def prepare(launch: Launch, command: str) -> Launch:
+def prepare(launch: Launch, verb: str) -> Launch:
     """Who plays, and how a person sees it."""
     notes = launch.notes or {}
-    if command == "serve":
+    if verb == "serve":
         return replace(launch, host=notes.get("address"), port=notes.get("port"))
     if notes.get("screen") and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("--curses needs a terminal; leave it out where standard input or output is none.")
     learner = notes.get("learner", "")
     name = learner.rpartition(".")[2]
-    if command == "play" and learner and name not in HUMANS:
+    if verb == "play" and learner and name not in HUMANS:
         raise InvalidInput(f"A person plays here, not {learner}. For a learner: openfield run commai -l {learner}")
-    if command == "play" or name in HUMANS or _wants_human(notes):
+    if verb == "play" or name in HUMANS or _wants_human(notes):
         return _with_human(launch, notes, HUMANS.get(name, "line"))
     if notes.keys() & {"command", "port", "address"} or "RemoteLearner" in name:
         return _with_remote(launch, notes)
@@ -166,13 +177,23 @@ def _with_view(launch: Launch, notes: dict[str, Any]) -> Launch:
 
 def _with_remote(launch: Launch, notes: dict[str, Any]) -> Launch:
     """A remote learner as the original starts it, its command with the port behind it; or one that somebody starts."""
-    address, number, command = notes.get("address", ""), notes.get("port", PORT), notes.get("command", "")
-    if not number and not command:
+    address, number, program = notes.get("address", ""), notes.get("port", PORT), notes.get("command", "")
+    if not number and not program:
         raise InvalidInput("--learner-port 0 takes any free port, which only a learner of --learner-cmd is told.")
     _check_place(address, number)
-    source = f"wire:@{address}:{number}" + (f" {command} {{port}}" if command else "")
+    source = f"wire:@{address}:{number}" + (f" {program} {{port}}" if program else "")
     waits = f"Waiting for a learner on {address or LOOPBACK}:{number}. Ctrl-C stops."
-    return replace(launch, agents={"remote": source}, workers=0, notice="" if command else waits)
+    return replace(launch, agents={"remote": source}, workers=0, notice="" if program else waits)
+
+
+def _check_target(path: Path) -> None:
+    """Sees that a file can be written, before anything is played for it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidInput(f"{path} cannot be written: it is a folder, or its permissions forbid it.")
 
 
 def _check_place(address: str, number: int) -> None:
