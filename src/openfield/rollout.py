@@ -130,6 +130,11 @@ class Rollout:
         self._stopping = True
         self._pause_at = 0
 
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody said stop."""
+        return self._stopping
+
     def cut(self) -> None:
         """Ends the trial between two episodes as truncated, because the agent's protocol lets it stop early."""
         self.over, self.outcome = True, "truncated"

@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -23,13 +24,15 @@ import msgspec
 
 from openfield.agents.process import split_command
 from openfield.domain import Domain
-from openfield.errors import AgentGone, AgentTimeout, InvalidInput
+from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
 from openfield.rollout import Rollout
 from openfield.serve import Seat, SingleDesk
 from openfield.trial import Trial
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
+POLL_SECONDS = 0.1
+"""How often it looks whether a program does nothing, or somebody said stop meanwhile."""
 PORT_SECONDS, PORT_TRIES = 0.2, 150
 """How long a cell waits for a port that something else has: half a minute. It waits for another cell to its end."""
 
@@ -103,13 +106,27 @@ def _place(command: str) -> tuple[str, int | None, str]:
 
 
 async def _wait(desk: SingleDesk) -> str:
-    """Waits until whoever comes has played the trial to its end, or failed."""
+    """Waits until whoever comes has played the trial to its end, or failed, or left and stays away."""
+    patience, gone = desk.current.spec.reply_seconds, None
     while not (seat := desk.current).rollout.over and seat.fault is None:
-        await seat.left.wait()
-        seat.left.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(seat.left.wait(), POLL_SECONDS)
+            seat.left.clear()
+            gone = time.monotonic()
+        _heed(seat)
+        if seat.taken:
+            gone = None
+        elif gone is not None and patience is not None and time.monotonic() - gone > patience:
+            raise AgentGone(f"The program left and did not come back within {patience:g} s.")
     if seat.fault is not None:
         raise seat.fault
     return seat.rollout.outcome
+
+
+def _heed(seat: Seat) -> None:
+    """Ends the trial if somebody said stop while nobody was answering."""
+    if seat.rollout.stopping and not seat.rollout.over and seat.fault is None:
+        raise Cancelled("Stopped on request.")
 
 
 @asynccontextmanager
@@ -150,19 +167,21 @@ async def _wait_for_port(port: int) -> None:
 async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
     """Waits until the trial is over, the agent fails, or the program ends before its time."""
     ended = asyncio.create_task(program.wait())
-    first_turns, patience = desk.current.rollout.turns, desk.current.spec.reply_seconds
+    turns, since, patience = desk.current.rollout.turns, time.monotonic(), desk.current.spec.reply_seconds
     while not (seat := desk.current).rollout.over and seat.fault is None:
         left = asyncio.create_task(seat.left.wait())
-        done, _ = await asyncio.wait([ended, left], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([ended, left], timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         left.cancel()
         if ended in done and seat.taken:  # it may have said its last words and left
             with suppress(TimeoutError):
                 await asyncio.wait_for(seat.left.wait(), FAREWELL_SECONDS)
         if ended in done and not seat.rollout.over and seat.fault is None:
             raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
-        if not done and seat.rollout.turns == first_turns:
+        _heed(seat)
+        if seat.rollout.turns != turns:
+            turns, since = seat.rollout.turns, time.monotonic()
+        elif patience is not None and time.monotonic() - since > patience:
             raise AgentTimeout(f"The program did nothing for {patience:g} s.")
-        first_turns = seat.rollout.turns
         if left in done:
             seat.left.clear()
     if seat.fault is not None:

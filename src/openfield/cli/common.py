@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WIDEST = 52
 """Characters of a cell before the last column; more would squeeze the names beside it on a terminal of 80."""
+MOST_NOTES = 5
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
 
@@ -33,7 +34,10 @@ def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launc
 
     own = [name for argument in app[command].assemble_argument_collection() for name in argument.names]
     launch = read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
-    return domain.prepare(launch, command)
+    ready = domain.prepare(launch, command)
+    if ready.notice:
+        print(ready.notice, file=sys.stderr, flush=True)
+    return ready
 
 
 def agents_aside(as_json: bool) -> AbstractContextManager[object]:
@@ -77,3 +81,13 @@ def print_result(result: Result, as_json: bool, metrics: list[str] | None = None
     from rich.console import Console
 
     Console().print(result.table(metrics))
+    print_notes(result)
+
+
+def print_notes(result: Result) -> None:
+    """Prints what was noted of cells that failed, each thing once: a count alone does not say what to mend."""
+    notes = dict.fromkeys(f"{cell.agent}: {cell.note}" for cell in result.cells if cell.note)
+    for note in list(notes)[:MOST_NOTES]:
+        print(note)
+    if len(notes) > MOST_NOTES:
+        print(f"... and {len(notes) - MOST_NOTES} more: openfield show {result.paths[0]}")

@@ -1,7 +1,11 @@
 """The command line: the original's options, configurations, learners, summaries, budgets."""
 
 import json
+import signal
+import socket
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,7 +70,7 @@ def test_options_become_settings(capsys):
 
 
 def test_the_evaluation_has_budgets_that_can_be_changed(capsys):
-    words = ["run", "commai", "--evaluate", "--step-budget", "30", "--time-budget", "5", "-a", "echo", "--trials", "1"]
+    words = ["run", "commai", "--evaluate", "--step-budget", "30", "--time-budget", "5", "-a", "echo"]
     assert run_command([*words, "--workers", "0"]) == 0
     (cell,) = cells()
     assert cell.trial.settings == {"max_steps": 30}
@@ -98,6 +102,14 @@ def test_a_remote_learner_is_started_as_the_original_did(capsys):
         (["-v", "Nice"], "Unknown view 'Nice'"),
         (["--mode", "fast", "config.json"], "Unknown mode 'fast'"),
         (["--set", "tasks=micro99"], "Unknown task 'micro99'"),
+        (["-d", "-1", "-l", "parrots.Parrot"], "--time-delay takes a value of type seconds, not '-1'"),
+        (["--learner-port", "99999999"], "--learner-port takes a value of type port, not '99999999'"),
+        (["--learner-port", "0"], "only a learner of --learner-cmd is told"),
+        (["--learner-address", "192.0.2.1"], "Cannot listen on 192.0.2.1:5556"),
+        (["-l", "parrots.Parrot", "--curses"], "--curses needs a terminal"),
+        (["--learner-cmd", ""], "--learner-cmd takes a value of type command, not ''"),
+        (["--summary", "/proc/nope/x.out"], "/proc/nope/x.out cannot be written"),
+        (["--table", "."], "cannot be written: it is a folder"),
         (["--set", "dependencies=a>b", "--set", "scheduler=dependencies"], "dependencies"),
     ],
 )
@@ -106,3 +118,30 @@ def test_mistakes_are_one_line_and_status_2(words, says, capsys):
     shown = capsys.readouterr().err
     assert says in shown
     assert "Traceback" not in shown
+
+
+def test_people_do_not_play_as_somebody_else(capsys):
+    assert run_command(["play", "commai", "-l", "parrots.Parrot"]) == 2
+    assert "openfield run commai -l parrots.Parrot" in capsys.readouterr().err
+
+
+def test_a_learner_that_says_what_is_no_symbol_is_named_with_it(folder, capsys):
+    (folder / "doubles.py").write_text(LEARNER.replace("return symbol", "return 'ab'"))
+    assert run_command(["run", "commai", "config.json", "-l", "doubles.Parrot", "--workers", "0"]) == 1
+    assert "Parrot said 'ab'; a symbol is one character" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_wait_for_a_remote_learner(folder, number):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    words = [sys.executable, "-m", "openfield", "run", "commai", "config.json", "--learner-port", str(port)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as program:
+        assert f"Waiting for a learner on 127.0.0.1:{port}" in program.stderr.readline()
+        while True:
+            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                break
+        program.send_signal(number)
+        program.communicate(timeout=20)
+    assert program.returncode == 130
+    assert cells()[0].outcome == "cancelled"

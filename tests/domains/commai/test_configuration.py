@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,10 @@ from openfield.domains.commai import (
     task_ids,
 )
 from openfield.domains.commai.aliases import find_task
+from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.errors import InvalidInput
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ROUND1 = "tasks.challenge.round1.challenge_micro"
 ORIGINAL = {
     "worlds": {"grid_world": {"type": "worlds.grid_world.GridWorld"}},
@@ -63,11 +66,38 @@ def old_names():
             yield f"Micro{number}Sub{part}Task" if part else f"Micro{number}Task"
 
 
+LEGACY_MODULES = {"small": "tasks.micro.repeat", "sample": "tasks.sample.sample"}
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if not name.startswith(("micro", "mini"))])
+def test_every_task_of_the_older_sets_has_its_dotted_name_in_json_and_in_python(tmp_path, monkeypatch, name):
+    group, _, short = name.partition(".")
+    module = LEGACY_MODULES.get(group, f"tasks.competition.{group}")
+    table = {
+        "worlds": {},
+        "tasks": {"it": {"type": f"{module}.{short}Task"}},
+        "scheduler": {"type": "core.scheduler.SequentialTaskScheduler", "args": {"tasks": ["it"]}},
+    }
+    scheduler, _ = load_configuration(table)
+    assert scheduler.tasks[0].kind == name
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "setup.py").write_text(
+        f"from core.scheduler import SequentialTaskScheduler as S\nfrom {module} import {short}Task as T\n"
+        "def create_tasks():\n    return S([T()])\n"
+    )
+    scheduler, _ = load_configuration("setup.py")
+    assert scheduler.tasks[0].kind == name
+
+
 @pytest.mark.parametrize(
     ("path", "name"),
     [
         ("tasks.competition.repetition.BeSilentTask", "repetition.BeSilent"),
         ("tasks.sample.BeSilentTask", "sample.BeSilent"),
+        ("tasks.competition.repetition.SeparatedByCATask", "repetition.RepeatWhatISayMultipleTimesSeparatedByCA"),
+        ("tasks.competition.objects_properties.WhoHas", "objects_properties.WhoHasACertainObjectWithACertainProperty"),
+        ("tasks.challenge.round1.challenge_micro.MicroTask3", "micro3"),
+        ("tasks.challenge.round1.challenge_micro.Micro5Sub8", "micro5.8"),
         ("tasks.micro.repeat.Repeat3V2LTask", "small.Repeat3V2L"),
         ("tasks.competition.navigation.LookAround", "navigation.LookAround"),
         ("tasks.challenge.round1.challenge_micro.Micro17Task", None),
@@ -97,6 +127,34 @@ def test_pairs_of_tasks_are_resolved():
     assert isinstance(scheduler, DependenciesScheduler)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "complaint"),
+    [
+        ([["first", "digits", "first"]], "must be a list of 2 task ids"),
+        (["first", "digits"], "'first' must be a list of 2 task ids"),
+        ("first", "must be a list of pairs"),
+        ([["first", "digits"], ["digits", "first"]], "goes round in a circle: micro"),
+    ],
+)
+def test_bad_pairs_are_named_with_their_key(pairs, complaint):
+    args = {"tasks": ["first", "digits"], "tasks_dependencies": pairs}
+    table = changed(scheduler={"type": "core.scheduler.DependenciesTaskScheduler", "args": args})
+    with pytest.raises(InvalidInput, match=rf"the configuration: scheduler\.args.*{complaint}"):
+        load_configuration(table)
+
+
+def test_a_task_of_ones_own_is_named_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "drinks.py").write_text((EXAMPLES / "commai_task.py").read_text())
+    table = changed()
+    table["tasks"]["mine"] = {"type": "drinks.Backwards", "args": {"failed_task_tolerance": 3}}
+    table["scheduler"]["args"]["tasks"] = ["mine"]
+    scheduler, _ = load_configuration(table)
+    environment = make_environment(scheduler=scheduler)
+    Session(environment, Oracle(environment)).run(5000)
+    assert environment.books()["mine"].solved == 2
+
+
 BROKEN = [
     (["worlds"], None, "the key 'worlds'"),
     (["worlds", "w"], {"type": "worlds.Sphere"}, r"worlds\.w\.type: unknown world 'worlds\.Sphere'"),
@@ -104,7 +162,27 @@ BROKEN = [
     (["tasks", "x"], {"type": "a.Micro99Task"}, r"tasks\.x\.type: Unknown task 'a\.Micro99Task'"),
     (["tasks", "turn", "world"], "moon", r"tasks\.turn\.world: Unknown world 'moon'"),
     (["tasks", "turn", "args"], {"colour": 3}, r"tasks\.turn\.args\.colour"),
-    (["scheduler", "type"], "core.scheduler.Nobody", r"scheduler\.type: unknown scheduler"),
+    (["tasks", "x"], {"type": "json.JSONDecoder"}, r"tasks\.x\.type: json\.JSONDecoder is no task"),
+    (["tasks", "x"], {"type": "json.Decoder"}, r"tasks\.x\.type: Unknown name 'Decoder'"),
+    (["tasks", "turn", "args"], [1, 2], r"tasks\.turn\.args must be a table"),
+    (["tasks", "turn", "args"], "abc", r"tasks\.turn\.args must be a table"),
+    (["tasks", "turn", "args"], {"max_time": -5}, r"tasks\.turn\.args\.max_time must be a number of at least 1"),
+    (
+        ["tasks", "turn", "args"],
+        {"name": "zzz"},
+        r"tasks\.turn\.args\.name: Unknown argument 'name'.*Known: .*max_time",
+    ),
+    (["tasks", "turn", "world"], ["a"], r"tasks\.turn\.world: Unknown world"),
+    (["scheduler", "type"], "core.scheduler.Nobody", r"scheduler\.type: Unknown scheduler .* Known: .*Consecutive"),
+    (["scheduler", "args", "tasks"], "first", r"scheduler\.args\.tasks: 'first' must be a list of task ids"),
+    (["scheduler", "args", "tasks"], {"a": 1}, r"scheduler\.args\.tasks: .* must be a list of task ids"),
+    (["scheduler", "args", "tasks"], [{"a": 1}], r"scheduler\.args\.tasks: Unknown task"),
+    (["scheduler", "args", "tasks"], [["first"]], r"scheduler\.args\.tasks: Unknown task"),
+    (["scheduler", "args", "tasks"], [], r"scheduler\.args\.tasks: \[\] must be a list of task ids"),
+    (["scheduler", "args", "success_threshold"], "abc", r"args\.success_threshold must be a number of at least 1"),
+    (["scheduler", "args", "success_threshold"], None, r"args\.success_threshold must be a number of at least 1"),
+    (["scheduler", "args", "success_threshold"], -5, r"args\.success_threshold must be a number of at least 1"),
+    (["scheduler", "args", "cyclic"], 3, r"args\.cyclic must be true or false"),
     (["scheduler", "args", "tasks"], ["frist"], r"scheduler\.args\.tasks: Unknown task 'frist'. Did you mean 'first'"),
     (["scheduler", "args", "speed"], 3, r"scheduler\.args: .*speed"),
 ]
@@ -144,6 +222,9 @@ def test_our_own_toml(tmp_path):
     path.write_text('schedular = "random"\n')
     with pytest.raises(InvalidInput, match=r"mine\.toml: Unknown setting 'schedular'. Did you mean 'scheduler'"):
         load_configuration(path)
+    path.write_text('tasks = ["nope"]\n')
+    with pytest.raises(InvalidInput, match=r"mine\.toml: Unknown task 'nope'"):
+        load_configuration(path)
     path.write_text("success_threshold = 0\n")
     with pytest.raises(InvalidInput, match="success_threshold"):
         load_configuration(path)
@@ -177,6 +258,10 @@ def test_a_python_configuration_of_the_original(tmp_path, monkeypatch):
     [
         ("x = 1", r"no function create_tasks\(\)"),
         ("def create_tasks():\n    return 3", "must return a scheduler, not int"),
+        ("def create_tasks():\n    raise ValueError('boom')", r"setup\.py, line 2: ValueError: boom"),
+        ("def create_tasks(:", r"setup\.py, line 1: SyntaxError"),
+        ("from core.scheduler import Nope", r"setup\.py, line 1: ImportError: cannot import name 'Nope'"),
+        ("from tasks.challenge.round1.challenge_micro import Micro99Task", "cannot import name 'Micro99Task'"),
     ],
 )
 def test_a_python_file_that_is_no_configuration(tmp_path, monkeypatch, text, complaint):

@@ -21,7 +21,7 @@ from openfield.domains.commai import (
     make_environment,
     make_task,
 )
-from openfield.domains.commai.serializers import from_bits
+from openfield.domains.commai.serializers import from_bits, to_bits
 from openfield.errors import AgentProtocol, InvalidInput
 
 
@@ -234,13 +234,16 @@ def test_nothing_heard_is_no_answer_even_while_feedback_is_spoken():
     assert environment.finished == 1
 
 
-def test_a_script_that_is_too_short_says_so():
-    task = make_task("micro4")
-    task.script = Script([[("a", "a")]])
+def test_a_script_is_played_to_its_end_and_then_says_that_it_is_too_short():
+    task = make_task("micro7.1")
+    task.script = Script([[("say: x.", "x.", "correct! x.;")] * 3])
     environment = environment_with(task)
-    environment.next(None)
-    with pytest.raises(InvalidInput, match="has 1 questions; one more was asked"):
-        environment.next("b")
+    stream = [environment.next(symbol) for symbol in (None, *f"{' ' * 6}x.{' ' * 12}" * 3)]
+    assert "".join(symbol for symbol, _ in stream).strip() == "say: x. correct! x.;" * 3
+    assert sum(reward for _, reward in stream) == 3
+    environment.next("x")
+    with pytest.raises(InvalidInput, match="has 3 questions; one more was answered"):
+        environment.next(".")
 
 
 class Silence(Task):
@@ -322,3 +325,14 @@ def test_books_hold_every_step_of_a_finished_curriculum():
     session = Session(environment, Oracle(environment))
     steps = session.run()
     assert sum(book.steps for book in session.books().values()) == steps == session.steps
+
+
+@pytest.mark.parametrize(("task", "said", "verdict"), [("mini0", ".", "Wrong. "), ("sample.BeSilent", "x", "")])
+def test_in_bits_a_verdict_replaces_the_rest_at_once(task, said, verdict):
+    environment = make_environment(Settings(tasks=(task,), scheduler="sequential", bit_mode=True), seed=2)
+    bits = [environment.next(bit)[0] for bit in (None, *to_bits(said), *to_bits(" " * 30))]
+    heard = from_bits("".join(bits[: len(bits) // 8 * 8]))
+    question = environment.instance.round.question if task == "mini0" else "be silent"
+    assert heard[0] == question[0]
+    assert heard[1] != question[1]
+    assert heard[1:].startswith(verdict)

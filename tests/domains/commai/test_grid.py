@@ -7,6 +7,8 @@ from openfield.domains.commai.grid import GridWorld, Thing, with_article
 
 
 class Listener:
+    serializer = None
+
     def __init__(self):
         self.said = []
 

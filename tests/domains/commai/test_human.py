@@ -62,6 +62,17 @@ def test_bits_are_put_together_and_taken_apart():
     assert rewards.count(1.0) >= 1
 
 
+def test_in_bits_the_teacher_may_answer_before_the_person_is_asked_again():
+    _, _, shown = sit_down("I turn left.\nQUIT\n", "line", tasks="navigation.Turning", bit_mode=True, seed=1)
+    assert "You_turned_left,_you_are_now_facing_west." in shown
+
+
+def test_what_is_no_symbol_is_asked_for_again():
+    _, said, shown = sit_down("a€.\nab.\n", "dot", tasks="micro7.1")
+    assert bytes(symbol for symbol in said if symbol != 32) == b"ab."
+    assert "'€' is no symbol" in shown
+
+
 def test_skip_gives_up_the_instance():
     world = DOMAIN.world(DOMAIN.trials(1, skips=True, tasks="micro7.1")[0])
     turn = world.reset()

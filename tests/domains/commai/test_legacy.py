@@ -13,7 +13,6 @@ from openfield.domains.commai import (
     make_environment,
     make_task,
 )
-from openfield.domains.commai.learners import BitLearner
 from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.domains.commai.tasks.legacy.phrasebook import phrasebook
 from openfield.domains.commai.tasks.legacy.properties import enumerations, lists_exactly
@@ -38,7 +37,7 @@ def test_all_sets_are_complete():
 def test_an_oracle_solves_every_instance(name, bit_mode):
     environment = make_environment(Settings(tasks=(name,), success_threshold=8, bit_mode=bit_mode), seed=3)
     oracle = Oracle(environment)
-    session = Session(environment, BitLearner(oracle) if bit_mode else oracle)
+    session = Session(environment, oracle)
     session.run(200_000)
     tally = session.books()[name]
     assert environment.over

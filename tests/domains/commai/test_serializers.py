@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.commai import Oracle, Session, Settings, make_environment
-from openfield.domains.commai.learners import BitLearner
 from openfield.domains.commai.serializers import (
     SPACE_BITS,
     BitReader,
@@ -87,10 +86,10 @@ def test_byte_mode_speaks_made_up_words():
 
 @pytest.mark.parametrize("bit_mode", [False, True])
 @pytest.mark.parametrize("scramble", ["readable", "unreadable"])
-def test_whoever_speaks_the_made_up_language_is_understood(bit_mode, scramble):
-    settings = Settings(tasks=("repetition",), scramble=scramble, bit_mode=bit_mode, success_threshold=2)
+@pytest.mark.parametrize(("tasks", "count"), [("repetition", 12), ("navigation", 14), ("sample", 11)])
+def test_whoever_speaks_the_made_up_language_is_understood(bit_mode, scramble, tasks, count):
+    settings = Settings(tasks=(tasks,), scramble=scramble, bit_mode=bit_mode, success_threshold=2)
     environment = make_environment(settings, seed=1)
-    oracle = Oracle(environment)
-    Session(environment, BitLearner(oracle) if bit_mode else oracle).run(100_000)
+    Session(environment, Oracle(environment)).run(200_000)
     assert environment.over
-    assert environment.finished == 24
+    assert environment.finished == 2 * count

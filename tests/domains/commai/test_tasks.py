@@ -225,3 +225,15 @@ def test_random_draws_are_uniform():
     letters = [drawn.question for drawn in rounds_of("micro7.1", 2600)]
     counts = [letters.count(f"say: {letter}.") for letter in "abcdefghijklmnopqrstuvwxyz"]
     assert (min(counts) > 60, max(counts) < 145) == (True, True)
+
+
+@pytest.mark.parametrize("name", ["micro1", "micro4", "micro5.5", "micro7.1", "micro20", "mini3"])
+def test_the_oracle_is_perfect_in_bits_too(name):
+    environment = make_environment(Settings(tasks=(name,), bit_mode=True), seed=5)
+    session = Session(environment, Oracle(environment))
+    session.run(200_000)
+    book = session.books()[name]
+    assert environment.over
+    assert book.solved == book.instances == 5
+    assert book.reward == (5 if name == "mini3" else 50)
+    assert environment.penalties == 0

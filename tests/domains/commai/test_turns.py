@@ -1,8 +1,12 @@
 """Whole questions: a function and a program answer text with text, and bytes, silence and timing are taken care of."""
 
+import subprocess
 import sys
 
+import pytest
+
 import openfield as of
+from openfield.domains.commai import Settings, make_environment, task_ids
 from openfield.domains.commai.turns import TurnAgent, turn_agent
 
 PROGRAM = """
@@ -58,7 +62,89 @@ def test_a_program_answers_a_line_a_question_on_stdio(tmp_path):
     assert solved(result) == [True, True]
 
 
-def test_a_pause_is_a_question(tmp_path):
+def know(environment):
+    """An agent that knows every answer, and the conversation it has."""
+    heard = []
+
+    def answer(said, reward):
+        heard.append(said)
+        return environment.instance.round.answer
+
+    return TurnAgent(answer, of.Spec(domain="commai", task="")), heard
+
+
+def converse(environment, agent, instances):
+    symbol, reward = environment.next(None)
+    while environment.finished < instances:
+        symbol, reward = environment.next(chr(agent(of.Turn(observation=ord(symbol), reward=reward)).action))
+    return environment
+
+
+DOTTED = [name for name in task_ids(["all"]) if name not in ("micro1", "micro2", "micro3", "micro4")][2:]
+
+
+@pytest.mark.parametrize("name", DOTTED)
+def test_whoever_knows_the_answers_solves_every_task_whose_questions_end_with_a_dot(name):
+    environment = make_environment(Settings(tasks=(name,), scheduler="sequential"), seed=1)
+    agent, heard = know(environment)
+    converse(environment, agent, 12)
+    book = environment.books()[name]
+    assert book.solved == 12
+    assert book.reward == (12 if name.startswith("mini") else 120)
+    assert environment.penalties == 0
+    assert all(said.endswith(".") for said in heard)
+
+
+def test_feedback_that_stops_costs_one_answer_and_no_more():
+    plain = make_environment(Settings(tasks=("micro7.2",), scheduler="sequential"), seed=1)
+    agent, _ = know(plain)
+    converse(plain, agent, 1)
+    bare = make_environment(Settings(tasks=("micro7.2",), scheduler="sequential", feedback="withheld"), seed=1)
+    agent._answer = know(bare)[0]._answer
+    converse(bare, agent, 3)
+    assert bare.books()["micro7.2"].solved == 3
+    assert bare.books()["micro7.2"].reward == 1 - 1 + 30  # the first after feedback, the one that was late, the rest
+    back = make_environment(Settings(tasks=("micro7.2",), scheduler="sequential"), seed=1)
+    agent._answer = know(back)[0]._answer
+    converse(back, agent, 3)
+    assert back.books()["micro7.2"].solved == 3
+
+
+def test_a_teacher_who_starts_to_speak_is_not_interrupted():
+    environment = make_environment(Settings(tasks=("micro5.4",), scheduler="sequential"), seed=1)
+    agent, _ = know(environment)
+    known = agent._answer
+    agent._answer = lambda said, reward: f"{known(said, reward)}, I think."
+    converse(environment, agent, 3)
+    assert environment.books()["micro5.4"].solved == 3
+    assert environment.penalties == 0
+
+
+def say_to(agent, text):
+    return bytes(agent(of.Turn(observation=ord(symbol))).action for symbol in text).decode()
+
+
+def test_a_pause_is_a_question():
     agent = TurnAgent(lambda said, reward: "yes", of.Spec(domain="commai", task=""))
-    said = [agent(of.Turn(observation=ord(symbol))).action for symbol in "well?   "]
-    assert bytes(said) == b"      ye"
+    assert say_to(agent, "well?" + " " * 10) == " " * 12 + "yes"
+
+
+def test_who_did_not_finish_is_asked_again_and_who_stays_silent_is_not():
+    heard, answers = [], ["ye", "s.", ""]
+
+    def answer(said, reward):
+        heard.append(said)
+        return answers[len(heard) - 1]
+
+    agent = TurnAgent(answer, of.Spec(domain="commai", task=""))
+    assert say_to(agent, "well." + " " * 60) == f"    ye{' ' * 7}s.{' ' * 50}"[:65]
+    assert heard == ["well.", "", ""]
+
+
+@pytest.mark.parametrize(("words", "says"), [([], "COMMAND"), (["/no/such/program"], "'/no/such/program' cannot be")])
+def test_a_program_that_cannot_be_started_is_named(words, says):
+    command = [sys.executable, "-m", "openfield.domains.commai.turns", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

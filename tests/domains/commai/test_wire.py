@@ -1,8 +1,11 @@
 """The wire: its codec, ZeroMQ's frames, and real ZeroMQ learners in other processes, good and bad."""
 
 import asyncio
+import socket
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from openfield.domains.commai import DOMAIN
 from openfield.domains.commai.wire import Codec, PairWire, hello_token, is_hello
 from openfield.domains.commai.zmtp import GREETING, Connection, encode_command, encode_frame, read_properties
 from openfield.errors import AgentProtocol
+from openfield.experiment import limit
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 from openfield.view import Run
@@ -122,18 +126,22 @@ def test_a_learner_may_talk_in_bits(tmp_path):
         ("dies", "agent_gone", "status 3"),
         ("babbles", "agent_protocol", "b'word'"),
         ("shouts", "agent_protocol", "a symbol is one character"),
+        ("greets", "agent_protocol", "b'hallo' first; it must send b'hello'"),
     ],
 )
 def test_what_goes_wrong_has_an_outcome_and_what_was_recorded_stays(tmp_path, fault, outcome, says):
     cell = run_peer(tmp_path, fault)["peer"]
     assert cell.outcome == outcome
     assert says in cell.note
-    assert cell.steps >= 50
+    assert cell.steps >= 50 or fault == "greets"
+
+
+def test_a_second_hello_on_the_same_line_shows_the_turn_again(tmp_path):
+    cells = run_peer(tmp_path, "repeats")
+    assert steps_of(tmp_path, cells["peer"]) == steps_of(tmp_path, cells["echo"])
 
 
 def test_a_learner_that_hangs_is_given_up(tmp_path):
-    from openfield.experiment import limit
-
     pytest.importorskip("zmq", reason="pyzmq is not installed")
     trials = limit(of.trials("commai", 1, tasks="micro5.3", max_steps=400), {"reply_seconds": 0.3})
     result = of.run([f"wire:{sys.executable} {PEER} {{port}} hangs"], trials, tmp_path / "run.sqlite")
@@ -172,6 +180,76 @@ def test_a_new_hello_goes_on_with_the_trial_and_the_next_one_starts_the_next(tmp
     with Run(path) as run:
         assert [cell.outcome for cell in run.cells()] == ["done", "done"]
         assert {cell.attempt for cell in run.cells()} == {1}
+
+
+def play_raw(tmp_path, script, **limits):
+    """Plays a trial, waiting for whoever comes, with a peer of our own making; returns the cell."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    trials = [limit(trial, limits) for trial in of.trials("commai", 1, tasks="micro4", max_steps=60)]
+    peer = threading.Thread(target=script, args=(port,))
+    peer.start()
+    result = of.run([f"wire:@127.0.0.1:{port}"], trials, tmp_path / "run.sqlite")
+    peer.join()
+    return result.cells[0]
+
+
+def call(port, *frames):
+    """A connection of ZeroMQ's protocol, as soon as somebody listens, that has said this."""
+    while True:
+        try:
+            peer = socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            continue
+        peer.sendall(GREETING + READY + b"".join(frames))
+        return peer
+
+
+def see_turn(peer):
+    """Waits until the first turn was shown: a reward of 0, and a symbol."""
+    seen = b""
+    while b"\x00\x010\x00\x01" not in seen:
+        seen += peer.recv(4096)
+    return peer
+
+
+def hang_up_when_dropped(peer):
+    with peer, suppress(ConnectionError):
+        while peer.recv(4096):
+            pass
+
+
+def test_what_comes_with_the_hello_is_heard(tmp_path):
+    said = encode_frame(b"x") * 61
+    cell = play_raw(tmp_path, lambda port: hang_up_when_dropped(call(port, encode_frame(b"hello"), said)))
+    assert (cell.outcome, cell.steps) == ("done", 62)
+    with Run(tmp_path / "run.sqlite") as run:
+        replies = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply]
+    assert replies[:-1] == [ord("x")] * 60
+
+
+def test_a_message_of_two_frames_is_no_symbol_however_it_arrives(tmp_path):
+    def script(port):
+        peer = see_turn(call(port, encode_frame(b"hello")))
+        peer.sendall(encode_frame(b"a", more=True))
+        time.sleep(0.05)
+        peer.sendall(encode_frame(b"b"))
+        hang_up_when_dropped(peer)
+
+    cell = play_raw(tmp_path, script)
+    assert cell.outcome == "agent_protocol"
+    assert "b'a | b'" in cell.note
+
+
+def test_a_belated_answer_to_another_conversation_is_let_pass(tmp_path):
+    said = encode_frame(b"y") + encode_frame(b"hello") + encode_frame(b"x") * 61
+    assert play_raw(tmp_path, lambda port: hang_up_when_dropped(call(port, said))).outcome == "done"
+
+
+def test_a_learner_that_leaves_and_stays_away_is_gone(tmp_path):
+    cell = play_raw(tmp_path, lambda port: see_turn(call(port, encode_frame(b"hello"))).close(), reply_seconds=0.3)
+    assert cell.outcome == "agent_gone"
+    assert "did not come back within 0.3 s" in cell.note
 
 
 def test_cannot_listen_twice(tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn, World
-from openfield.domains.commai.learners import BitLearner, MappingLearner, MemorisingLearner, Oracle, RandomLearner
+from openfield.domains.commai.learners import MappingLearner, MemorisingLearner, Oracle, RandomLearner
 from openfield.domains.commai.learners.noticing import NoticingLearner
 from openfield.domains.commai.task import BYTES
 from openfield.domains.commai.world import CommaiWorld
@@ -120,8 +120,8 @@ class OracleAgent:
         """Takes a seat beside the teacher."""
         if not isinstance(world, CommaiWorld):
             raise InvalidInput("The oracle knows the answers of CommAI only.")
-        voice = _Voice(world)
-        self._inner = LearnerAgent(BitLearner(voice) if _speaks_bits(self._spec) else voice, self._spec)
+        voice = Oracle(world.environment) if _speaks_bits(self._spec) else _Voice(world)
+        self._inner = LearnerAgent(voice, self._spec)
 
     def __call__(self, turn: Turn) -> Reply:
         """The right answer at the right time."""

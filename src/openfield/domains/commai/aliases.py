@@ -34,6 +34,27 @@ _SETS = {
     "micro": "small",
     "sample": "sample",
 }
+_SHORT = {
+    "multipletimes": "repeatwhatisaymultipletimes",
+    "multipletimes2": "repeatwhatisaymultipletimes2",
+    "separatedbycomma": "repeatwhatisaymultipletimesseparatedbycomma",
+    "separatedbyand": "repeatwhatisaymultipletimesseparatedbyand",
+    "separatedbyca": "repeatwhatisaymultipletimesseparatedbyca",
+    "disjunction": "repeatwhatisaydisjunction",
+    "conjunctionnegation": "repeatwhatisayconjunctionnegation",
+    "associate": "associateobjectwithproperty",
+    "verifyproperty": "verifythatobjecthasproperty",
+    "listproperties": "listpropertiesofanobject",
+    "nameaproperty": "nameapropertyofanobject",
+    "howmanyproperties": "howmanypropertiesdoesanobjecthave",
+    "listobjects": "listobjectswithacertainproperty",
+    "nameanobject": "nameanobjectwithaproperty",
+    "howmanyobjects": "howmanyobjectshaveacertainproperty",
+    "whohas": "whohasacertainobjectwithacertainproperty",
+    "propertiesinonebasketonly": "listthepropertiesthatanobjecthasinabasketonly",
+    "propertiesinallbaskets": "listthepropertiesthatanobjecthasinallbaskets",
+}
+"""Names people use for some of the longer ones."""
 _LEGACY = {group: {name.lower(): f"{group}.{name}" for name in tasks} for group, tasks in LEGACY.items()}
 
 
@@ -83,6 +104,7 @@ class _TaskClass:
 
 def _find_legacy(modules: list[str], name: str) -> str | None:
     """Names that occur in two sets are told apart by their module."""
+    name = _SHORT.get(name, name)
     named = [_SETS[module] for module in modules if module in _SETS]
     for group in [*named, *_LEGACY]:
         if name in _LEGACY[group]:

@@ -32,8 +32,8 @@ class BitEnvironment(Environment):
 
     @property
     def unsaid(self) -> int:
-        """How many characters are still to be said before nothing but spaces remains."""
-        return max(0, -(-(self.spoken - self.at) // 8))
+        """How many characters are still to be begun before nothing but spaces remains."""
+        return max(0, (self.spoken - self.at) // 8)
 
     def _bit(self, heard: object) -> str:
         bit = str(heard)
@@ -50,7 +50,7 @@ class BitEnvironment(Environment):
 
     def say(self, text: str, priority: int = 1) -> None:
         """Replaces what is unsaid except for a character sent in part, unless that is more important."""
-        if self.at < self.spoken and priority < self._priority:
+        if not text or (self.at < self.spoken and priority < self._priority):
             return
         self._priority = priority
         if self.serializer is not None:

@@ -6,7 +6,9 @@ All of them end in a scheduler with fresh tasks, which `make_environment` takes;
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.commai.aliases import find_scheduler, find_task, find_world, make_alias
+from openfield.domains.commai.aliases import SCHEDULERS, find_scheduler, find_task, find_world, make_alias
 from openfield.domains.commai.curriculum import make_scheduler
 from openfield.domains.commai.grid import GridWorld
 from openfield.domains.commai.schedulers import Scheduler
@@ -23,9 +25,12 @@ from openfield.domains.commai.settings import Settings
 from openfield.domains.commai.task import Task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.errors import InvalidInput, UnknownName
+from openfield.registry import load
 from openfield.settings import make_settings
 
 _OLD_PACKAGES = ("core", "tasks", "worlds")
+ARGUMENTS = {"max_time": 1, "failed_task_tolerance": 0}
+"""What a file may set about a single task, and the least it may be."""
 
 
 def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, Settings]:
@@ -43,7 +48,10 @@ def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Schedule
         return read_original(_decode(path, msgspec.json.decode), str(path)), Settings()
     if path.suffix == ".toml":
         settings = read_settings(_decode(path, msgspec.toml.decode), str(path))
-        return make_scheduler(settings), settings
+        try:
+            return make_scheduler(settings), settings
+        except (InvalidInput, UnknownName) as error:
+            raise InvalidInput(f"{path}: {error}") from None
     if path.suffix == ".py":
         return run_configuration(path), Settings()
     raise InvalidInput(f"{path} is no configuration: its name must end in .json, .py or .toml.")
@@ -77,11 +85,16 @@ def run_configuration(path: Path) -> Scheduler:
     if not path.resolve().is_relative_to(Path.cwd()):
         raise InvalidInput(f"{path} is not inside the working directory. Python configurations run only from there.")
     with _old_packages():
-        module = _import(path)
-        create = getattr(module, "create_tasks", None)
-        if not callable(create):
-            raise InvalidInput(f"{path} has no function create_tasks() that returns a scheduler.")
-        made = create()
+        try:
+            module = _import(path)
+            create = getattr(module, "create_tasks", None)
+            if not callable(create):
+                raise InvalidInput(f"{path} has no function create_tasks() that returns a scheduler.")
+            made = create()
+        except InvalidInput:
+            raise
+        except Exception as error:  # it may raise anything: it is the user's own code
+            raise InvalidInput(f"{path}{_line_in(path, error)}: {type(error).__name__}: {error}") from error
     if not hasattr(made, "next_task"):
         raise InvalidInput(f"{path}: create_tasks() must return a scheduler, not {type(made).__name__}.")
     return made  # type: ignore[no-any-return]
@@ -122,55 +135,97 @@ def _task(key: str, entry: Any, worlds: Mapping[str, GridWorld], place: str) -> 
     """A task named as the file names it, so that books and reports do too."""
     path = _type_of(entry, place)
     kind = path if path in CATALOGUE else find_task(path)
-    if kind is None:
-        raise InvalidInput(f"{place}.type: {UnknownName('task', path, CATALOGUE, label='Ours')}")
-    task = CATALOGUE[kind](key)
-    task.kind = kind
-    for name, value in dict(entry.get("args") or {}).items():
-        _set_argument(task, name, value, worlds, place)
+    task = _own_task(path, key, place) if kind is None else CATALOGUE[kind](key)
+    task.kind = kind or path
+    args = entry.get("args") or {}
+    if not isinstance(args, Mapping):
+        raise InvalidInput(f"{place}.args must be a table of arguments, such as {{'max_time': 1000}}.")
+    for name, value in args.items():
+        _set_argument(task, name, value, worlds, f"{place}.args.{name}")
     if entry.get("world") is not None:
         task.world = _lookup(entry["world"], worlds, "world", f"{place}.world")
     return task
 
 
+def _own_task(path: str, key: str, place: str) -> Task:
+    """A task of the user's own, a class in a module that can be imported from here."""
+    module, _, name = path.rpartition(".")
+    try:
+        found = load(f"{module}:{name}") if module else None
+    except (InvalidInput, UnknownName) as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise InvalidInput(f"{place}.type: {UnknownName('task', path, CATALOGUE, label='Ours')}") from None
+        raise InvalidInput(f"{place}.type: {error}") from None
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise InvalidInput(f"{place}.type: {path} is no task; it must be a class that inherits from Task or MicroTask.")
+    return found(key)
+
+
 def _set_argument(task: Task, name: str, value: Any, worlds: Mapping[str, GridWorld], place: str) -> None:
-    """Keyword arguments of the ancestor: a world, or an attribute such as max_time."""
+    """Keyword arguments of the ancestor: a world, or a number an instance reads."""
     if name == "world":
-        task.world = _lookup(value, worlds, "world", f"{place}.args.world")
-    elif name.startswith("_") or not isinstance(value, type(getattr(task, name, None))):
-        raise InvalidInput(f"{place}.args.{name}: {task.kind} has no such argument, or not with the value {value!r}.")
-    else:
-        setattr(task, name, value)
+        task.world = _lookup(value, worlds, "world", place)
+        return
+    known = [argument for argument in ARGUMENTS if hasattr(task, argument)]
+    if name not in known:
+        raise InvalidInput(f"{place}: {UnknownName('argument', name, ['world', *known], label='Known')}")
+    setattr(task, name, _number(value, ARGUMENTS[name], place))
 
 
 def _scheduler(entry: dict[str, Any], tasks: Mapping[str, Task], place: str) -> Scheduler:
-    make = find_scheduler(_type_of(entry, place))
+    kind = _type_of(entry, place)
+    make = find_scheduler(kind)
     if make is None:
-        raise InvalidInput(f"{place}.type: unknown scheduler '{entry['type']}'.")
+        known = [f"core.scheduler.{name}" for name in SCHEDULERS]
+        raise InvalidInput(f"{place}.type: {UnknownName('scheduler', kind, known, label='Known')}")
     args = entry.get("args") or {}
     if not isinstance(args, dict):
         raise InvalidInput(f"{place}.args must be a table.")
-    ready = {
-        key: _resolve(value, tasks, f"{place}.args.{key}") if key.startswith("tasks") else value
-        for key, value in args.items()
-    }
+    known = [name for name in inspect.signature(make).parameters if name != "thresholds"]
+    ready = {key: _scheduler_argument(key, value, known, tasks, f"{place}.args") for key, value in args.items()}
+    if "tasks" not in ready:
+        raise InvalidInput(f"{place}.args: the key 'tasks' must be the list of task ids.")
     try:
         return make(**ready)
-    except TypeError as error:
-        raise InvalidInput(f"{place}.args: {error}.") from None
+    except (InvalidInput, UnknownName) as error:
+        raise InvalidInput(f"{place}.args: {error}") from None
 
 
-def _resolve(value: Any, tasks: Mapping[str, Task], place: str) -> Any:
-    """Nested lists of task ids as nested lists of tasks."""
-    if isinstance(value, list):
-        return [_resolve(entry, tasks, place) for entry in value]
-    return _lookup(value, tasks, "task", place)
+def _scheduler_argument(key: str, value: Any, known: Sequence[str], tasks: Mapping[str, Task], place: str) -> Any:
+    if key not in known:
+        raise InvalidInput(f"{place}: {UnknownName('argument', key, known, label='Known')}")
+    place = f"{place}.{key}"
+    if key == "tasks":
+        return _tasks(value, tasks, place)
+    if key == "tasks_dependencies":
+        if not isinstance(value, list):
+            raise InvalidInput(f"{place} must be a list of pairs of task ids.")
+        return [_tasks(pair, tasks, place, exactly=2) for pair in value]
+    if key == "cyclic":
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{place} must be true or false, not {value!r}.")
+        return value
+    return _number(value, 1, place)
+
+
+def _tasks(value: Any, tasks: Mapping[str, Task], place: str, exactly: int | None = None) -> list[Task]:
+    """Task ids as tasks."""
+    if not isinstance(value, list) or not value or len(value) != (exactly or len(value)):
+        wanted = f"a list of {exactly}" if exactly else "a list of"
+        raise InvalidInput(f"{place}: {value!r} must be {wanted} task ids.")
+    return [_lookup(name, tasks, "task", place) for name in value]
 
 
 def _lookup(name: Any, known: Mapping[str, Any], kind: str, place: str) -> Any:
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise InvalidInput(f"{place}: {UnknownName(kind, str(name), known, label='In this file')}")
     return known[name]
+
+
+def _number(value: Any, least: int, place: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int if least else int | float) or value < least:
+        raise InvalidInput(f"{place} must be a number of at least {least}, not {value!r}.")
+    return value
 
 
 def _import(path: Path) -> types.ModuleType:
@@ -180,6 +235,15 @@ def _import(path: Path) -> types.ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _line_in(path: Path, error: BaseException) -> str:
+    """Where in a file an error arose, as text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    if isinstance(error, SyntaxError):
+        lines.append(error.lineno)
+    return f", line {lines[-1]}" if lines else ""
 
 
 @contextmanager
@@ -211,8 +275,9 @@ class _OldNames:
     """Finds modules of the original's packages."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """A spec for `core`, `tasks`, `worlds` and whatever is below."""
-        if name.split(".")[0] not in _OLD_PACKAGES:
+        """A spec for `core`, `tasks`, `worlds` and the modules below; a name with a capital would be a class."""
+        first, last = name.split(".")[0], name.rpartition(".")[2]
+        if first not in _OLD_PACKAGES or last[:1].isupper():
             return None
         return importlib.util.spec_from_loader(name, loader=self, is_package=True)  # type: ignore[arg-type]
 

@@ -142,16 +142,16 @@ class Environment:
             self._admit(heard)
             price = None
         if at < self.spoken:  # talking: nothing can end or time out, and most symbols have a fixed price
-            symbol = self.text[at]  # before anything else is said: that may take the place of the text
-            self.at = at + 1
             if price == 0:
-                return symbol, 0
+                self.at = at + 1
+                return self.text[at], 0
             self.penalties += 1
-            reward = self._overhear(heard) if price is None else price
+            reward = self._overhear(heard) if price is None else price  # before the symbol is taken, which may change
+            self.at = at + 1
             if tally.reward >= self._cap:
-                return symbol, 0
+                return self.text[at], 0
             tally.reward += reward
-            return symbol, reward
+            return self.text[at], reward
         if self.running:
             if at >= self._due and at >= self._end:
                 self._time_out()

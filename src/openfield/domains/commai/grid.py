@@ -71,8 +71,10 @@ class GridWorld:
     def hear(self, symbol: str) -> None:
         """Takes a symbol; a dot may complete a command."""
         self._heard = (self._heard + symbol)[-_LONGEST_COMMAND:]
-        if symbol == ".":
-            self._obey()
+        if symbol == "." and self._stage is not None:
+            sentence, self._heard = self._heard, ""
+            serializer = self._stage.serializer
+            self._obey(sentence if serializer is None else serializer.decode(sentence), self._stage)
 
     def overhear(self, symbol: str) -> None:
         """Forgets what was said while the teacher talked."""
@@ -139,12 +141,11 @@ class GridWorld:
         thing = self.things.get(place)
         return thing.name[0].upper() if thing else "."
 
-    def _obey(self) -> None:
+    def _obey(self, sentence: str, stage: Stage) -> None:
         for pattern, command in _COMMANDS:
-            found = pattern.search(self._heard)
-            if found and self._stage is not None:
-                self._heard = ""
-                self._stage.say(command(self, found), priority=0)
+            found = pattern.search(sentence)
+            if found:
+                stage.say(command(self, found), priority=0)
                 return
 
 

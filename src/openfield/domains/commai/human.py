@@ -78,7 +78,7 @@ class Human:
         if turn.ask is Ask.NONE:
             return Reply()
         if not self._typed and self._is_time():
-            line = self._view.ask(self._streams)
+            line = self._ask()
             if line is None or line == "QUIT":
                 raise Cancelled("The player left.")
             if line == SKIP:
@@ -87,8 +87,17 @@ class Human:
         else:
             self._view.show(self._streams)
         said = self._typed.popleft() if self._typed else _SILENCE
+        if self._reader is not None and said != _SILENCE and not self._typed:
+            self._heard = ""  # the last bits are still on their way: the teacher's next character cannot be an answer
         self._streams.say(said)
-        return REPLIES[ord(said)] if ord(said) < 256 else REPLIES[ord("?")]
+        return REPLIES[ord(said)]
+
+    def _ask(self) -> str | None:
+        """A line of symbols; what is none is asked for again."""
+        line = self._view.ask(self._streams)
+        while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
+            line = self._view.ask(self._streams, f"'{foreign}' is no symbol: its code is above 255. Try again.")
+        return line
 
     def _is_time(self) -> bool:
         if self._mode == "immediate":

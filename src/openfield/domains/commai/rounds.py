@@ -73,14 +73,14 @@ class ScriptedDeal:
     def __init__(self, rounds: Sequence[Round], keys: Sequence[str] | None, number: int) -> None:
         self.keys: Sequence[str] = keys if keys is not None else sorted({entry.question for entry in rounds})
         self._rounds = iter(rounds)
-        self._complaint = f"Instance {number} of the script has {len(rounds)} questions; one more was asked."
+        self._complaint = f"Instance {number} of the script has {len(rounds)} questions; one more was answered."
 
     def draw(self) -> Round:
-        """The next round."""
-        drawn = next(self._rounds, None)
-        if drawn is None:
-            raise InvalidInput(self._complaint)
-        return drawn
+        """The next round; after the last, silence, whose answer nobody has written down."""
+        return next(self._rounds, None) or Round("", ".", accepts=self._complain)
+
+    def _complain(self, answer: str) -> bool:
+        raise InvalidInput(self._complaint)
 
 
 def _round(entry: Round | tuple[str, str] | tuple[str, str, str]) -> Round:

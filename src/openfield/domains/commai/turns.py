@@ -20,8 +20,10 @@ from openfield.spaces import Discrete
 Answer = Callable[[str, int], str]
 """Told what the teacher said since the last answer and the reward that brought, gives the next answer."""
 SILENCE = 32
-PAUSE = "  "
-"""What a teacher who waits sends: two spaces in a row."""
+PAUSE = " " * 8
+"""What a teacher who waits sends; micro8 has up to seven spaces inside a question."""
+BORDER = ";"
+"""What stands between feedback and a question, and before the last part of a mini task's question."""
 
 
 def turn_agent(answer: Answer, ends: str = ".") -> AgentFactory:
@@ -35,24 +37,31 @@ def turn_agent(answer: Answer, ends: str = ".") -> AgentFactory:
 
 
 class TurnAgent:
-    """Waits until something was asked, has it answered, says the answer symbol by symbol, is silent otherwise."""
+    """Waits until something was asked, has it answered, says the answer symbol by symbol, is silent otherwise.
+
+    An answer must begin with the last symbol of its question, before anybody can know that it was the last, so this is
+    told by form: after an answer, the next question ends with the first dot behind a semicolon. Where there is none,
+    the teacher falls silent and the agent answers late; if that costs a point, dots alone will do until one of them
+    turns out to have stood inside feedback. A teacher who stays silent after an answer waits for more of it, and the
+    agent is asked with an empty text.
+    """
 
     def __init__(self, answer: Answer, spec: Spec, ends: str = ".") -> None:
         if isinstance(spec.actions, Discrete) and spec.actions.n == 2:
             raise InvalidInput("Whole questions are answered in byte mode only; leave bit_mode out.")
-        self._answer, self._ends = answer, ends
+        self._answer, self._ends = answer, tuple(ends)
         self._heard, self._earned, self._said = "", 0, ""
+        self._plain = self._first = True  # whether a dot alone ends a question, as it does with the first one
+        self._late = False  # whether the last answer came after a pause
+        self._silent = False  # whether it was none
 
     def __call__(self, turn: Turn) -> Reply:
         """The next symbol of an answer, or silence."""
-        self._heard += chr(turn.observation)
-        self._earned += int(turn.reward)
+        self._listen(chr(turn.observation), int(turn.reward))
         if turn.ask is Ask.NONE:
             return Reply()
         if not self._said and self._is_asked():
-            question, earned = self._heard, self._earned
-            self._heard, self._earned = "", 0
-            self._said = self._answer(question.strip(), earned)
+            self._ask()
         if not self._said:
             return Reply(SILENCE)
         symbol, self._said = ord(self._said[0]), self._said[1:]
@@ -64,23 +73,49 @@ class TurnAgent:
         if close is not None:
             close()
 
+    def _listen(self, symbol: str, reward: int) -> None:
+        """Takes what the teacher says; whoever is interrupted by the teacher has said enough."""
+        self._earned += reward
+        if self._late and reward:
+            self._plain, self._late = self._plain or reward < 0, False
+        if symbol == BORDER and not self._heard:
+            self._plain = False
+        if symbol != " ":
+            self._said = ""
+        if not self._said:
+            self._heard += symbol
+
     def _is_asked(self) -> bool:
-        """A question has ended; a mark inside feedback is followed by a semicolon, which cannot be known yet."""
+        text = self._heard
         if not self._ends:
             return True
-        text = self._heard
-        if text.endswith(PAUSE):
-            return bool(text.strip())
-        return text.endswith(tuple(self._ends)) and _is_question(text)
+        if text.endswith(self._ends) and (self._plain or BORDER in text):
+            self._late = False
+            return True
+        self._late = text.endswith(PAUSE) and (bool(text.strip()) or not (self._silent or text[: -len(PAUSE)]))
+        return self._late
+
+    def _ask(self) -> None:
+        question, earned = self._heard.strip(), self._earned
+        self._heard, self._earned = "", 0
+        self._plain, self._first = self._plain and not self._first, False
+        self._said = self._answer(question, earned)
+        self._silent = not self._said
 
 
 class Lines:
     """A program that reads `{"said": ..., "reward": ...}` and writes its answer, a line each."""
 
     def __init__(self, command: str) -> None:
-        self._program = subprocess.Popen(  # noqa: S603 - the user's own command
-            shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
+        words = shlex.split(command)
+        if not words:
+            raise InvalidInput("Say which program answers: python -m openfield.domains.commai.turns COMMAND")
+        try:
+            self._program = subprocess.Popen(  # noqa: S603 - the user's own command
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            )
+        except OSError as error:
+            raise InvalidInput(f"'{words[0]}' cannot be started: {error.strerror}.") from None
 
     def __call__(self, said: str, reward: int) -> str:
         """The program's answer."""
@@ -109,7 +144,11 @@ def main() -> None:
 
     `process:'python -m openfield.domains.commai.turns COMMAND'`
     """
-    agent = TurnAgent(Lines(shlex.join(sys.argv[1:])), Spec(domain="commai", task=""))
+    try:
+        agent = TurnAgent(Lines(shlex.join(sys.argv[1:])), Spec(domain="commai", task=""))
+    except InvalidInput as error:
+        sys.stderr.write(f"openfield: {error}\n")
+        sys.exit(2)
     _write({"type": "hello", "protocol": 1})
     try:
         for line in sys.stdin:
@@ -123,12 +162,6 @@ def main() -> None:
                     _write({"type": "reply", "action": reply.action})
     finally:
         agent.close()
-
-
-def _is_question(text: str) -> bool:
-    """Whether a dot ends a question: in feedback it stands behind praise or blame, and a semicolon follows."""
-    last = text.rpartition(";")[2]
-    return not last.lstrip().startswith(("good job!", "wrong!", "correct!", "false!")) or ";" in last
 
 
 def _write(message: dict[str, Any]) -> None:

@@ -58,8 +58,8 @@ class View(Protocol):
         """Shows a step that needs no answer."""
         ...
 
-    def ask(self, streams: Streams) -> str | None:
-        """Reads a line; None if there is nobody any more."""
+    def ask(self, streams: Streams, note: str = "") -> str | None:
+        """Reads a line; None if there is nobody any more. A note says why it asks again."""
         ...
 
     def close(self) -> None:
@@ -85,12 +85,15 @@ class LineView:
         if self._delay:
             time.sleep(self._delay)
 
-    def ask(self, streams: Streams) -> str | None:
+    def ask(self, streams: Streams, note: str = "") -> str | None:
         """Prints where the conversation stands and reads a line."""
         if not self._helped:
             self._target.write(f"{HELP}\n")
             self._helped = True
-        self.print(streams)
+        if note:
+            self._target.write(f"{note}\n")
+        else:
+            self.print(streams)
         self._target.write("> ")
         self._target.flush()
         line = self._source.readline()
@@ -128,12 +131,12 @@ class ScreenView:
         self._screen.timeout(max(int(self._delay * 1000), 0))
         self._pace(self._screen.getch())
 
-    def ask(self, streams: Streams) -> str | None:
+    def ask(self, streams: Streams, note: str = "") -> str | None:
         """Reads a line at the bottom of the screen."""
         typed = ""
         self._screen.timeout(-1)
         while True:
-            self._draw(streams, f"> {typed}")
+            self._draw(streams, f"{note} > {typed}".lstrip())
             key = self._ahead.popleft() if self._ahead else self._screen.getch()
             if key in (curses.KEY_ENTER, 10, 13):
                 return typed

@@ -13,8 +13,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.commai.task import BYTES
@@ -56,8 +56,7 @@ class Codec:
         """
         reply = self._replies.get(message[0]) if len(message) == 1 else None
         if reply is None and not is_hello(message):
-            shown = b" | ".join(message)[:40]
-            raise AgentProtocol(f"the learner sent {shown!r}, which is no symbol; a symbol is {self._wanted}")
+            raise AgentProtocol(f"the learner sent {_shown(message)}, which is no symbol; a symbol is {self._wanted}")
         return reply
 
 
@@ -69,6 +68,11 @@ def is_hello(message: Sequence[bytes]) -> bool:
 def hello_token(message: Sequence[bytes]) -> str | None:
     """The token of a hello; learners of the original have none."""
     return message[0].partition(b" ")[2].decode(errors="replace") or None
+
+
+def is_belated(message: Sequence[bytes]) -> bool:
+    """Whether this is an answer to a conversation that is over: ZeroMQ sends it as soon as it is connected again."""
+    return len(message) == 1 and len(message[0].decode(errors="replace")) == 1
 
 
 async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
@@ -108,22 +112,21 @@ class PairWire:
         line, session = Line(host, port), None
         try:
             ready(line.port)
-            while (found := await asyncio.to_thread(line.wait_for_hello)) is not None:
-                peer, token = found
-                session = await self._play(desk, line, peer, session, token)
+            while (caller := await asyncio.to_thread(line.wait_for_caller)) is not None:
+                session = await self._play(desk, line, caller, session)
         finally:
             line.close()  # here and now: whoever is cancelled twice would never get to it in another thread
 
-    async def _play(self, desk: Desk, line: Line, peer: Peer, session: str | None, token: str | None) -> str | None:
+    async def _play(self, desk: Desk, line: Line, caller: Caller, session: str | None) -> str | None:
         """Plays a trial as far as the learner goes; returns the session if that is not its end."""
         try:
-            seat = await desk.seat(token=token, session=session)
+            seat = await desk.seat(token=hello_token(caller.first), session=session)
             with seat:
-                await asyncio.to_thread(line.converse, peer, seat)
+                await asyncio.to_thread(line.converse, caller, seat)
         except AgentFault:
             return None  # booked with the seat; whoever was refused one hears nothing, as ever in this protocol
         finally:
-            line.drop(peer)
+            line.drop(caller.peer)
         return None if seat.rollout.over else seat.session
 
 
@@ -137,6 +140,11 @@ class Peer:
         sock.settimeout(None)
         seconds = struct.pack("ll", 0, int(PATIENCE * 1e6))  # one system call a step less than a timeout of Python's
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
+
+    @property
+    def midway(self) -> bool:
+        """Whether a message has come in part: what comes next is the rest of it, whatever it looks like."""
+        return self._connection.midway
 
     def read(self) -> list[list[bytes]]:
         """The messages that have come in; raises EOFError if the peer is gone, BlockingIOError if it says nothing."""
@@ -156,6 +164,16 @@ class Peer:
             self.socket.sendall(outgoing)
 
 
+class Caller(NamedTuple):
+    """A peer that has spoken."""
+
+    peer: Peer
+    first: list[bytes]
+    """What it said first, which should be a hello."""
+    rest: list[list[bytes]]
+    """What came right behind."""
+
+
 class Line:
     """A port that learners connect to; its methods block, and return soon after somebody wants to close it."""
 
@@ -169,8 +187,8 @@ class Line:
         self._peers: dict[int, Peer] = {}
         self._stopping = threading.Event()
 
-    def wait_for_hello(self) -> tuple[Peer, str | None] | None:
-        """The next learner with its token; None if it is time to stop. Peers that say nothing may stay and wait."""
+    def wait_for_caller(self) -> Caller | None:
+        """Whoever speaks next; None if it is time to stop. Peers that say nothing may stay and wait."""
         while not self._stopping.is_set():
             try:
                 ready, _, _ = select.select([self._listener.fileno(), *self._peers], [], [], PATIENCE)
@@ -179,23 +197,26 @@ class Line:
             for number in ready:
                 if number == self._listener.fileno():
                     self._admit()
-                elif (message := self._listen(self._peers[number])) is not None:
-                    return self._peers[number], hello_token(message)
+                elif (caller := self._listen(self._peers[number])) is not None:
+                    return caller
         return None
 
-    def converse(self, peer: Peer, seat: Seat) -> None:
+    def converse(self, caller: Caller, seat: Seat) -> None:
         """Plays until the trial is over, the learner is gone or breaks a rule, or it is time to stop."""
-        codec = Codec(seat.spec)
+        if not is_hello(caller.first):
+            raise AgentProtocol(f"the learner sent {_shown(caller.first)} first; it must send {HELLO!r}")
+        peer, codec = caller.peer, Codec(seat.spec)
         talk = _Talk(peer.socket, seat, codec)
         try:
             talk.show(seat.rollout.turn)
+            talk.take(caller.rest)
             while not seat.rollout.over:
                 data = self._receive(peer.socket, seat.spec.reply_seconds)
-                heard = codec.plain.get(data)
+                heard = None if peer.midway else codec.plain.get(data)
                 if heard is not None:
                     talk.answer(heard)
                 else:
-                    self._puzzle(peer, data, codec, talk)
+                    talk.take(peer.feed(data))
         except (EOFError, ConnectionError):
             return  # whoever comes next with a hello goes on
 
@@ -216,13 +237,16 @@ class Line:
         self._peers[peer.socket.fileno()] = peer
         peer.greet()
 
-    def _listen(self, peer: Peer) -> list[bytes] | None:
-        """A peer's hello; anything else was meant for a conversation that is over."""
+    def _listen(self, peer: Peer) -> Caller | None:
+        """A peer that has something to say, if it is not what was meant for a conversation that is over."""
         try:
-            return next((message for message in peer.read() if is_hello(message)), None)
+            messages = peer.read()
         except (EOFError, OSError, AgentProtocol):
             self.drop(peer)
             return None
+        while messages and is_belated(messages[0]):
+            messages.pop(0)
+        return Caller(peer, messages[0], messages[1:]) if messages else None
 
     def _receive(self, sock: socket.socket, seconds: float | None) -> bytes:
         """What the learner sends next."""
@@ -240,15 +264,6 @@ class Line:
                 raise EOFError
             return data
 
-    def _puzzle(self, peer: Peer, data: bytes, codec: Codec, talk: _Talk) -> None:
-        """What rarely arrives: a piece of a message, several messages, a hello in between."""
-        for message in peer.feed(data):
-            heard = codec.read(message)
-            if heard is None:
-                talk.show(talk.seat.rollout.turn)
-            elif not talk.seat.rollout.over:
-                talk.answer(heard)
-
 
 class _Talk:
     """A seat and the socket its turns are shown on; every turn is encoded once."""
@@ -257,6 +272,15 @@ class _Talk:
         self.seat = seat
         self._send, self._codec = sock.sendall, codec
         self._known: dict[tuple[int, float], bytes] = {}
+
+    def take(self, messages: Iterable[list[bytes]]) -> None:
+        """What rarely arrives: several messages at once, pieces of one, a hello in between."""
+        for message in messages:
+            heard = self._codec.read(message)
+            if heard is None:
+                self.show(self.seat.rollout.turn)
+            elif not self.seat.rollout.over:
+                self.answer(heard)
 
     def answer(self, heard: Reply) -> None:
         """Takes a reply and shows what follows; the last turn is shown, and nothing is waited for."""
@@ -271,3 +295,7 @@ class _Talk:
         if data is None:
             data = self._known[key] = self._codec.encode(turn)
         self._send(data)
+
+
+def _shown(message: Sequence[bytes]) -> str:
+    return repr(b" | ".join(message)[:40])

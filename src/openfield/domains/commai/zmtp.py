@@ -12,6 +12,8 @@ from openfield.errors import AgentProtocol
 GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 LONGEST_FRAME = 1 << 16
 """Bytes; whoever sends more is no learner."""
+MOST_PARTS = 16
+"""Frames of a message; likewise."""
 _MORE, _LONG, _COMMAND = 1, 2, 4
 
 
@@ -41,9 +43,16 @@ class Connection:
                 self._obey(body)
                 continue
             self._parts.append(body)
+            if len(self._parts) > MOST_PARTS:
+                raise AgentProtocol(f"a message of more than {MOST_PARTS} frames")
             if not flags & _MORE:
                 message, self._parts = self._parts, []
                 yield message
+
+    @property
+    def midway(self) -> bool:
+        """Whether a message has come in part."""
+        return bool(self._data or self._parts)
 
     def take_outgoing(self) -> bytes:
         """What must be sent now."""

@@ -1,6 +1,6 @@
 """Learners: simple ones to compare with, an oracle, a baseline that really learns, and adapters."""
 
-from openfield.domains.commai.learners.adapters import BitLearner, LearnerAdapter, load_learner
+from openfield.domains.commai.learners.adapters import LearnerAdapter, load_learner
 from openfield.domains.commai.learners.mapper import MappingLearner
 from openfield.domains.commai.learners.oracle import Oracle
 from openfield.domains.commai.learners.simple import (
@@ -11,7 +11,6 @@ from openfield.domains.commai.learners.simple import (
 )
 
 __all__ = [
-    "BitLearner",
     "EchoLearner",
     "LearnerAdapter",
     "MappingLearner",

@@ -1,4 +1,4 @@
-"""Adapters: any class with `next` and `reward` as a learner, and a learner of characters in a world of bits.
+"""Any class with `next` and `reward` as a learner.
 
 Sessions and worlds take what comes out of here.
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections import deque
 from pathlib import Path
 from typing import Any
 
-from openfield.domains.commai.serializers import SPACE_BITS, BitReader, to_bits
-from openfield.domains.commai.session import Learner
 from openfield.errors import AgentProtocol, InvalidInput
 
 
@@ -46,30 +43,6 @@ class LearnerAdapter:
         """Tells the learner, if it wants to know."""
         if self._reward is not None:
             self._reward(reward)
-
-
-class BitLearner:
-    """Lets a learner of characters talk in bits: for each character it hears, it says one."""
-
-    def __init__(self, learner: Learner) -> None:
-        self._learner = learner
-        self._reader = BitReader()
-        self._bits = deque(SPACE_BITS)
-
-    def next(self, symbol: str) -> str:
-        """The next bit of the character being said."""
-        said = self._bits.popleft()
-        heard = self._reader.feed(symbol)
-        answer = " " if heard is None else self._learner.next(heard)
-        if answer not in (" ", None):
-            self._bits.extend(to_bits(str(answer)))
-        elif not self._bits:
-            self._bits.extend(SPACE_BITS)
-        return said
-
-    def reward(self, reward: int) -> None:
-        """Passes the reward on."""
-        self._learner.reward(reward)
 
 
 def load_learner(path: str, *args: Any) -> LearnerAdapter:

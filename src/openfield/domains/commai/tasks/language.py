@@ -14,6 +14,8 @@ from openfield.domains.commai.draws import between, pick, sample
 LETTERS = string.ascii_uppercase
 _FILLER = 5
 """`anything` stands for up to this many letters between two n-grams."""
+SHORTEST = 2
+"""Letters of a string that nearly belongs."""
 _TRIES = 20
 
 
@@ -47,11 +49,11 @@ def member(description: Description, length: int, rng: Random) -> str:
     writer = _Writer(description, rng)
     required = description.required
     missing = set(required) if description.operator == "and" else set()
-    while len(writer.text) <= length:
-        if required:
-            missing.discard(writer.add(pick(rng, required)))
+    while (room := length - len(writer.text)) >= 0:
+        if description.anything and (not required or rng.random() < 0.5):
+            writer.fill(room + 1)
         else:
-            writer.fill()
+            missing.discard(writer.add(pick(rng, required)))
     for ngram in sorted(missing):
         if ngram not in writer.text:
             writer.add(ngram)
@@ -69,7 +71,7 @@ def stranger(description: Description, length: int, rng: Random) -> str:
     text = member(description, length, rng)
     for _ in range(_TRIES):
         changed = pick(rng, edits)(description, text, rng)
-        if changed and not description.accepts(changed):
+        if len(changed) >= SHORTEST and not description.accepts(changed):
             return changed
     return _spoil(description, text, rng)
 
@@ -83,17 +85,15 @@ class _Writer:
         self._unused = unused_letters(description)
 
     def add(self, ngram: str) -> str:
-        """Appends an n-gram, sometimes with filler before it, sometimes overlapping what is there."""
-        if self._description.anything and self._rng.random() < 0.5:
-            self.fill()
+        """Appends an n-gram, sometimes overlapping what is there."""
         overlap = _overlap(self.text, ngram) if len(ngram) > 1 and self._rng.random() < 0.5 else 0
         self.text += ngram[overlap:]
         return ngram
 
-    def fill(self) -> None:
+    def fill(self, most: int) -> None:
         """Appends one to five letters that complete nothing: unused ones, or tempting ones of banned n-grams."""
         rng, banned = self._rng, self._description.banned
-        size = between(rng, 1, _FILLER)
+        size = min(between(rng, 1, _FILLER), most)
         if not banned:
             self.text += "".join(rng.choices(self._unused, k=size))
             return

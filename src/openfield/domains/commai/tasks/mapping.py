@@ -51,7 +51,7 @@ class ConstantTask(MicroTask):
         """Ten symbols of which one is the answer."""
         alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
         answer = pick(stage.rng, alphabet)
-        return independent([Round(symbol, answer) for symbol in alphabet], stage)
+        return Urn([Round(symbol, answer) for symbol in alphabet], stage.rng)
 
     def knowledge(self, deal: Deal) -> Knows:
         """After the first right answer, or when all other symbols have been tried."""
@@ -159,7 +159,7 @@ class WordMapTask(MicroTask):
         """Eight words and eight answers."""
         common, size = words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
         pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
-        return independent([praised(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage)
+        return Urn([praised(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
 
     def knowledge(self, deal: Deal) -> Knows:
         """Once every key has been asked."""
@@ -177,7 +177,7 @@ class SequenceTask(MicroTask):
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
         pairs = itertools.pairwise(sequence)
-        return independent([praised(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage)
+        return Urn([praised(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
 
     def knowledge(self, deal: Deal) -> Knows:
         """Once every key has been asked."""
@@ -196,13 +196,8 @@ def praised(question: str, answer: str, told: str | None = None, accepts: Callab
 
 
 def shuffled(rounds: list[Round], stage: Stage) -> Deck:
-    """Each of n rounds n times before they are shuffled anew; a strict instance sees each once, so it can cover all."""
-    return Deck(rounds, stage.rng, 1 if stage.settings.strict else len(rounds))
-
-
-def independent(rounds: list[Round], stage: Stage) -> Deal:
-    """Independent draws; a strict instance deals each round once, so that a streak can cover all."""
-    return Deck(rounds, stage.rng, 1) if stage.settings.strict else Urn(rounds, stage.rng)
+    """Each of n rounds n times before they are shuffled anew."""
+    return Deck(rounds, stage.rng, len(rounds))
 
 
 def constant_letter(rng: Random, letters: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from openfield.domains.commai.rewording import Rewording
 from openfield.domains.commai.rounds import Deal, Round, Script
@@ -89,8 +89,8 @@ class MicroInstance(Instance):
         self._required = settings.required_consecutive_rewards
         self._limit = _NEVER  # questions until the soft limit once that is known, then until the hard one
         self._late = False  # whether the soft limit has passed
-        self._watched = True  # whether every answer may change a limit, not only some
-        self._cover = Cover(deal.keys) if settings.strict else None
+        self._watched = True  # whether every answer may change a limit or a cover, not only some
+        self._cover = Cover(deal.keys, settings, task) if settings.strict else None
         self._penalties = stage.penalties
         self._heard: list[str] = []
         self._wrong: list[int] = []  # which answers were; noting the right ones too would slow down good learners
@@ -152,16 +152,14 @@ class MicroInstance(Instance):
         """The verdict after an answer, None if the instance goes on."""
         asked = self.asked
         known = self._knows is not None and self._knows(question, right)
-        covered = self._cover is None or self._cover.add(question, self.streak)
-        if self.streak >= self._required:
-            timely = not self._late and asked <= self._limit
-            if self._cover is not None and self._cover.original is None:
-                self._cover.original = timely
-            if covered:
-                return timely
         if known:
             self._knows = None
-            self._watched = self._cover is not None
+        if self._cover is not None:
+            return self._cover.decide(question, asked, self.streak, known)
+        if self.streak >= self._required:
+            return not self._late and asked <= self._limit
+        if known:
+            self._watched = False
             self._limit = asked + self._required * (1 + self.stage.settings.success_tolerance)
         elif asked > self._limit:
             if self._late:
@@ -211,22 +209,58 @@ class SingleInstance(MicroInstance):
     hear = MicroInstance.judge  # type: ignore[assignment]
 
 
-class Cover:
-    """Which keys a streak contains; a strict instance wants them all."""
+class Window:
+    """How many questions an instance may take: success counts up to a soft limit, and the hard one ends it.
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    Args:
+        questions: From when the learner should know to the soft limit.
+        patience: How much longer the hard limit is, as a factor.
+    """
+
+    def __init__(self, questions: float, patience: float) -> None:
+        self._questions, self._patience = questions, patience
+        self._limit, self._late = _NEVER, False
+
+    def decide(self, asked: int, won: bool, known: bool) -> bool | None:
+        """The verdict after so many questions, None if there is none yet."""
+        if won:
+            return not self._late and asked <= self._limit
+        if known:
+            self._limit = asked + self._questions
+        elif asked > self._limit:
+            if self._late:
+                return False
+            self._late, self._limit = True, asked * (1 + self._patience)
+        return None
+
+
+class Cover:
+    """The strict criterion, beside the original one: a winning streak must contain all keys.
+
+    The questions are those of the original, so that both are about the same instance; since it takes longer until all
+    keys have come, every key adds one to the streak that the strict limits are made for.
+    """
+
+    def __init__(self, keys: Sequence[str], settings: Settings, task: MicroTask) -> None:
         self._keys = frozenset(keys)
         self._seen: set[str] = set()
+        self._required = settings.required_consecutive_rewards
+        tolerance, patience = 1 + settings.success_tolerance, task.patience(settings)
+        self._ours = Window((self._required + len(self._keys)) * tolerance, patience)
+        self._theirs = Window(self._required * tolerance, patience)
         self.original: bool | None = None
-        """The verdict when the streak was first long enough."""
+        """The verdict of the original criterion, which comes first."""
 
-    def add(self, question: str, streak: int) -> bool:
-        """Takes the question that made the streak this long, says whether the streak contains all keys."""
+    def decide(self, question: str, asked: int, streak: int, known: bool) -> bool | None:
+        """Takes the question that made the streak this long; the verdict, None if the instance goes on."""
         if streak <= 1:
             self._seen.clear()
         if streak:
             self._seen.add(question)
-        return self._seen >= self._keys
+        long_enough = streak >= self._required
+        if self.original is None:
+            self.original = self._theirs.decide(asked, long_enough, known)
+        return self._ours.decide(asked, long_enough and self._seen >= self._keys, known)
 
 
 class Asking:
