@@ -18,7 +18,7 @@ from openfield.objectives.parquet import TableWriter, book_path, read_columns, r
 from openfield.objectives.records import Rows
 from openfield.objectives.spill import Spill
 from openfield.objectives.stream import MOST_IDS, Seen, count_files, summarise_file
-from openfield.objectives.tables import as_table, meta_of_name
+from openfield.objectives.tables import as_table, make_table, meta_of_name
 
 from .reference import dump, wide_tables
 
@@ -185,6 +185,34 @@ def test_files_that_lie_about_themselves(tmp_path):
     claim(path, ([], [], [], []))
     with pytest.raises(InvalidInput, match="no positive counts"):
         summarise_file(path)
+
+
+def test_damage_inside_is_told(tmp_path):
+    rows = Rows(*(np.arange(5000) for _ in range(3)), np.ones(5000, int))
+    write_table(make_table([rows]), tmp_path / "t.parquet")
+    raw = bytearray((tmp_path / "t.parquet").read_bytes())
+    raw[20:400] = b"\xff" * 380
+    (tmp_path / "t.parquet").write_bytes(raw)
+    for read in (load_table, evaluate_file):
+        with pytest.raises(InvalidInput, match=r"t\.parquet: the file is damaged"):
+            read(tmp_path / "t.parquet")
+
+
+def test_ids_of_64_bits_do_not_wrap_around(tmp_path):
+    columns = {"obs": [2**63 + 5, 1], "action": [0, 0], "next_obs": [1, 2**64 - 1], "count": [3, 4]}
+    table = pa.table({name: pa.array(column, pa.uint64()) for name, column in columns.items()})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert load_table(tmp_path / "t.parquet").ids == (1, 2**63 + 5, 2**64 - 1)
+    convert(tmp_path / "t.parquet", tmp_path / "u.parquet")
+    assert load_table(tmp_path / "u.parquet").notes == ("ids beyond 64 bits were numbered anew",)
+
+
+def test_a_book_must_be_one(tmp_path):
+    write_table(make_table([Rows(*(np.arange(3) for _ in range(3)), np.ones(3, int))]), tmp_path / "t.parquet")
+    for columns in ({"code": ["a"], "index": [1]}, {"index": [1]}):
+        pq.write_table(pa.table(columns), tmp_path / "t.codes.parquet")
+        with pytest.raises(InvalidInput, match=r"t\.codes\.parquet: no code book"):
+            load_table(tmp_path / "t.parquet")
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):

@@ -23,6 +23,7 @@ from openfield.objectives.stream import Seen
 from openfield.objectives.tables import check_rows, is_parquet, load_table, meta_of_name
 from openfield.report.files import replacing
 
+RENUMBERED = "ids beyond 64 bits were numbered anew"
 BATCH = 1000
 """Entries between two SETITEMS, as picklers write them."""
 
@@ -56,7 +57,7 @@ def _to_parquet(source: Path, target: Path) -> int:
                 indices += piece.indices
             elif any(column.dtype == object for column in piece):
                 table = load_table(source)
-                write_table(table, target)
+                write_table(replace(table, notes=(*table.notes, RENUMBERED)) if table.ids else table, target)
                 return len(table.obs)
             else:
                 rows, dropped, remarks = check_rows(piece, str(source))

@@ -6,7 +6,7 @@ Beside `pickles`; the only place that touches pyarrow (extra `data`). A code boo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +19,7 @@ from openfield.objectives.codes import CodeBook
 from openfield.objectives.counts import Columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
-from openfield.objectives.tables import Meta, Table, make_table
+from openfield.objectives.tables import LARGEST, Meta, Table, make_table
 from openfield.report.files import replacing
 
 KEY = b"openfield"
@@ -124,7 +124,7 @@ def read_columns(path: Path) -> Iterator[Columns]:
         missing = [name for name in FIELDS if name not in file.schema_arrow.names]
         if missing:
             raise InvalidInput(f"{path}: no column {missing[0]}; a table has {', '.join(FIELDS)}.")
-        for batch in file.iter_batches(BATCH, columns=list(FIELDS), use_threads=False):
+        for batch in _batches(file, FIELDS, path):
             yield Columns(*(_column(batch.column(name), name, path) for name in FIELDS))
 
 
@@ -174,7 +174,7 @@ def read_codes(path: Path) -> Iterator[CodeBook]:
         _check_book(file.schema_arrow, beside)
         width = file.schema_arrow.field("code").type.byte_width
         yield CodeBook(np.empty((0, width // 8), np.uint64), np.empty(0, np.int64))
-        for batch in file.iter_batches(BATCH, columns=["code", "index"], use_threads=False):
+        for batch in _batches(file, ("code", "index"), beside):
             codes = batch.column("code")
             start = codes.offset * width
             raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
@@ -207,6 +207,14 @@ def _open(path: Path) -> Any:
         raise InvalidInput(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}).") from None
 
 
+def _batches(file: Any, columns: Sequence[str], path: Path) -> Iterator[Any]:
+    arrow, _ = _arrow()
+    try:
+        yield from file.iter_batches(BATCH, columns=list(columns), use_threads=False)
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path}: the file is damaged ({str(error).splitlines()[0]}).") from None
+
+
 def _wide(array: Array) -> Array:
     """Columns have one type in all row groups: 64 bits, which cost nothing once encoded."""
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
@@ -216,4 +224,5 @@ def _column(column: Any, name: str, path: Path) -> Array:
     array: Array = column.to_numpy(zero_copy_only=False)
     if column.null_count or array.dtype.kind not in ("iuf" if name == "count" else "iu"):
         raise InvalidInput(f"{path}: column {name} holds {column.type} or gaps; whole numbers are needed.")
-    return array
+    # Beyond 63 bits numbers become Python's, as they do from pickles; whoever gets them numbers them anew.
+    return array.astype(object) if array.dtype == np.uint64 and len(array) and array.max() > LARGEST else array
