@@ -212,6 +212,14 @@ def test_missing_arrays_are_named(tmp_path):
         open_episode(tmp_path / "e.npz")
 
 
+def test_images_come_in_the_order_of_their_numbers(tmp_path):
+    for number in range(12):
+        Image.fromarray(np.full((4, 4), 20 * number, np.uint8)).save(tmp_path / f"frame{number}.png")
+    (tmp_path / "actions.txt").write_text(" ".join(map(str, range(12))))
+    table = build_table([open_episode(tmp_path)], Recipe(size=1, levels=12))
+    assert rows(table) == [(number + 1, number, number + 2, 1) for number in range(11)]
+
+
 def test_episodes_without_frames_have_none(tmp_path):
     np.savez(tmp_path / "e.npz", observ=np.zeros((0, 8, 8)), action=np.zeros(0, int))
     assert read_array(tmp_path / "e.npz", "action").dtype == np.int64

@@ -1,6 +1,7 @@
 import pickle
 import tracemalloc
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
-from openfield.objectives import evaluate, evaluate_file, load_table
+from openfield.objectives import compare, evaluate, evaluate_file, load_table
 from openfield.objectives import spill as spill_module
 from openfield.objectives.convert import convert
+from openfield.objectives.counts import Columns
 from openfield.objectives.gather import Gatherer
-from openfield.objectives.parquet import TableWriter, book_path, read_columns, read_header, write_table
+from openfield.objectives.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
 from openfield.objectives.records import Rows
 from openfield.objectives.spill import Spill
 from openfield.objectives.stream import MOST_IDS, Seen, count_files, summarise_file
@@ -36,8 +38,8 @@ narrow_tables = st.dictionaries(
 @quiet
 def test_conversion_goes_there_and_back(tmp_path, table, book):
     source = dump(tmp_path / "t.pkl", (table, book) if book else table)
-    assert convert(source, tmp_path / "t.parquet") == len(table)
-    assert convert(tmp_path / "t.parquet", tmp_path / "back.pkl") == len(table)
+    assert convert(source, tmp_path / "t.parquet").rows == len(table)
+    assert convert(tmp_path / "t.parquet", tmp_path / "back.pkl").rows == len(table)
     back = pickle.loads((tmp_path / "back.pkl").read_bytes())
     assert (back if book else (back, None)) == (table, book)
     found = evaluate_file(tmp_path / "t.parquet")
@@ -204,7 +206,49 @@ def test_ids_of_64_bits_do_not_wrap_around(tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     assert load_table(tmp_path / "t.parquet").ids == (1, 2**63 + 5, 2**64 - 1)
     convert(tmp_path / "t.parquet", tmp_path / "u.parquet")
-    assert load_table(tmp_path / "u.parquet").notes == ("ids beyond 64 bits were numbered anew",)
+    convert(tmp_path / "u.parquet", tmp_path / "u.pkl")
+    assert pickle.loads((tmp_path / "u.pkl").read_bytes()) == {(2**63 + 5, 0, 1): 3, (1, 0, 2**64 - 1): 4}
+
+
+@quiet
+@given(wide_tables, st.dictionaries(st.integers(0, 2**140), st.integers(-5, 2**130), max_size=9))
+def test_enormous_ids_go_there_and_back(tmp_path, table, book):
+    pair = (table, {code: min(key[0] for key in table) if index == -5 else index for code, index in book.items()})
+    huge = {(o + 2**127, a % 2**60, p + 2**127): count for (o, a, p), count in table.items()}
+    source = dump(tmp_path / "t.pkl", (huge, pair[1]) if book else huge)
+    between = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.pkl", "d.pkl")]
+    for one, other in pairwise([source, *between]):
+        convert(one, other)
+    for path in between[2:]:
+        assert pickle.loads(path.read_bytes()) == pickle.loads(source.read_bytes())
+    if book:
+        assert outcome(between[0]) == outcome(source)
+
+
+def test_a_book_goes_with_its_table(tmp_path):
+    for pair, has_book in ((({(1, 0, 2): 3}, {7: 1}), True), ({(1, 0, 2): 3}, False)):
+        convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
+        assert book_path(tmp_path / "t.parquet").exists() == has_book
+
+
+def outcome(path):
+    try:
+        return compare(load_table(path), load_table(path)).jaccard
+    except InvalidInput as error:
+        return str(error).split(": ", 1)[1]
+
+
+def test_counts_beyond_64_bits_are_noted(tmp_path):
+    source = dump(tmp_path / "t.pkl", {(1, 0, 2): 2**70})
+    assert convert(source, tmp_path / "t.parquet").notes == ("counts beyond 64 bits: computed as float64",)
+
+
+def test_ids_that_are_not_those_of_the_rows(tmp_path):
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        writer.add(Columns(*(np.array([column]) for column in (0, 5, 0, 1))))
+        writer.finish(Header(ids=("7", "8")))
+    with pytest.raises(InvalidInput, match="ids in its description"):
+        load_table(tmp_path / "t.parquet")
 
 
 def test_a_book_must_be_one(tmp_path):

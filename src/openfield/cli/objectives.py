@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -80,6 +80,8 @@ def evaluate(
 
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
+    if compat and unit == "bits":
+        raise InvalidInput("--compat prints the original's numbers, which are in nats.")
     check_names(only)
     if human or human_agent or thresholds or any(_is_sqlite(path) for path in tables):
         if compat or inputs == "all" or num_actions is not None or intervals:
@@ -170,6 +172,7 @@ def study(
     from openfield.objectives.manifest import find_entries
     from openfield.objectives.page import write_study
     from openfield.objectives.study import run_study
+    from openfield.objectives.wording import study_lines
 
     entries = find_entries(source)
     folder = output or (source if source.is_dir() else source.parent) / "study"
@@ -179,7 +182,9 @@ def study(
     if json:
         print_json(found)
     else:
-        print(f"{page}: {len(found.rows)} agents in environments, {len(found.correlations)} correlations")
+        _print_lines(study_lines(found))
+        places = len({row.environment for row in found.rows})
+        print(f"{page}: {len(found.rows)} agents in {places} environments, {len(found.correlations)} correlations")
     problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
     _exit_with([{"error": problem} for problem in problems])
 
@@ -197,8 +202,9 @@ def convert(source: Path, target: Path, /) -> None:
     """
     from openfield.objectives.convert import convert as run
 
-    rows = run(source, target)
-    print(f"{target}: {rows:,} rows, {target.stat().st_size:,} bytes")
+    done = run(source, target)
+    print(f"{target}: {done.rows:,} rows, {target.stat().st_size:,} bytes")
+    _print_lines(f"note: {note}" for note in done.notes)
 
 
 @app.command
@@ -206,8 +212,8 @@ def frames(
     *episodes: Path,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
     thresholds: Path | None = None,
-    size: int = 8,
-    levels: int = 4,
+    size: int | None = None,
+    levels: int | None = None,
     alignment: Literal["action_leads_to_next", "action_led_here"] = "action_leads_to_next",
 ) -> None:
     """Make a table from episodes: NPZ files with frames and actions, or folders of images.
@@ -221,19 +227,24 @@ def frames(
     thresholds
         A table made by this command whose thresholds are to be used; needed to compare agents.
     size
-        Height and width that frames are scaled down to.
+        Height and width that frames are scaled down to; 8, or that of the thresholds.
     levels
-        Levels per pixel.
+        Levels per pixel; 4, or those of the thresholds.
     alignment
         Whether an action was chosen on its frame, or led to it.
     """
+    from openfield.objectives.convert import check_target
     from openfield.objectives.episodes import Recipe, build_table, open_episode
     from openfield.objectives.files import read_thresholds, save_table
 
     if not episodes:
         raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
-    recipe = Recipe(size=size, levels=levels, alignment=alignment)
+    check_target(output)
     bins = read_thresholds(thresholds) if thresholds else None
+    high, deep = (8, 4) if bins is None else (len(bins), bins.shape[2] + 1)
+    if bins is not None and (size or high, levels or deep) != (high, deep):
+        raise InvalidInput(f"{thresholds}: its thresholds are for size {high} and {deep} levels.")
+    recipe = Recipe(size=high if size is None else size, levels=deep if levels is None else levels, alignment=alignment)
     table = build_table([open_episode(path) for path in episodes], recipe, bins)
     save_table(table, output)
     print(
@@ -248,6 +259,13 @@ def _is_sqlite(path: Path) -> bool:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
         return False  # whoever reads it as a table says why
+
+
+def _check_form(path: Path) -> None:
+    """What is read as a run does not begin as a table."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(4)[:1] in (b"\x80", b"P"):
+            raise InvalidInput(f"{path}: a table; tables and runs cannot be evaluated by one command.")
 
 
 def _print_runs(
@@ -273,6 +291,7 @@ def _print_runs(
     entries: list[dict[str, Any]] = []
     for path in paths:
         try:
+            _check_form(path)
             runs.append(read_run(path, size=size))
             entries.append(run_record(runs[-1]))
         except OpenfieldError as error:
@@ -298,7 +317,7 @@ def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) 
         digest = file_hash(path) if hashed else None
     except OpenfieldError as error:
         return failure_record(path, str(error), options["only"], options["unit"])
-    record = evaluation_record(found, time.perf_counter() - start, digest) | around
+    record = evaluation_record(found, time.perf_counter() - start, digest, options) | around
     return record | {"error": found.faults[0]} if found.faults else record
 
 

@@ -6,6 +6,7 @@ Before `tables`: thresholds are found in a first reading, codes and transitions 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -209,10 +210,15 @@ def _slices(frames: Array, start: int, stop: int) -> Callable[[], Iterator[Array
 
 
 def _open_folder(path: Path) -> Episode:
-    images = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS)
+    images = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS), key=_in_sequence)
     if not images:
         raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.")
     return Episode(str(path), lambda: _read_images(images), _whole(_read_actions(path), path))
+
+
+def _in_sequence(file: Path) -> list[tuple[int, str]]:
+    """Names with numbers in the order of the numbers: frame 10 comes after frame 9."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", file.name)]
 
 
 def _read_actions(folder: Path) -> Array:

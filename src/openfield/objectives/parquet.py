@@ -15,11 +15,12 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput, MissingExtra
+from openfield.objectives.checks import LARGEST
 from openfield.objectives.codes import CodeBook
 from openfield.objectives.counts import Columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
-from openfield.objectives.tables import LARGEST, Meta, Table, make_table
+from openfield.objectives.tables import Meta, Table, make_table
 from openfield.report.files import replacing
 
 KEY = b"openfield"
@@ -40,6 +41,8 @@ class Header(msgspec.Struct, frozen=True):
     """Distinct inputs; None where nobody counted."""
     zeros: int = 0
     notes: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+    """The ids behind the numbers in the file, in digits, where they are beyond 64 bits."""
 
 
 class TableWriter:
@@ -84,6 +87,8 @@ class TableWriter:
         self._writer.close()
         if book is not None:
             write_book(book, book_path(self.path))
+        else:
+            book_path(self.path).unlink(missing_ok=True)  # that of a table this one replaces
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -91,7 +96,13 @@ def write_table(table: Table, path: str | Path) -> None:
     path = Path(path)
     order = np.lexsort((table.action, table.next_obs, table.obs))
     columns = Columns(table.obs[order], table.next_obs[order], table.action[order], table.count[order])
-    header = Header(meta=table.meta, num_inputs=table.num_inputs, zeros=table.zeros, notes=table.notes)
+    header = Header(
+        meta=table.meta,
+        num_inputs=table.num_inputs,
+        zeros=table.zeros,
+        notes=table.notes,
+        ids=None if table.ids is None else tuple(map(str, table.ids)),
+    )
     with TableWriter(path) as writer:
         for at in range(0, len(order), ROW_GROUP):
             writer.add(columns.part(at, at + ROW_GROUP))
@@ -113,9 +124,25 @@ def read_table(path: Path) -> Table:
     header = read_header(path) or Header(ordered=False)
     pieces = [Rows(part.obs, part.action, part.next_obs, part.counts) for part in read_columns(path)]
     table = make_table(pieces, name=str(path), meta=header.meta, single=header.ordered, ordered=header.ordered)
+    book = read_book(path)
     return msgspec.structs.replace(
-        table, book=read_book(path), zeros=table.zeros + header.zeros, notes=(*header.notes, *table.notes)
+        table,
+        book=book,
+        zeros=table.zeros + header.zeros,
+        notes=(*header.notes, *table.notes),
+        ids=table.ids if header.ids is None else _ids(header.ids, table, book, path),
     )
+
+
+def _ids(words: Sequence[str], table: Table, book: CodeBook | None, path: Path) -> tuple[int, ...]:
+    columns = [column for column in (table.obs, table.next_obs, book.indices if book else table.obs) if len(column)]
+    try:
+        ids = tuple(int(word) for word in words)
+    except ValueError:
+        ids = ()
+    if any(int(column.min()) < 0 or int(column.max()) >= len(ids) for column in columns):
+        raise InvalidInput(f"{path}: the ids in its description are not those of its rows.")
+    return ids
 
 
 def read_columns(path: Path) -> Iterator[Columns]:

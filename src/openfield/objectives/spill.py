@@ -10,6 +10,7 @@ from types import TracebackType
 
 import numpy as np
 
+from openfield.objectives.checks import find_repeated
 from openfield.objectives.counts import Columns
 from openfield.objectives.frames import sum_rows
 from openfield.objectives.histograms import Array
@@ -25,6 +26,8 @@ class Spill:
     def __init__(self, part: int = PART) -> None:
         self._parts = Parts(_ROW, "obs", part)
         self._fractions = False
+        self.repeated: tuple[int, int, int] | None = None
+        """A key that occurred twice, once all rows have been handed back."""
 
     def __enter__(self) -> Spill:
         return self
@@ -53,6 +56,8 @@ class Spill:
         for record in self._parts.in_parts():
             obs, action, next_obs = (np.ascontiguousarray(record[name]) for name in ("obs", "action", "next_obs"))
             done = sum_rows(Rows(obs, action, next_obs, self._counts(record)))
+            if len(done.obs) < len(obs) and self.repeated is None:
+                self.repeated = find_repeated(obs, action, next_obs)
             yield Columns(done.obs, done.next_obs, done.action, done.counts)
 
     def _counts(self, record: Array) -> Array:
