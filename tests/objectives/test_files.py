@@ -243,6 +243,15 @@ def test_counts_beyond_64_bits_are_noted(tmp_path):
     assert convert(source, tmp_path / "t.parquet").notes == ("counts beyond 64 bits: computed as float64",)
 
 
+def test_later_forms_are_not_guessed_at(tmp_path):
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        writer.add(Columns(*(np.array([1]) for _ in range(4))))
+        writer.finish(Header(schema=99))
+    for read in (load_table, evaluate_file):
+        with pytest.raises(InvalidInput, match="later version"):
+            read(tmp_path / "t.parquet")
+
+
 def test_ids_that_are_not_those_of_the_rows(tmp_path):
     with TableWriter(tmp_path / "t.parquet") as writer:
         writer.add(Columns(*(np.array([column]) for column in (0, 5, 0, 1))))

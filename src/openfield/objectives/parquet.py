@@ -28,13 +28,15 @@ ROW_GROUP = 1 << 20
 BATCH = 1 << 16
 BUFFER = 1 << 20
 """Bytes read at once; by default whole columns would be held, 400 MB for 10^8 rows."""
+SCHEMA = 1
+"""Raised when older versions can no longer read what newer ones write."""
 FIELDS = ("obs", "next_obs", "action", "count")
 
 
 class Header(msgspec.Struct, frozen=True):
     """What a file of ours says about itself."""
 
-    schema: int = 1
+    schema: int = SCHEMA
     ordered: bool = True
     meta: Meta = Meta()
     num_inputs: int | None = None
@@ -114,9 +116,12 @@ def read_header(path: Path) -> Header | None:
     with _open(path) as file:
         text = (file.schema_arrow.metadata or {}).get(KEY) or (file.metadata.metadata or {}).get(KEY)
     try:
-        return msgspec.json.decode(text, type=Header) if text else None
+        header = msgspec.json.decode(text, type=Header) if text else None
     except msgspec.DecodeError as error:
         raise InvalidInput(f"{path}: the description in the file cannot be read ({error}).") from None
+    if header is not None and header.schema > SCHEMA:
+        raise InvalidInput(f"{path}: written by a later version of openfield (form {header.schema}).")
+    return header
 
 
 def read_table(path: Path) -> Table:

@@ -5,6 +5,7 @@ What every objective starts from; made from files, mappings or columns, checked 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -112,12 +113,7 @@ def as_table(source: TableLike) -> Table:
     mapping, book = source if isinstance(source, tuple) else (source, None)
     if not isinstance(mapping, Mapping):
         raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
-    try:
-        keys = [tuple(int(part) for part in key) for key in mapping]
-    except (TypeError, ValueError):
-        raise InvalidInput("table: keys are tuples of three integers.") from None
-    if any(len(key) != 3 for key in keys):
-        raise InvalidInput("table: keys are tuples of three integers.")
+    keys = [_plain_key(key) for key in mapping]
     from openfield.objectives.pickles import as_column
 
     counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
@@ -237,6 +233,14 @@ def meta_of_name(name: str) -> Meta:
     if len(words) < 2:
         return Meta(levels=levels)
     return Meta(environment="_".join(words[:-1]), agent=words[-1], reward=reward, levels=levels)
+
+
+def _plain_key(key: Any) -> tuple[int, int, int]:
+    try:
+        obs, action, next_obs = map(operator.index, key)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"table: key {key!r} is not a tuple of three integers.") from None
+    return obs, action, next_obs
 
 
 def _plain_count(key: Any, value: Any) -> int | float:
