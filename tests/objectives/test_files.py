@@ -115,6 +115,22 @@ def test_conversion_through_the_disk_takes_little_memory(tmp_path, monkeypatch):
     assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
 
 
+def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(spill_module.BookSpill.__init__, "__defaults__", (50,))
+    random = np.random.default_rng(0)
+    words = random.integers(0, 2**62, (1000, 3)).tolist()
+    codes = {
+        a if number % 3 else a + (b << 64) + (c << 128 if number % 5 else 0) for number, (a, b, c) in enumerate(words)
+    }
+    pair = {(1, 0, 2): 3}, {code: number for number, code in enumerate(codes)}
+    convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
+    book = load_table(tmp_path / "t.parquet").book
+    assert book.codes == sorted(codes)
+    assert dict(zip(book.codes, book.indices.tolist(), strict=True)) == pair[1]
+    convert(tmp_path / "t.parquet", tmp_path / "back.pkl")
+    assert pickle.loads((tmp_path / "back.pkl").read_bytes()) == pair
+
+
 def test_streams_equal_memory(tmp_path):
     rows = random_rows(300_000)
     table = as_table(

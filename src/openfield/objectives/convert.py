@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
 from openfield.objectives.checks import check_rows
-from openfield.objectives.codes import CodeBook, make_book
+from openfield.objectives.codes import make_book
 from openfield.objectives.histograms import Array
-from openfield.objectives.parquet import Header, TableWriter, read_book, read_columns, read_header, write_table
+from openfield.objectives.parquet import Header, TableWriter, read_codes, read_columns, read_header, write_table
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import Rows
-from openfield.objectives.spill import Spill
+from openfield.objectives.spill import BookSpill, Spill
 from openfield.objectives.stream import Seen
 from openfield.objectives.tables import Table, is_parquet, load_table, meta_of_name
 from openfield.report.files import replacing
@@ -64,15 +64,12 @@ def check_target(target: Path) -> None:
 
 def _to_parquet(source: Path, target: Path) -> Conversion:
     """Through the disk, unless ids are too large for columns: such tables are small enough for memory."""
-    codes: list[int] = []
-    indices: list[int] = []
     before = (read_header(source) if is_parquet(source) else None) or Header(meta=meta_of_name(source.name))
     zeros, notes = before.zeros, dict.fromkeys(before.notes)
-    with Spill() as spill:
+    with Spill() as spill, BookSpill() as book:
         for piece in _pieces(source):
             if isinstance(piece, Codes):
-                codes += piece.codes
-                indices += piece.indices
+                book.add(make_book(piece.codes, piece.indices, str(source)))
             elif any(column.dtype == object for column in piece):
                 return _through_memory(source, target)
             else:
@@ -80,7 +77,6 @@ def _to_parquet(source: Path, target: Path) -> Conversion:
                 zeros, notes = zeros + dropped, notes | dict.fromkeys(remarks)
                 spill.add(rows)
         header = Header(meta=before.meta, zeros=zeros, notes=tuple(notes))
-        book = make_book(codes, indices, str(source)) if codes else None
         return Conversion(_write_in_order(spill, target, header, book, source), tuple(notes))
 
 
@@ -92,7 +88,7 @@ def _through_memory(source: Path, target: Path) -> Conversion:
     return Conversion(len(table.obs), table.notes)
 
 
-def _write_in_order(spill: Spill, target: Path, header: Header, book: CodeBook | None, source: Path) -> int:
+def _write_in_order(spill: Spill, target: Path, header: Header, book: BookSpill, source: Path) -> int:
     seen, written = Seen(), 0
     with TableWriter(target) as writer:
         for part in spill.in_order():
@@ -101,7 +97,7 @@ def _write_in_order(spill: Spill, target: Path, header: Header, book: CodeBook |
             writer.add(part)
         if spill.repeated is not None and not is_parquet(source):
             raise InvalidInput(f"{source}: key {spill.repeated} occurs more than once.")
-        writer.finish(replace(header, num_inputs=seen.count), book)
+        writer.finish(replace(header, num_inputs=seen.count), book.in_order())
     return written
 
 
@@ -115,8 +111,7 @@ def _pieces(source: Path) -> Iterator[Rows | Codes]:
         return
     for part in read_columns(source):
         yield Rows(part.obs, part.action, part.next_obs, part.counts)
-    book = read_book(source)
-    if book is not None:
+    for book in read_codes(source):
         yield Codes(book.codes, book.indices.tolist())
 
 
@@ -129,20 +124,19 @@ def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
 
 def _to_pickle(source: Path, target: Path) -> Conversion:
     """A pickle of plain integers that the published scripts can read, written without building the mapping."""
-    codes: list[Codes] = []
-    rows, notes = 0, dict[str, None]()
+    rows, notes, has_book = 0, dict[str, None](), False
     with replacing(target) as draft, draft.open("wb") as file:
         file.write(b"\x80\x02}")
         for piece in _pieces(source):
             if isinstance(piece, Codes):
-                codes.append(piece)
+                _write_codes(file, piece, begins=not has_book)
+                has_book = True
                 continue
             checked, _, remarks = check_rows(piece, str(source))
             for entries in _entries(checked):
                 file.write(b"(" + entries + b"u")
             rows, notes = rows + len(checked.obs), notes | dict.fromkeys(remarks)
-        _write_books(file, codes)
-        file.write(b".")
+        file.write(b"\x86." if has_book else b".")
     return Conversion(rows, tuple(notes))
 
 
@@ -180,16 +174,12 @@ def _integers(column: Array) -> list[tuple[str, Array]]:
     return [("u1", np.full(len(column), ord("J"))), ("<i4", column)]
 
 
-def _write_books(file: BinaryIO, books: list[Codes]) -> None:
-    """A second mapping and the pair of both, if there is a code book."""
-    if not books:
-        return
-    file.write(b"}")
-    for book in books:
-        for at in range(0, len(book.codes), BATCH):
-            pairs = zip(book.codes[at : at + BATCH], book.indices[at : at + BATCH], strict=True)
-            file.write(b"(" + b"".join(_long(code) + _long(index) for code, index in pairs) + b"u")
-    file.write(b"\x86")
+def _write_codes(file: BinaryIO, book: Codes, begins: bool) -> None:
+    """A stretch of the second mapping, which comes after all rows."""
+    file.write(b"}" if begins else b"")
+    for at in range(0, len(book.codes), BATCH):
+        pairs = zip(book.codes[at : at + BATCH], book.indices[at : at + BATCH], strict=True)
+        file.write(b"(" + b"".join(_long(code) + _long(index) for code, index in pairs) + b"u")
 
 
 def _long(value: int) -> bytes:

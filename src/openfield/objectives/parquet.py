@@ -6,7 +6,8 @@ Beside `pickles`; the only place that touches pyarrow (extra `data`). A code boo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -81,15 +82,13 @@ class TableWriter:
             )
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
-    def finish(self, header: Header, book: CodeBook | None = None) -> None:
-        """Write what is known about the table; it appears when the block ends."""
+    def finish(self, header: Header, book: Iterable[CodeBook] = ()) -> None:
+        """Write what is known about the table, and its code book, in parts by rising code; it appears at the end."""
         if self._writer is None:
             self.add(Columns(*(np.empty(0, np.int64) for _ in FIELDS)))
         self._writer.add_key_value_metadata({KEY: msgspec.json.encode(header)})
         self._writer.close()
-        if book is not None:
-            write_book(book, book_path(self.path))
-        else:
+        if not write_book(book, book_path(self.path)):
             book_path(self.path).unlink(missing_ok=True)  # that of a table this one replaces
 
 
@@ -108,7 +107,7 @@ def write_table(table: Table, path: str | Path) -> None:
     with TableWriter(path) as writer:
         for at in range(0, len(order), ROW_GROUP):
             writer.add(columns.part(at, at + ROW_GROUP))
-        writer.finish(header, table.book)
+        writer.finish(header, [] if table.book is None else [table.book])
 
 
 def read_header(path: Path) -> Header | None:
@@ -171,18 +170,29 @@ def book_path(path: Path) -> Path:
     return path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
 
 
-def write_book(book: CodeBook, path: Path) -> None:
-    """Write a code book, codes as bytes of one width, the most significant first, so that they sort as numbers."""
-    arrow, parquet = _arrow()
+def write_book(parts: Iterable[CodeBook], path: Path) -> bool:
+    """Write a code book that comes in parts by rising code; says whether there is any part."""
+    _, parquet = _arrow()
+    tables = map(_book_table, parts)
+    first = next(tables, None)
+    if first is None:
+        return False
+    with replacing(path) as draft, parquet.ParquetWriter(draft, first.schema, compression="zstd") as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
+    return True
+
+
+def _book_table(book: CodeBook) -> Any:
+    """Codes as bytes of one width, the most significant first, so that they sort as numbers."""
+    arrow, _ = _arrow()
     raw = np.ascontiguousarray(book.words[:, ::-1].astype(">u8")).view(np.uint8)
     order = np.lexsort(book.words.T)
     width = 8 * book.words.shape[1]
     codes = arrow.FixedSizeBinaryArray.from_buffers(
         arrow.binary(width), len(order), [None, arrow.py_buffer(np.ascontiguousarray(raw[order]))]
     )
-    table = arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
-    with replacing(path) as draft:
-        parquet.write_table(table, draft, compression="zstd")
+    return arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
 
 
 def read_book(path: Path) -> CodeBook | None:
