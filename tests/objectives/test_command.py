@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+import openfield as of
 from openfield.cli.objectives import app
 from openfield.objectives import evaluate, evaluate_file
 
@@ -168,6 +169,36 @@ def test_similarity_of_the_wrong_files(run, pair, table):
     assert (status, output, errors.count("\n")) == (2, "", 1)
 
 
+def test_forms_that_do_not_go_together_are_told(run, table, maze, tmp_path):
+    played = tmp_path / "run.sqlite"
+    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), played)
+    assert "tables and runs cannot be evaluated by one command" in run(table, played)[2]
+    assert "For runs: openfield objectives" in run("similarity", played, table)[2]
+    assert "in nats" in run(table, "--compat", "--unit", "bits")[2]
+    options = json.loads(run(table, "--json", "--inputs", "all")[1])["options"]
+    assert (options["inputs"], options["unit"]) == ("all", "nats")
+
+
+def test_thresholds_say_size_and_levels(run, tmp_path):
+    frames = np.random.default_rng(0).integers(0, 9, (20, 8, 8)).astype(float)
+    np.savez(tmp_path / "e.npz", observ=frames, action=np.arange(20) % 3)
+    run("frames", tmp_path / "e.npz", "-o", tmp_path / "t.parquet", "--size", 4, "--levels", 3)
+    for wrong in (("--levels", 8), ("--size", 8)):
+        status, _, errors = run(
+            "frames", tmp_path / "e.npz", "-o", tmp_path / "u.parquet", "--thresholds", tmp_path / "t.parquet", *wrong
+        )
+        assert (status, "t.parquet: its thresholds are for size 4 and 3 levels" in errors) == (2, True)
+    run("frames", tmp_path / "e.npz", "-o", tmp_path / "u.parquet", "--thresholds", tmp_path / "t.parquet")
+    assert run("similarity", tmp_path / "t.parquet", tmp_path / "u.parquet")[1].startswith("jaccard                 1")
+
+
+def test_nothing_is_made_where_nobody_asked(run, table, tmp_path):
+    for words in (("convert", table), ("frames", table, "-o")):
+        status, _, errors = run(*words, tmp_path / "none" / "t.parquet")
+        assert (status, "does not exist" in errors) == (2, True)
+    assert not (tmp_path / "none").exists()
+
+
 def test_convert(run, table, tmp_path):
     status, output, _ = run("convert", table, tmp_path / "t.parquet")
     assert status == 0
@@ -203,7 +234,8 @@ def test_study(run, tmp_path):
     (folder / "study.toml").write_text("agents = []\n[environments.toy]\nnum_obs = 10\n")
     status, output, _ = run("study", folder, "--workers", 1)
     assert status == 0
-    assert "study.html: 2 agents" in output
+    assert "study.html: 2 agents in 1 environments" in output
+    assert output.splitlines()[1].split()[:3] == ["toy", "noop", f"{evaluate(TABLE).values['input_entropy']:.4g}"]
     assert (folder / "study" / "study.html").exists()
     status, output, _ = run("study", folder, "--workers", 1, "--json", "-o", tmp_path / "out")
     assert [row["agent"] for row in json.loads(output)["rows"]] == ["noop", "ppo"]

@@ -4,6 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, dense_indices, discretize, encode, load_table, transitions
@@ -209,3 +210,34 @@ def test_missing_arrays_are_named(tmp_path):
     np.savez(tmp_path / "e.npz", frames=np.zeros((2, 2, 2)), action=np.zeros(2))
     with pytest.raises(InvalidInput, match="whole numbers"):
         open_episode(tmp_path / "e.npz")
+
+
+def test_images_come_in_the_order_of_their_numbers(tmp_path):
+    for number in range(12):
+        Image.fromarray(np.full((4, 4), 20 * number, np.uint8)).save(tmp_path / f"frame{number}.png")
+    (tmp_path / "actions.txt").write_text(" ".join(map(str, range(12))))
+    table = build_table([open_episode(tmp_path)], Recipe(size=1, levels=12))
+    assert rows(table) == [(number + 1, number, number + 2, 1) for number in range(11)]
+
+
+def test_episodes_without_frames_have_none(tmp_path):
+    np.savez(tmp_path / "e.npz", observ=np.zeros((0, 8, 8)), action=np.zeros(0, int))
+    assert read_array(tmp_path / "e.npz", "action").dtype == np.int64
+    with pytest.raises(InvalidInput, match="no frames"):
+        build_table([open_episode(tmp_path / "e.npz")], Recipe())
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"), [("actions.txt", b"0 1 two"), ("actions.txt", b"\xff"), ("actions.npy", b"x")]
+)
+def test_actions_of_a_folder_that_cannot_be_read(tmp_path, name, raw):
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "0.png")
+    (tmp_path / name).write_bytes(raw)
+    with pytest.raises(InvalidInput, match=rf"{name}: actions cannot be read"):
+        open_episode(tmp_path)
+
+
+def test_levels_are_positive():
+    episodes = episodes_of_arrays(np.zeros((3, 8, 8)), np.zeros(3, int), np.zeros(3, bool))
+    with pytest.raises(InvalidInput, match="number of levels is 0"):
+        build_table(episodes, Recipe(levels=0))

@@ -1,6 +1,7 @@
 import pickle
 import tracemalloc
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
-from openfield.objectives import evaluate, evaluate_file, load_table
+from openfield.objectives import compare, evaluate, evaluate_file, load_table
 from openfield.objectives import spill as spill_module
 from openfield.objectives.convert import convert
+from openfield.objectives.counts import Columns
 from openfield.objectives.gather import Gatherer
-from openfield.objectives.parquet import TableWriter, book_path, read_columns, read_header, write_table
+from openfield.objectives.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
 from openfield.objectives.records import Rows
 from openfield.objectives.spill import Spill
 from openfield.objectives.stream import MOST_IDS, Seen, count_files, summarise_file
-from openfield.objectives.tables import as_table, meta_of_name
+from openfield.objectives.tables import as_table, make_table, meta_of_name
 
 from .reference import dump, wide_tables
 
@@ -36,8 +38,8 @@ narrow_tables = st.dictionaries(
 @quiet
 def test_conversion_goes_there_and_back(tmp_path, table, book):
     source = dump(tmp_path / "t.pkl", (table, book) if book else table)
-    assert convert(source, tmp_path / "t.parquet") == len(table)
-    assert convert(tmp_path / "t.parquet", tmp_path / "back.pkl") == len(table)
+    assert convert(source, tmp_path / "t.parquet").rows == len(table)
+    assert convert(tmp_path / "t.parquet", tmp_path / "back.pkl").rows == len(table)
     back = pickle.loads((tmp_path / "back.pkl").read_bytes())
     assert (back if book else (back, None)) == (table, book)
     found = evaluate_file(tmp_path / "t.parquet")
@@ -113,6 +115,22 @@ def test_conversion_through_the_disk_takes_little_memory(tmp_path, monkeypatch):
     assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
 
 
+def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(spill_module.BookSpill.__init__, "__defaults__", (50,))
+    random = np.random.default_rng(0)
+    words = random.integers(0, 2**62, (1000, 3)).tolist()
+    codes = {
+        a if number % 3 else a + (b << 64) + (c << 128 if number % 5 else 0) for number, (a, b, c) in enumerate(words)
+    }
+    pair = {(1, 0, 2): 3}, {code: number for number, code in enumerate(codes)}
+    convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
+    book = load_table(tmp_path / "t.parquet").book
+    assert book.codes == sorted(codes)
+    assert dict(zip(book.codes, book.indices.tolist(), strict=True)) == pair[1]
+    convert(tmp_path / "t.parquet", tmp_path / "back.pkl")
+    assert pickle.loads((tmp_path / "back.pkl").read_bytes()) == pair
+
+
 def test_streams_equal_memory(tmp_path):
     rows = random_rows(300_000)
     table = as_table(
@@ -185,6 +203,85 @@ def test_files_that_lie_about_themselves(tmp_path):
     claim(path, ([], [], [], []))
     with pytest.raises(InvalidInput, match="no positive counts"):
         summarise_file(path)
+
+
+def test_damage_inside_is_told(tmp_path):
+    rows = Rows(*(np.arange(5000) for _ in range(3)), np.ones(5000, int))
+    write_table(make_table([rows]), tmp_path / "t.parquet")
+    raw = bytearray((tmp_path / "t.parquet").read_bytes())
+    raw[20:400] = b"\xff" * 380
+    (tmp_path / "t.parquet").write_bytes(raw)
+    for read in (load_table, evaluate_file):
+        with pytest.raises(InvalidInput, match=r"t\.parquet: the file is damaged"):
+            read(tmp_path / "t.parquet")
+
+
+def test_ids_of_64_bits_do_not_wrap_around(tmp_path):
+    columns = {"obs": [2**63 + 5, 1], "action": [0, 0], "next_obs": [1, 2**64 - 1], "count": [3, 4]}
+    table = pa.table({name: pa.array(column, pa.uint64()) for name, column in columns.items()})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert load_table(tmp_path / "t.parquet").ids == (1, 2**63 + 5, 2**64 - 1)
+    convert(tmp_path / "t.parquet", tmp_path / "u.parquet")
+    convert(tmp_path / "u.parquet", tmp_path / "u.pkl")
+    assert pickle.loads((tmp_path / "u.pkl").read_bytes()) == {(2**63 + 5, 0, 1): 3, (1, 0, 2**64 - 1): 4}
+
+
+@quiet
+@given(wide_tables, st.dictionaries(st.integers(0, 2**140), st.integers(-5, 2**130), max_size=9))
+def test_enormous_ids_go_there_and_back(tmp_path, table, book):
+    pair = (table, {code: min(key[0] for key in table) if index == -5 else index for code, index in book.items()})
+    huge = {(o + 2**127, a % 2**60, p + 2**127): count for (o, a, p), count in table.items()}
+    source = dump(tmp_path / "t.pkl", (huge, pair[1]) if book else huge)
+    between = [tmp_path / name for name in ("a.parquet", "b.parquet", "c.pkl", "d.pkl")]
+    for one, other in pairwise([source, *between]):
+        convert(one, other)
+    for path in between[2:]:
+        assert pickle.loads(path.read_bytes()) == pickle.loads(source.read_bytes())
+    if book:
+        assert outcome(between[0]) == outcome(source)
+
+
+def test_a_book_goes_with_its_table(tmp_path):
+    for pair, has_book in ((({(1, 0, 2): 3}, {7: 1}), True), ({(1, 0, 2): 3}, False)):
+        convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
+        assert book_path(tmp_path / "t.parquet").exists() == has_book
+
+
+def outcome(path):
+    try:
+        return compare(load_table(path), load_table(path)).jaccard
+    except InvalidInput as error:
+        return str(error).split(": ", 1)[1]
+
+
+def test_counts_beyond_64_bits_are_noted(tmp_path):
+    source = dump(tmp_path / "t.pkl", {(1, 0, 2): 2**70})
+    assert convert(source, tmp_path / "t.parquet").notes == ("counts beyond 64 bits: computed as float64",)
+
+
+def test_later_forms_are_not_guessed_at(tmp_path):
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        writer.add(Columns(*(np.array([1]) for _ in range(4))))
+        writer.finish(Header(schema=99))
+    for read in (load_table, evaluate_file):
+        with pytest.raises(InvalidInput, match="later version"):
+            read(tmp_path / "t.parquet")
+
+
+def test_ids_that_are_not_those_of_the_rows(tmp_path):
+    with TableWriter(tmp_path / "t.parquet") as writer:
+        writer.add(Columns(*(np.array([column]) for column in (0, 5, 0, 1))))
+        writer.finish(Header(ids=("7", "8")))
+    with pytest.raises(InvalidInput, match="ids in its description"):
+        load_table(tmp_path / "t.parquet")
+
+
+def test_a_book_must_be_one(tmp_path):
+    write_table(make_table([Rows(*(np.arange(3) for _ in range(3)), np.ones(3, int))]), tmp_path / "t.parquet")
+    for columns in ({"code": ["a"], "index": [1]}, {"index": [1]}):
+        pq.write_table(pa.table(columns), tmp_path / "t.codes.parquet")
+        with pytest.raises(InvalidInput, match=r"t\.codes\.parquet: no code book"):
+            load_table(tmp_path / "t.parquet")
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):

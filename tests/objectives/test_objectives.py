@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openfield import objectives
 from openfield.errors import InvalidInput, UnknownName
 from openfield.objectives import (
     empowerment,
@@ -162,9 +163,9 @@ def test_enormous_and_negative_ids_are_only_names():
 
 def test_environments_have_at_least_what_was_seen():
     table = {(0, 0, 1): 3, (1, 4, 2): 4}
-    with pytest.raises(InvalidInput, match="3 distinct inputs were seen, more than --num-obs 2"):
+    with pytest.raises(InvalidInput, match="3 distinct inputs were seen; the environment is said to have 2"):
         info_gain_dirichlet(table, 2)
-    with pytest.raises(InvalidInput, match="2 distinct actions were seen, more than --num-actions 1"):
+    with pytest.raises(InvalidInput, match="2 distinct actions were seen; the environment is said to have 1"):
         info_gain_dirichlet(table, 3, 1)
     with pytest.raises(InvalidInput, match="must be positive"):
         info_gain_dirichlet(table, 0)
@@ -231,3 +232,14 @@ def test_public_names():
     assert all(callable(getattr(package, name)) for name in package.__all__)
     with pytest.raises(AttributeError):
         package.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("key", [(1.5, 0, 3), (1, 2), ("a", 0, 1), 7, (1, None, 2)])
+def test_keys_of_mappings_are_whole_numbers(key):
+    with pytest.raises(InvalidInput, match="is not a tuple of three integers") as error:
+        input_entropy({(1, 0, 2): 3, key: 4})
+    assert repr(key) in str(error.value)
+
+
+def test_public_names_are_listed_before_they_are_imported():
+    assert set(objectives.__all__) <= set(dir(objectives))

@@ -13,11 +13,11 @@ import pytest
 
 import openfield as of
 from openfield.domain import is_picture
-from openfield.errors import InvalidInput
+from openfield.errors import Cancelled, InvalidInput
 from openfield.objectives import dense_indices, discretize, downscale, encode, evaluate, load_table
 from openfield.objectives.episodes import Recipe, build_table, episodes_of_arrays
 from openfield.objectives.files import save_table
-from openfield.objectives.recordings import read_run
+from openfield.objectives.recordings import read_human, read_run
 from openfield.objectives.runs import evaluate_runs
 from openfield.registry import use_domain
 from openfield.settings import Settings
@@ -157,6 +157,27 @@ def test_a_human_is_compared_by_common_thresholds(
         assert one.values["jaccard"].value == len(mine & theirs) / len(mine | theirs)
         assert 0 < one.values["jsd_nats"].value < math.log(2)
     assert evaluate_runs([read_run(path)], human=read_run(path))[0].values["jaccard"].value == 1
+
+
+def test_what_a_person_played_counts_though_they_left(
+    lamp: LampDomain, seen: list[Any], path: Path, tmp_path: Path
+) -> None:
+    class Leaver(Walker):
+        def __call__(self, turn: of.Turn) -> of.Reply:
+            if len(self.book) > 25:
+                raise Cancelled("enough")
+            return super().__call__(turn)
+
+    other = tmp_path / "left.sqlite"
+    with pytest.raises(Cancelled):
+        of.run({"ada": lambda spec, seed: Leaver([], seed)}, lamp.trials(1), other, workers=0)
+    with pytest.raises(InvalidInput, match="no agent has finished"):
+        read_run(other)
+    human = read_human(other)
+    assert human.episodes == 3
+    before, after = evaluate_runs([read_run(path)], human=human)
+    assert 0 < before.values["jaccard"].value <= 1
+    assert after.values["jaccard"].value is None
 
 
 def test_a_picture_inside_a_mapping_counts_as_itself_or_another(lamp: LampDomain, path: Path) -> None:

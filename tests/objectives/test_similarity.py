@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
-from openfield.objectives import compare, compare_conditionals, jaccard, jensen_shannon, joins
+from openfield.objectives import compare, compare_conditionals, jaccard, jensen_shannon, joins, load_table
 from openfield.objectives.convert import convert
 from openfield.objectives.joins import compare_files, stream_pairs
 from openfield.objectives.rarefaction import chance_met, coverage, default_sizes, rarefy
@@ -132,7 +132,7 @@ def test_streamed_is_the_same_bit_for_bit(tmp_path, form, first, second, compat,
     paths = [path.with_suffix(f".{form}") for path in paths]
     options = {"compat": compat, "inputs": inputs}
     assert outcome(lambda: similarity_of(stream_pairs(*paths, **options, part=7))) == outcome(
-        lambda: compare(first, second, **options)
+        lambda: compare(*map(load_table, paths), **options)
     )
 
 

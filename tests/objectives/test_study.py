@@ -138,7 +138,8 @@ def test_a_manifest(folder, tmp_path):
     assert entry.shared == folder / "toy_ppo_shared_disc.pkl"
     (row,) = run_study([entry], tmp_path / "cache", draws=20).rows
     assert row.values["info_gain_dirichlet"] is None
-    assert "--num-obs" in row.problems[0]
+    assert "num_obs" in row.reasons["info_gain_dirichlet"]
+    assert row.problems == ()
 
 
 @pytest.mark.parametrize("text", ["agents = 3", "[[agents]]\nname = 'x'", "not toml at all", "[[agents]]\nagent='a'"])

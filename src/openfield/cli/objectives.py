@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,6 +17,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.common import print_json
+from openfield.cli.objectives_tables import convert, frames
 from openfield.errors import InvalidInput, OpenfieldError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ app = cyclopts.App(
     default_parameter=Parameter(negative=()),
 )
 
+app.command(convert)
+app.command(frames)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices; idle threads cost 40 ms
 
 
@@ -80,6 +83,8 @@ def evaluate(
 
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
+    if compat and unit == "bits":
+        raise InvalidInput("--compat prints the original's numbers, which are in nats.")
     check_names(only)
     if human or human_agent or thresholds or any(_is_sqlite(path) for path in tables):
         if compat or inputs == "all" or num_actions is not None or intervals:
@@ -170,6 +175,7 @@ def study(
     from openfield.objectives.manifest import find_entries
     from openfield.objectives.page import write_study
     from openfield.objectives.study import run_study
+    from openfield.objectives.wording import study_lines
 
     entries = find_entries(source)
     folder = output or (source if source.is_dir() else source.parent) / "study"
@@ -179,66 +185,11 @@ def study(
     if json:
         print_json(found)
     else:
-        print(f"{page}: {len(found.rows)} agents in environments, {len(found.correlations)} correlations")
+        _print_lines(study_lines(found))
+        places = len({row.environment for row in found.rows})
+        print(f"{page}: {len(found.rows)} agents in {places} environments, {len(found.correlations)} correlations")
     problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
     _exit_with([{"error": problem} for problem in problems])
-
-
-@app.command
-def convert(source: Path, target: Path, /) -> None:
-    """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
-
-    Parameters
-    ----------
-    source
-        A table.
-    target
-        Where to write it; `.parquet` or `.pkl` decides the form.
-    """
-    from openfield.objectives.convert import convert as run
-
-    rows = run(source, target)
-    print(f"{target}: {rows:,} rows, {target.stat().st_size:,} bytes")
-
-
-@app.command
-def frames(
-    *episodes: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    thresholds: Path | None = None,
-    size: int = 8,
-    levels: int = 4,
-    alignment: Literal["action_leads_to_next", "action_led_here"] = "action_leads_to_next",
-) -> None:
-    """Make a table from episodes: NPZ files with frames and actions, or folders of images.
-
-    Parameters
-    ----------
-    episodes
-        One file or folder per episode.
-    output
-        The table to write, `.parquet` or `.pkl`.
-    thresholds
-        A table made by this command whose thresholds are to be used; needed to compare agents.
-    size
-        Height and width that frames are scaled down to.
-    levels
-        Levels per pixel.
-    alignment
-        Whether an action was chosen on its frame, or led to it.
-    """
-    from openfield.objectives.episodes import Recipe, build_table, open_episode
-    from openfield.objectives.files import read_thresholds, save_table
-
-    if not episodes:
-        raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
-    recipe = Recipe(size=size, levels=levels, alignment=alignment)
-    bins = read_thresholds(thresholds) if thresholds else None
-    table = build_table([open_episode(path) for path in episodes], recipe, bins)
-    save_table(table, output)
-    print(
-        f"{output}: {len(table.obs):,} distinct transitions of {int(table.count.sum()):,}, {table.num_inputs:,} inputs"
-    )
 
 
 def _is_sqlite(path: Path) -> bool:
@@ -248,6 +199,13 @@ def _is_sqlite(path: Path) -> bool:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
         return False  # whoever reads it as a table says why
+
+
+def _check_form(path: Path) -> None:
+    """What is read as a run does not begin as a table."""
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(4)[:1] in (b"\x80", b"P"):
+            raise InvalidInput(f"{path}: a table; tables and runs cannot be evaluated by one command.")
 
 
 def _print_runs(
@@ -273,6 +231,7 @@ def _print_runs(
     entries: list[dict[str, Any]] = []
     for path in paths:
         try:
+            _check_form(path)
             runs.append(read_run(path, size=size))
             entries.append(run_record(runs[-1]))
         except OpenfieldError as error:
@@ -298,7 +257,7 @@ def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) 
         digest = file_hash(path) if hashed else None
     except OpenfieldError as error:
         return failure_record(path, str(error), options["only"], options["unit"])
-    record = evaluation_record(found, time.perf_counter() - start, digest) | around
+    record = evaluation_record(found, time.perf_counter() - start, digest, options) | around
     return record | {"error": found.faults[0]} if found.faults else record
 
 

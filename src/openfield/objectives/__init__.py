@@ -87,6 +87,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """All public names, whether they have been imported yet or not."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Imports a public name when it is first used, so that the command line answers at once."""
     for home, names in _HOMES.items():

@@ -42,6 +42,8 @@ def make_book(codes: Sequence[int], indices: Iterable[int], name: str = "code bo
         return CodeBook(words_of(codes), np.array(list(indices), np.int64))
     except OverflowError:
         raise InvalidInput(f"{name}: an index of the code book is beyond 64 bits.") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from None
 
 
 def words_of(codes: Sequence[int], width: int | None = None) -> Array:
@@ -51,7 +53,7 @@ def words_of(codes: Sequence[int], width: int | None = None) -> Array:
         InvalidInput: A code is negative.
     """
     if len(codes) and min(codes) < 0:
-        raise InvalidInput(f"An image code is {min(codes)}; codes are not negative.")
+        raise InvalidInput(f"an image code is {min(codes)}; codes are not negative.")
     needed = -(-max((code.bit_length() for code in codes), default=0) // WORD)
     size = 8 * max(width or 2, needed)
     raw = b"".join([code.to_bytes(size, "little") for code in codes])

@@ -5,108 +5,150 @@ Beside `tables`; used by `openfield objectives convert`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
-from openfield.objectives.codes import CodeBook, make_book
+from openfield.objectives.checks import check_rows
+from openfield.objectives.codes import make_book
 from openfield.objectives.histograms import Array
-from openfield.objectives.parquet import Header, TableWriter, read_book, read_columns, read_header, write_table
+from openfield.objectives.parquet import Header, TableWriter, read_codes, read_columns, read_header, write_table
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import Rows
-from openfield.objectives.spill import Spill
+from openfield.objectives.spill import BookSpill, Spill
 from openfield.objectives.stream import Seen
-from openfield.objectives.tables import check_rows, is_parquet, load_table, meta_of_name
+from openfield.objectives.tables import Table, is_parquet, load_table, meta_of_name
 from openfield.report.files import replacing
 
 BATCH = 1000
 """Entries between two SETITEMS, as picklers write them."""
 
 
-def convert(source: str | Path, target: str | Path) -> int:
-    """Write a table in the form the target's name asks for; returns the number of rows.
+class Conversion(NamedTuple):
+    """What came of a conversion."""
+
+    rows: int
+    notes: tuple[str, ...]
+    """What a reader should know."""
+
+
+def convert(source: str | Path, target: str | Path) -> Conversion:
+    """Write a table in the form the target's name asks for.
 
     Raises:
-        InvalidInput: The source is no table, or the target is neither `.parquet` nor `.pkl`.
+        InvalidInput: The source is no table, or the target is neither `.parquet` nor `.pkl`, or its folder is missing.
     """
     source, target = Path(source), Path(target)
     if source.resolve() == target.resolve():
         raise InvalidInput(f"{source}: source and target are the same file.")
-    if target.suffix == ".parquet":
-        return _to_parquet(source, target)
-    if target.suffix in (".pkl", ".pickle"):
-        return _to_pickle(source, target)
-    raise InvalidInput(f"{target}: the target must end in .parquet or .pkl.")
+    check_target(target)
+    return _to_parquet(source, target) if target.suffix == ".parquet" else _to_pickle(source, target)
 
 
-def _to_parquet(source: Path, target: Path) -> int:
+def check_target(target: Path) -> None:
+    """A table can be written there.
+
+    Raises:
+        InvalidInput: The name has another ending, or the folder does not exist.
+    """
+    if target.suffix not in (".parquet", ".pkl", ".pickle"):
+        raise InvalidInput(f"{target}: the target must end in .parquet or .pkl.")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"{target}: the folder {target.parent} does not exist.")
+
+
+def _to_parquet(source: Path, target: Path) -> Conversion:
     """Through the disk, unless ids are too large for columns: such tables are small enough for memory."""
-    codes: list[int] = []
-    indices: list[int] = []
     before = (read_header(source) if is_parquet(source) else None) or Header(meta=meta_of_name(source.name))
     zeros, notes = before.zeros, dict.fromkeys(before.notes)
-    with Spill() as spill:
+    with Spill() as spill, BookSpill() as book:
         for piece in _pieces(source):
             if isinstance(piece, Codes):
-                codes += piece.codes
-                indices += piece.indices
+                book.add(make_book(piece.codes, piece.indices, str(source)))
             elif any(column.dtype == object for column in piece):
-                table = load_table(source)
-                write_table(table, target)
-                return len(table.obs)
+                return _through_memory(source, target)
             else:
                 rows, dropped, remarks = check_rows(piece, str(source))
                 zeros, notes = zeros + dropped, notes | dict.fromkeys(remarks)
                 spill.add(rows)
         header = Header(meta=before.meta, zeros=zeros, notes=tuple(notes))
-        book = make_book(codes, indices, str(source)) if codes else None
-        return _write_in_order(spill, target, header, book, source)
+        return Conversion(_write_in_order(spill, target, header, book, source), tuple(notes))
 
 
-def _write_in_order(spill: Spill, target: Path, header: Header, book: CodeBook | None, source: Path) -> int:
+def _through_memory(source: Path, target: Path) -> Conversion:
+    table = load_table(source)
+    if not is_parquet(source):
+        _ = table.counts  # which sees that every key is there once
+    write_table(table, target)
+    return Conversion(len(table.obs), table.notes)
+
+
+def _write_in_order(spill: Spill, target: Path, header: Header, book: BookSpill, source: Path) -> int:
     seen, written = Seen(), 0
     with TableWriter(target) as writer:
         for part in spill.in_order():
             seen.add(part.obs, part.next_obs)
             written += len(part.obs)
             writer.add(part)
-        if written != spill.rows and not is_parquet(source):
-            raise InvalidInput(f"{source}: a key occurs more than once.")
-        writer.finish(replace(header, num_inputs=seen.count), book)
+        if spill.repeated is not None and not is_parquet(source):
+            raise InvalidInput(f"{source}: key {spill.repeated} occurs more than once.")
+        writer.finish(replace(header, num_inputs=seen.count), book.in_order())
     return written
 
 
 def _pieces(source: Path) -> Iterator[Rows | Codes]:
+    """Rows and codes with the ids the file means, a stretch at a time."""
     if not is_parquet(source):
         yield from read_pickle(source)
         return
+    if (header := read_header(source)) is not None and header.ids is not None:
+        yield from _pieces_in_memory(load_table(source))
+        return
     for part in read_columns(source):
         yield Rows(part.obs, part.action, part.next_obs, part.counts)
-    book = read_book(source)
-    if book is not None:
+    for book in read_codes(source):
         yield Codes(book.codes, book.indices.tolist())
 
 
-def _to_pickle(source: Path, target: Path) -> int:
+def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
+    ids = np.array([*(table.ids or ()), None], object)[:-1]  # with None among them NumPy leaves integers alone
+    yield Rows(ids[table.obs], table.action, ids[table.next_obs], table.count)
+    if table.book is not None:
+        yield Codes(table.book.codes, ids[table.book.indices].tolist())
+
+
+def _to_pickle(source: Path, target: Path) -> Conversion:
     """A pickle of plain integers that the published scripts can read, written without building the mapping."""
-    codes: list[Codes] = []
-    rows = 0
+    rows, notes, has_book = 0, dict[str, None](), False
     with replacing(target) as draft, draft.open("wb") as file:
         file.write(b"\x80\x02}")
         for piece in _pieces(source):
             if isinstance(piece, Codes):
-                codes.append(piece)
-            else:
-                checked, _, _ = check_rows(piece, str(source))
-                _write_entries(file, _record(checked))
-                rows += len(checked.obs)
-        _write_books(file, codes)
-        file.write(b".")
-    return rows
+                _write_codes(file, piece, begins=not has_book)
+                has_book = True
+                continue
+            checked, _, remarks = check_rows(piece, str(source))
+            for entries in _entries(checked):
+                file.write(b"(" + entries + b"u")
+            rows, notes = rows + len(checked.obs), notes | dict.fromkeys(remarks)
+        file.write(b"\x86." if has_book else b".")
+    return Conversion(rows, tuple(notes))
+
+
+def _entries(rows: Rows) -> Iterator[bytes]:
+    """The opcodes that push entries, a batch at a time."""
+    if all(column.dtype != object for column in rows):
+        record = _record(rows)
+        yield from (record[at : at + BATCH].tobytes() for at in range(0, len(record), BATCH))
+        return
+    for at in range(0, len(rows.obs), BATCH):
+        batch = zip(*(column[at : at + BATCH].tolist() for column in rows), strict=True)
+        yield b"".join(b"".join(map(_long, key)) + b"\x87" + _number(count) for *key, count in batch)
 
 
 def _record(rows: Rows) -> Array:
@@ -127,30 +169,23 @@ def _record(rows: Rows) -> Array:
 
 def _integers(column: Array) -> list[tuple[str, Array]]:
     """Four bytes after BININT, or eight after LONG1 where they are needed."""
-    if column.dtype == object:
-        raise InvalidInput("Ids or counts beyond 64 bits cannot be written as a pickle.")
     if len(column) and (int(column.max()) >= 2**31 or int(column.min()) < -(2**31)):
         return [("u1", np.full(len(column), 0x8A)), ("u1", np.full(len(column), 8)), ("<i8", column)]
     return [("u1", np.full(len(column), ord("J"))), ("<i4", column)]
 
 
-def _write_entries(file: BinaryIO, record: Array) -> None:
-    for at in range(0, len(record), BATCH):
-        file.write(b"(" + record[at : at + BATCH].tobytes() + b"u")
-
-
-def _write_books(file: BinaryIO, books: list[Codes]) -> None:
-    """A second mapping and the pair of both, if there is a code book."""
-    if not books:
-        return
-    file.write(b"}")
-    for book in books:
-        for at in range(0, len(book.codes), BATCH):
-            pairs = zip(book.codes[at : at + BATCH], book.indices[at : at + BATCH], strict=True)
-            file.write(b"(" + b"".join(_long(code) + _long(index) for code, index in pairs) + b"u")
-    file.write(b"\x86")
+def _write_codes(file: BinaryIO, book: Codes, begins: bool) -> None:
+    """A stretch of the second mapping, which comes after all rows."""
+    file.write(b"}" if begins else b"")
+    for at in range(0, len(book.codes), BATCH):
+        pairs = zip(book.codes[at : at + BATCH], book.indices[at : at + BATCH], strict=True)
+        file.write(b"(" + b"".join(_long(code) + _long(index) for code, index in pairs) + b"u")
 
 
 def _long(value: int) -> bytes:
     raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
     return bytes((0x8A, len(raw))) + raw
+
+
+def _number(count: float) -> bytes:
+    return b"G" + struct.pack(">d", count) if isinstance(count, float) else _long(count)

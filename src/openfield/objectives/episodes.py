@@ -6,6 +6,7 @@ Before `tables`: thresholds are found in a first reading, codes and transitions 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -112,6 +113,8 @@ def build_table(
     episodes: Sequence[Episode], recipe: Recipe, thresholds: Array | None = None, meta: Meta | None = None
 ) -> Table:
     """The table of all episodes, with its code book; nothing leads from one episode into the next."""
+    if recipe.levels < 1:
+        raise InvalidInput(f"The number of levels is {recipe.levels}; it must be positive.")
     bins = find_thresholds(episodes, recipe) if thresholds is None else thresholds
     bins = check_bins(bins, (recipe.size, recipe.size))
     indexer, counter = _Indexer(recipe.start), _Counter()
@@ -183,7 +186,7 @@ def _transitions(episode: Episode, inputs: Array, alignment: Alignment) -> Rows:
 
 def _small_frames(episode: Episode, size: int) -> Iterator[Array]:
     """Frames as (T, size, size) float64; those that have the size already are taken as they are."""
-    for part in episode.frames():
+    for part in filter(len, episode.frames()):
         if part.ndim != 3:
             raise InvalidInput(f"{episode.name}: frames must be (T, H, W); these are {part.shape}.")
         yield part.astype(np.float64) if part.shape[1:] == (size, size) else downscale(part, size)
@@ -207,16 +210,28 @@ def _slices(frames: Array, start: int, stop: int) -> Callable[[], Iterator[Array
 
 
 def _open_folder(path: Path) -> Episode:
-    images = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS)
+    images = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS), key=_in_sequence)
     if not images:
         raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.")
-    if (path / "actions.npy").exists():
-        actions = np.load(path / "actions.npy", allow_pickle=False)
-    elif (path / "actions.txt").exists():
-        actions = np.array((path / "actions.txt").read_text().split(), np.int64)
-    else:
-        raise InvalidInput(f"{path}: neither actions.npy nor actions.txt in the folder.")
-    return Episode(str(path), lambda: _read_images(images), _whole(actions, path))
+    return Episode(str(path), lambda: _read_images(images), _whole(_read_actions(path), path))
+
+
+def _in_sequence(file: Path) -> list[tuple[int, str]]:
+    """Names with numbers in the order of the numbers: frame 10 comes after frame 9."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", file.name)]
+
+
+def _read_actions(folder: Path) -> Array:
+    array, text = folder / "actions.npy", folder / "actions.txt"
+    file = array if array.exists() else text
+    try:
+        if file is array:
+            return np.asarray(np.load(array, allow_pickle=False))
+        return np.array(text.read_text().split(), np.int64)
+    except FileNotFoundError:
+        raise InvalidInput(f"{folder}: neither actions.npy nor actions.txt in the folder.") from None
+    except (OSError, ValueError, EOFError, OverflowError):
+        raise InvalidInput(f"{file}: actions cannot be read; one whole number per image is needed.") from None
 
 
 def _read_images(files: Sequence[Path]) -> Iterator[Array]:

@@ -154,7 +154,7 @@ def _values(
             continue
         values[name] = None
         if num_obs is None:
-            reasons[name] = "needs the number of distinct inputs of the environment (--num-obs)"
+            reasons[name] = "needs the number of distinct inputs of the environment (--num-obs; in a study num_obs)"
             continue
         try:
             check_sizes(summary, num_obs, num_actions)

@@ -126,9 +126,8 @@ def encode_packed(discrete: Array, bin_count: int) -> Array:
         raise InvalidInput(f"The number of levels is {bin_count}; it must be positive.")
     digits = discrete.reshape(len(discrete), math.prod(discrete.shape[1:]))
     if digits.size and (int(digits.max()) >= bin_count or int(digits.min()) < 0):
-        raise InvalidInput(
-            f"A level is {int(digits.max())} or {int(digits.min())}; levels go from 0 to {bin_count - 1}."
-        )
+        wrong = int(digits.max()) if int(digits.max()) >= bin_count else int(digits.min())
+        raise InvalidInput(f"A level is {wrong}; levels go from 0 to {bin_count - 1}.")
     return pack_digits(digits, bin_count)
 
 

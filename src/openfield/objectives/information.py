@@ -100,11 +100,8 @@ def check_sizes(table: Summary, num_obs: int, num_actions: int | None = None) ->
     """
     if num_obs < 1:
         raise InvalidInput(f"{table.name}: the number of inputs is {num_obs}; it must be positive.")
-    if num_obs < table.num_inputs:
-        raise InvalidInput(
-            f"{table.name}: {table.num_inputs} distinct inputs were seen, more than --num-obs {num_obs}."
-        )
-    if num_actions is not None and num_actions < table.num_actions:
-        raise InvalidInput(
-            f"{table.name}: {table.num_actions} distinct actions were seen, more than --num-actions {num_actions}."
-        )
+    for kind, seen, said in (("inputs", table.num_inputs, num_obs), ("actions", table.num_actions, num_actions)):
+        if said is not None and said < seen:
+            raise InvalidInput(
+                f"{table.name}: {seen:,} distinct {kind} were seen; the environment is said to have {said:,}."
+            )

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import DTypeLike
 
 from openfield.errors import InvalidInput
+from openfield.objectives.checks import check_rows
 from openfield.objectives.codes import WORD, CodeBook, make_book
 from openfield.objectives.entropy import Inputs
 from openfield.objectives.histograms import Array
@@ -25,7 +26,7 @@ from openfield.objectives.parts import Parts
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import Rows
 from openfield.objectives.similarity import Similarity, check_thresholds, pair_tables, similarity_of
-from openfield.objectives.tables import Meta, check_rows, is_parquet, load_table, meta_of_name
+from openfield.objectives.tables import Meta, is_parquet, load_table, meta_of_name
 
 LARGE_ROWS = 4_000_000
 """Rows of a Parquet table from which it is not read into memory."""
@@ -154,6 +155,8 @@ def _mixed(words: Array) -> Array:
 
 def _pieces(path: Path) -> Iterator[Rows | CodeBook]:
     if is_parquet(path):
+        if (header := read_header(path)) is not None and header.ids is not None:
+            raise _HugeIds
         for part in read_columns(path):
             yield check_rows(Rows(part.obs, part.action, part.next_obs, part.counts), str(path))[0]
         yield from read_codes(path)

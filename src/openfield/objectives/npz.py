@@ -37,12 +37,11 @@ def member_names(path: Path) -> list[str]:
 
 def read_array(path: Path, name: str) -> Array:
     """A whole array; for those with one number per step."""
-    parts = list(read_stretches(path, name, 1 << 20))
-    return np.concatenate(parts) if parts else np.empty(0)
+    return np.concatenate(list(read_stretches(path, name, 1 << 20)))
 
 
 def read_stretches(path: Path, name: str, length: int) -> Iterator[Array]:
-    """An array in stretches of so many rows.
+    """An array in stretches of so many rows; an empty one in one stretch.
 
     Raises:
         InvalidInput: The member is missing, damaged, not of numbers, or unpacks to more than is plausible.
@@ -73,7 +72,7 @@ def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -
     row = int(np.prod(shape[1:], dtype=object)) * kind.itemsize if shape else kind.itemsize
     if not shape or row == 0 or shape[0] * row > size:
         raise InvalidInput(f"{path}: array '{name}' of shape {shape} does not fit its {size:,} bytes.")
-    for start in range(0, shape[0], length):
+    for start in range(0, max(shape[0], 1), length):
         rows = min(length, shape[0] - start)
         raw = file.read(rows * row)
         if len(raw) != rows * row:

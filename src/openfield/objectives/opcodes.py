@@ -7,20 +7,11 @@ opcode that is not in the table at the end is refused.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Any
 
 from openfield.objectives.entries import MARK, Mapping, State
+from openfield.objectives.literals import LITERALS, Step, read_line
 from openfield.objectives.scalars import ALLOWED, DType, Name, Refused, allowed_name, make_dtype, make_scalar
-
-LONGEST_NUMBER = 255
-"""Bytes of one integer; an image of 16 x 16 pixels in 16 levels needs 128."""
-LONGEST_LINE = 2 * LONGEST_NUMBER + 110
-"""Characters of a number of that size in decimal digits, with room to spare."""
-
-
-Step = Callable[[State, bytes, int], int]
-"""Takes the bytes and the position after the opcode, returns the position after its argument."""
 
 
 def _protocol(state: State, data: bytes, at: int) -> int:
@@ -39,95 +30,6 @@ def _mark(state: State, data: bytes, at: int) -> int:
         raise Refused("marks upon marks")
     state.stack.append(MARK)
     return at
-
-
-def _int4(state: State, data: bytes, at: int) -> int:
-    state.stack.append(struct.unpack_from("<i", data, at)[0])
-    return at + 4
-
-
-def _float(state: State, data: bytes, at: int) -> int:
-    state.stack.append(struct.unpack_from(">d", data, at)[0])
-    return at + 8
-
-
-def _long1(state: State, data: bytes, at: int) -> int:
-    return _long(state, data, at + 1, data[at])
-
-
-def _long4(state: State, data: bytes, at: int) -> int:
-    return _long(state, data, at + 4, struct.unpack_from("<I", data, at)[0])
-
-
-def _long(state: State, data: bytes, at: int, size: int) -> int:
-    if size > LONGEST_NUMBER:
-        raise Refused(f"an integer of {size} bytes")
-    state.stack.append(int.from_bytes(_take(data, at, size), "little", signed=True))
-    return at + size
-
-
-def _take(data: bytes, at: int, size: int) -> bytes:
-    """The next bytes, all of them."""
-    part = data[at : at + size]
-    if len(part) != size:
-        raise IndexError("cut short")
-    return part
-
-
-def _line(data: bytes, at: int) -> tuple[str, int]:
-    """Text up to the end of the line, which is near in every table."""
-    end = data.find(b"\n", at, at + LONGEST_LINE)
-    if end < 0:
-        if len(data) - at < LONGEST_LINE:
-            raise IndexError("cut short")
-        raise Refused("a line longer than any number or name")
-    return data[at:end].decode("ascii"), end + 1
-
-
-def _int_text(state: State, data: bytes, at: int) -> int:
-    text, end = _line(data, at)
-    if text in ("00", "01"):
-        raise Refused("a truth value where a number should be")
-    state.stack.append(int(text))
-    return end
-
-
-def _long_text(state: State, data: bytes, at: int) -> int:
-    text, end = _line(data, at)
-    state.stack.append(int(text.removesuffix("L")))
-    return end
-
-
-def _float_text(state: State, data: bytes, at: int) -> int:
-    text, end = _line(data, at)
-    state.stack.append(float(text))
-    return end
-
-
-def _text1(state: State, data: bytes, at: int) -> int:
-    state.stack.append(_take(data, at + 1, data[at]).decode("ascii"))
-    return at + 1 + data[at]
-
-
-def _text4(state: State, data: bytes, at: int) -> int:
-    size = struct.unpack_from("<I", data, at)[0]
-    if size > LONGEST_NUMBER:
-        raise Refused(f"a text of {size} bytes")
-    state.stack.append(_take(data, at + 4, size).decode("ascii"))
-    return int(at + 4 + size)
-
-
-def _bytes1(state: State, data: bytes, at: int) -> int:
-    state.stack.append(_take(data, at + 1, data[at]))
-    return at + 1 + data[at]
-
-
-def _constant(value: Any) -> Step:
-    def step(state: State, data: bytes, at: int) -> int:
-        state.stack.append(value)
-        return at
-
-    return step
 
 
 def _mapping(state: State, data: bytes, at: int) -> int:
@@ -211,8 +113,8 @@ def _set_items(state: State, mapping: Any, items: list[Any]) -> None:
 
 
 def _global(state: State, data: bytes, at: int) -> int:
-    module, at = _line(data, at)
-    name, at = _line(data, at)
+    module, at = read_line(data, at)
+    name, at = read_line(data, at)
     state.stack.append(allowed_name(module, name))
     return at
 
@@ -271,7 +173,7 @@ def _put4(state: State, data: bytes, at: int) -> int:
 
 
 def _put_text(state: State, data: bytes, at: int) -> int:
-    text, end = _line(data, at)
+    text, end = read_line(data, at)
     _remember(state, int(text))
     return end
 
@@ -307,7 +209,7 @@ def _get4(state: State, data: bytes, at: int) -> int:
 
 
 def _get_text(state: State, data: bytes, at: int) -> int:
-    text, end = _line(data, at)
+    text, end = read_line(data, at)
     _recall(state, int(text))
     return end
 
@@ -329,11 +231,8 @@ def opcode_name(code: int) -> str:
 
 
 STEPS: dict[int, Step] = {
+    **LITERALS,
     0x80: _protocol, 0x95: _frame, 0x28: _mark,
-    0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
-    0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
-    0x58: _text4, 0x8C: _text1, 0x43: _bytes1, 0x55: _bytes1,
-    0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
     0x7D: _mapping, 0x64: _mapping_of, 0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2),
     0x73: _set_item, 0x75: _set_marked,
     0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,

@@ -139,6 +139,11 @@ def _dots(study: Study, name: str) -> Iterator[Dot]:
 
 def _sections(study: Study, drawings: Sequence[Drawing]) -> Iterator[str]:
     problems = [f"{row.environment} / {row.agent}: {problem}" for row in study.rows for problem in row.problems]
+    problems += [
+        f"{row.environment} / {row.agent}: {WORDS[name]} {reason}"
+        for row in study.rows
+        for name, reason in row.reasons.items()
+    ]
     if problems:
         items = "".join(f"<li>{escape(problem)}</li>" for problem in problems)
         yield f'<section class="alert"><h2>Not everything could be computed</h2><ul>{items}</ul></section>'

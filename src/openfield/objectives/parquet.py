@@ -6,7 +6,8 @@ Beside `pickles`; the only place that touches pyarrow (extra `data`). A code boo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput, MissingExtra
+from openfield.objectives.checks import LARGEST
 from openfield.objectives.codes import CodeBook
 from openfield.objectives.counts import Columns
 from openfield.objectives.histograms import Array
@@ -27,19 +29,23 @@ ROW_GROUP = 1 << 20
 BATCH = 1 << 16
 BUFFER = 1 << 20
 """Bytes read at once; by default whole columns would be held, 400 MB for 10^8 rows."""
+SCHEMA = 1
+"""Raised when older versions can no longer read what newer ones write."""
 FIELDS = ("obs", "next_obs", "action", "count")
 
 
 class Header(msgspec.Struct, frozen=True):
     """What a file of ours says about itself."""
 
-    schema: int = 1
+    schema: int = SCHEMA
     ordered: bool = True
     meta: Meta = Meta()
     num_inputs: int | None = None
     """Distinct inputs; None where nobody counted."""
     zeros: int = 0
     notes: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+    """The ids behind the numbers in the file, in digits, where they are beyond 64 bits."""
 
 
 class TableWriter:
@@ -76,14 +82,14 @@ class TableWriter:
             )
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
-    def finish(self, header: Header, book: CodeBook | None = None) -> None:
-        """Write what is known about the table; it appears when the block ends."""
+    def finish(self, header: Header, book: Iterable[CodeBook] = ()) -> None:
+        """Write what is known about the table, and its code book, in parts by rising code; it appears at the end."""
         if self._writer is None:
             self.add(Columns(*(np.empty(0, np.int64) for _ in FIELDS)))
         self._writer.add_key_value_metadata({KEY: msgspec.json.encode(header)})
         self._writer.close()
-        if book is not None:
-            write_book(book, book_path(self.path))
+        if not write_book(book, book_path(self.path)):
+            book_path(self.path).unlink(missing_ok=True)  # that of a table this one replaces
 
 
 def write_table(table: Table, path: str | Path) -> None:
@@ -91,11 +97,17 @@ def write_table(table: Table, path: str | Path) -> None:
     path = Path(path)
     order = np.lexsort((table.action, table.next_obs, table.obs))
     columns = Columns(table.obs[order], table.next_obs[order], table.action[order], table.count[order])
-    header = Header(meta=table.meta, num_inputs=table.num_inputs, zeros=table.zeros, notes=table.notes)
+    header = Header(
+        meta=table.meta,
+        num_inputs=table.num_inputs,
+        zeros=table.zeros,
+        notes=table.notes,
+        ids=None if table.ids is None else tuple(map(str, table.ids)),
+    )
     with TableWriter(path) as writer:
         for at in range(0, len(order), ROW_GROUP):
             writer.add(columns.part(at, at + ROW_GROUP))
-        writer.finish(header, table.book)
+        writer.finish(header, [] if table.book is None else [table.book])
 
 
 def read_header(path: Path) -> Header | None:
@@ -103,9 +115,12 @@ def read_header(path: Path) -> Header | None:
     with _open(path) as file:
         text = (file.schema_arrow.metadata or {}).get(KEY) or (file.metadata.metadata or {}).get(KEY)
     try:
-        return msgspec.json.decode(text, type=Header) if text else None
+        header = msgspec.json.decode(text, type=Header) if text else None
     except msgspec.DecodeError as error:
         raise InvalidInput(f"{path}: the description in the file cannot be read ({error}).") from None
+    if header is not None and header.schema > SCHEMA:
+        raise InvalidInput(f"{path}: written by a later version of openfield (form {header.schema}).")
+    return header
 
 
 def read_table(path: Path) -> Table:
@@ -113,9 +128,25 @@ def read_table(path: Path) -> Table:
     header = read_header(path) or Header(ordered=False)
     pieces = [Rows(part.obs, part.action, part.next_obs, part.counts) for part in read_columns(path)]
     table = make_table(pieces, name=str(path), meta=header.meta, single=header.ordered, ordered=header.ordered)
+    book = read_book(path)
     return msgspec.structs.replace(
-        table, book=read_book(path), zeros=table.zeros + header.zeros, notes=(*header.notes, *table.notes)
+        table,
+        book=book,
+        zeros=table.zeros + header.zeros,
+        notes=(*header.notes, *table.notes),
+        ids=table.ids if header.ids is None else _ids(header.ids, table, book, path),
     )
+
+
+def _ids(words: Sequence[str], table: Table, book: CodeBook | None, path: Path) -> tuple[int, ...]:
+    columns = [column for column in (table.obs, table.next_obs, book.indices if book else table.obs) if len(column)]
+    try:
+        ids = tuple(int(word) for word in words)
+    except ValueError:
+        ids = ()
+    if any(int(column.min()) < 0 or int(column.max()) >= len(ids) for column in columns):
+        raise InvalidInput(f"{path}: the ids in its description are not those of its rows.")
+    return ids
 
 
 def read_columns(path: Path) -> Iterator[Columns]:
@@ -124,7 +155,7 @@ def read_columns(path: Path) -> Iterator[Columns]:
         missing = [name for name in FIELDS if name not in file.schema_arrow.names]
         if missing:
             raise InvalidInput(f"{path}: no column {missing[0]}; a table has {', '.join(FIELDS)}.")
-        for batch in file.iter_batches(BATCH, columns=list(FIELDS), use_threads=False):
+        for batch in _batches(file, FIELDS, path):
             yield Columns(*(_column(batch.column(name), name, path) for name in FIELDS))
 
 
@@ -139,18 +170,29 @@ def book_path(path: Path) -> Path:
     return path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
 
 
-def write_book(book: CodeBook, path: Path) -> None:
-    """Write a code book, codes as bytes of one width, the most significant first, so that they sort as numbers."""
-    arrow, parquet = _arrow()
+def write_book(parts: Iterable[CodeBook], path: Path) -> bool:
+    """Write a code book that comes in parts by rising code; says whether there is any part."""
+    _, parquet = _arrow()
+    tables = map(_book_table, parts)
+    first = next(tables, None)
+    if first is None:
+        return False
+    with replacing(path) as draft, parquet.ParquetWriter(draft, first.schema, compression="zstd") as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
+    return True
+
+
+def _book_table(book: CodeBook) -> Any:
+    """Codes as bytes of one width, the most significant first, so that they sort as numbers."""
+    arrow, _ = _arrow()
     raw = np.ascontiguousarray(book.words[:, ::-1].astype(">u8")).view(np.uint8)
     order = np.lexsort(book.words.T)
     width = 8 * book.words.shape[1]
     codes = arrow.FixedSizeBinaryArray.from_buffers(
         arrow.binary(width), len(order), [None, arrow.py_buffer(np.ascontiguousarray(raw[order]))]
     )
-    table = arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
-    with replacing(path) as draft:
-        parquet.write_table(table, draft, compression="zstd")
+    return arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
 
 
 def read_book(path: Path) -> CodeBook | None:
@@ -174,7 +216,7 @@ def read_codes(path: Path) -> Iterator[CodeBook]:
         _check_book(file.schema_arrow, beside)
         width = file.schema_arrow.field("code").type.byte_width
         yield CodeBook(np.empty((0, width // 8), np.uint64), np.empty(0, np.int64))
-        for batch in file.iter_batches(BATCH, columns=["code", "index"], use_threads=False):
+        for batch in _batches(file, ("code", "index"), beside):
             codes = batch.column("code")
             start = codes.offset * width
             raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
@@ -207,6 +249,14 @@ def _open(path: Path) -> Any:
         raise InvalidInput(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}).") from None
 
 
+def _batches(file: Any, columns: Sequence[str], path: Path) -> Iterator[Any]:
+    arrow, _ = _arrow()
+    try:
+        yield from file.iter_batches(BATCH, columns=list(columns), use_threads=False)
+    except (arrow.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path}: the file is damaged ({str(error).splitlines()[0]}).") from None
+
+
 def _wide(array: Array) -> Array:
     """Columns have one type in all row groups: 64 bits, which cost nothing once encoded."""
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
@@ -216,4 +266,5 @@ def _column(column: Any, name: str, path: Path) -> Array:
     array: Array = column.to_numpy(zero_copy_only=False)
     if column.null_count or array.dtype.kind not in ("iuf" if name == "count" else "iu"):
         raise InvalidInput(f"{path}: column {name} holds {column.type} or gaps; whole numbers are needed.")
-    return array
+    # Beyond 63 bits numbers become Python's, as they do from pickles; whoever gets them numbers them anew.
+    return array.astype(object) if array.dtype == np.uint64 and len(array) and array.max() > LARGEST else array

@@ -34,7 +34,7 @@ class Parts:
         self.size = 0
         self._kind, self._key, self._part = np.dtype(kind), key, part
         self._folder = tempfile.TemporaryDirectory(prefix="openfield-")
-        self._file: BinaryIO = (Path(self._folder.name) / "records").open("w+b")
+        self._files: list[BinaryIO] = [self._open("records")]
         self._sample: list[Array] = []
 
     def __enter__(self) -> Self:
@@ -43,7 +43,8 @@ class Parts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        for file in self._files:
+            file.close()
         self._folder.cleanup()
 
     def empty(self, size: int) -> Array:
@@ -52,7 +53,7 @@ class Parts:
 
     def add(self, records: Array) -> None:
         """Put records aside."""
-        self._file.write(records.tobytes())
+        self._files[0].write(records.tobytes())
         self._sample.append(records[self._key][:: min(SAMPLED, max(1, len(records) // 4))].copy())
         self.size += len(records)
 
@@ -71,8 +72,8 @@ class Parts:
         parts = min(MOST_PARTS, -(-self.size // self._part))
         sample = np.sort(np.concatenate(self._sample))
         cuts = np.unique(sample[np.linspace(0, len(sample) - 1, parts + 1).astype(int)[1:-1]])
-        folder = Path(self._folder.name)
-        files: list[BinaryIO] = [(folder / f"part{number}").open("w+b") for number in range(len(cuts) + 1)]
+        files = [self._open(f"part{number}") for number in range(len(cuts) + 1)]
+        self._files += files
         for records in self._chunks():
             place = np.searchsorted(cuts, records[self._key], side="right")
             for number in np.unique(place):
@@ -80,6 +81,9 @@ class Parts:
         return files
 
     def _chunks(self) -> Iterator[Array]:
-        self._file.seek(0)
-        while raw := self._file.read(CHUNK * self._kind.itemsize):
+        self._files[0].seek(0)
+        while raw := self._files[0].read(CHUNK * self._kind.itemsize):
             yield np.frombuffer(raw, self._kind)
+
+    def _open(self, name: str) -> BinaryIO:
+        return (Path(self._folder.name) / name).open("w+b")

@@ -6,7 +6,7 @@ record has only digests of what was seen, and counted; what stays in memory are 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from openfield.objectives.sights import SIZE, Small, key_of
 from openfield.plan import Cell
 from openfield.record import Step
 from openfield.registry import find_domain
-from openfield.view import SCORED, CellRecord, Run
+from openfield.view import RESUMABLE, SCORED, CellRecord, Run
 
 Stage = Literal["training", "before", "after"]
 STAGES: tuple[Stage, ...] = ("training", "before", "after")
@@ -69,8 +69,10 @@ def read_runs(paths: Iterable[str | Path]) -> list[Recording]:
     return [read_run(path) for path in paths]
 
 
-def read_run(path: str | Path, agent: str | None = None, size: int = SIZE) -> Recording:
-    """The episodes of all cells of a run that were scored, of all agents or one.
+def read_run(
+    path: str | Path, agent: str | None = None, size: int = SIZE, outcomes: Sequence[str | None] = SCORED
+) -> Recording:
+    """The episodes of all cells of a run that ended in one of these outcomes, of all agents or one.
 
     Raises:
         InvalidInput: Nothing was scored, or what was seen cannot be counted, or not be made again by replay.
@@ -82,7 +84,7 @@ def read_run(path: str | Path, agent: str | None = None, size: int = SIZE) -> Re
         if agent is not None and agent not in run.agents:
             raise UnknownName("agent", agent, run.agents, label="In this run")
         for cell in run.cells(with_episodes=False):
-            if cell.outcome in SCORED and agent in (None, cell.agent):
+            if cell.outcome in outcomes and agent in (None, cell.agent):
                 _read_cell(run, cell, found)
     if not found.groups:
         raise InvalidInput(f"{path}: no agent has finished a trial in which it acted.")
@@ -92,6 +94,8 @@ def read_run(path: str | Path, agent: str | None = None, size: int = SIZE) -> Re
 def read_human(path: str | Path, agent: str | None = None, size: int = SIZE) -> Recording:
     """The episodes of the person in a run; who that is must be said if several agents are in it.
 
+    People leave when they like: trials they did not finish count as far as they went.
+
     Raises:
         InvalidInput: Several agents are in the run and none is named.
     """
@@ -99,7 +103,7 @@ def read_human(path: str | Path, agent: str | None = None, size: int = SIZE) -> 
         names = list(run.agents)
     if agent is None and len(names) > 1:
         raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
-    return read_run(path, agent, size)
+    return read_run(path, agent, size, (*SCORED, *RESUMABLE))
 
 
 def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any, Any]]]]:

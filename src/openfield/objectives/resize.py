@@ -36,7 +36,7 @@ def shrink(images: Array, size: int) -> Array:
     result = np.empty((count, size, size), np.float64)
     exact = images.dtype == np.uint8 and _exact_in_32_bits(size)
     if exact and _use_compiled(count):
-        from openfield.objectives.compiled import shrink_bytes
+        from openfield.objectives.compiled_frames import shrink_bytes
 
         shrink_bytes(images, rows, columns, scale, result)
         return result

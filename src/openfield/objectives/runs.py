@@ -56,7 +56,9 @@ def evaluate_runs(
     for domain in sorted({group.domain for run in runs for group in run.groups}):
         episodes = _Common(domain, runs, human, thresholds)
         if num_obs is not None and episodes.seen > num_obs:
-            raise InvalidInput(f"{domain}: {episodes.seen:,} distinct inputs were seen; --num-obs says {num_obs:,}.")
+            raise InvalidInput(
+                f"{domain}: {episodes.seen:,} distinct inputs were seen; it is said to have {num_obs:,}."
+            )
         for group, mine in episodes.groups.items():
             values = objectives_of_counted(mine, episodes.seen if num_obs is None else num_obs)
             shown = {name: in_unit(values[name], name, unit) for name in NAMES if name in (only or NAMES)}

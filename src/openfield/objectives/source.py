@@ -10,6 +10,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from openfield.objectives.scalars import Refused
+
 BLOCK = 1 << 17
 """Small enough for the second-level cache, large enough that NumPy's call overhead does not show."""
 LONGEST_STEP = 1 << 11
@@ -63,6 +65,8 @@ class Source:
             self._ended = len(raw) - len(self._held) < BLOCK
             self._held = b""
             part = self._unframe(raw)
+            if self._ended and self._left:
+                raise Refused("the pickle ends in the middle of a frame")
             parts.append(part)
             size += len(part)
         return b"".join(parts)

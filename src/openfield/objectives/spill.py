@@ -1,4 +1,4 @@
-"""Rows put in order on disk: tables larger than memory are cut by source input and sorted part by part.
+"""Rows and code books put in order on disk: what is larger than memory is cut by its key and sorted part by part.
 
 Between `pickles` and `parquet` in a conversion.
 """
@@ -10,6 +10,8 @@ from types import TracebackType
 
 import numpy as np
 
+from openfield.objectives.checks import find_repeated
+from openfield.objectives.codes import CodeBook
 from openfield.objectives.counts import Columns
 from openfield.objectives.frames import sum_rows
 from openfield.objectives.histograms import Array
@@ -25,6 +27,8 @@ class Spill:
     def __init__(self, part: int = PART) -> None:
         self._parts = Parts(_ROW, "obs", part)
         self._fractions = False
+        self.repeated: tuple[int, int, int] | None = None
+        """A key that occurred twice, once all rows have been handed back."""
 
     def __enter__(self) -> Spill:
         return self
@@ -53,6 +57,8 @@ class Spill:
         for record in self._parts.in_parts():
             obs, action, next_obs = (np.ascontiguousarray(record[name]) for name in ("obs", "action", "next_obs"))
             done = sum_rows(Rows(obs, action, next_obs, self._counts(record)))
+            if len(done.obs) < len(obs) and self.repeated is None:
+                self.repeated = find_repeated(obs, action, next_obs)
             yield Columns(done.obs, done.next_obs, done.action, done.counts)
 
     def _counts(self, record: Array) -> Array:
@@ -61,3 +67,44 @@ class Spill:
         if not self._fractions:
             return counts
         return np.where(record["fraction"], counts.view(np.float64), counts.astype(np.float64))
+
+
+class BookSpill:
+    """A code book on disk, handed back by rising code; codes of more words, which are larger, are kept apart."""
+
+    def __init__(self, part: int = PART) -> None:
+        self._part = part
+        self._parts: dict[int, Parts] = {}
+
+    def __enter__(self) -> BookSpill:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for parts in self._parts.values():
+            parts.__exit__(kind, error, trace)
+
+    def add(self, book: CodeBook) -> None:
+        """Put codes aside."""
+        used = (book.words != 0) * np.arange(1, book.words.shape[1] + 1)
+        widths = used.max(axis=1, initial=2)
+        for width in np.unique(widths).tolist():
+            chosen = widths == width
+            records = self._of(width).empty(int(np.count_nonzero(chosen)))
+            records["words"], records["index"] = book.words[chosen, :width], book.indices[chosen]
+            records["top"] = records["words"][:, -1]
+            self._of(width).add(records)
+
+    def in_order(self) -> Iterator[CodeBook]:
+        """All codes, a part at a time, each with as many words as the widest."""
+        most = max(self._parts, default=0)
+        for width, parts in sorted(self._parts.items()):
+            for records in parts.in_parts():
+                yield CodeBook(np.pad(records["words"], ((0, 0), (0, most - width))), records["index"].copy())
+
+    def _of(self, width: int) -> Parts:
+        if width not in self._parts:
+            kind = np.dtype([("top", "<u8"), ("index", "<i8"), ("words", "<u8", (width,))])
+            self._parts[width] = Parts(kind, "top", self._part)
+        return self._parts[width]

@@ -46,6 +46,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Good-Turing estimate of how much of what it would ever meet the agent has met."""
     transitions: int | float | None = None
     problems: tuple[str, ...] = ()
+    """What is wrong with its files, or with what is said of them."""
+    reasons: dict[str, str] = {}
+    """Why a value is None though nothing is wrong."""
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +175,7 @@ def _read_cached(place: Path | None) -> dict[str, Any] | None:
 
 def _evaluate(task: Task) -> dict[str, Any]:
     found = evaluate_file(task.paths[0], num_obs=task.num_obs, num_actions=task.num_actions)
-    return {"values": found.values, "transitions": found.n, "reasons": found.reasons}
+    return {"values": found.values, "transitions": found.n, "reasons": found.reasons, "faults": found.faults}
 
 
 def _compare(task: Task) -> dict[str, Any]:
@@ -192,7 +195,7 @@ def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
     values: dict[str, float | None] = dict.fromkeys(NAMES) | evaluated.get("values", {})
     values |= {REWARD: entry.reward, SIMILARITY: compared.get("jaccard")}
     problems = [part["problem"] for part in parts.values() if "problem" in part]
-    problems += [f"{name}: {reason}" for name, reason in evaluated.get("reasons", {}).items()]
+    problems += evaluated.get("faults", [])
     return Row(
         environment=entry.environment,
         agent=entry.agent,
@@ -202,4 +205,5 @@ def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
         coverage=compared.get("coverage"),
         transitions=evaluated.get("transitions"),
         problems=tuple(problems),
+        reasons={} if problems else evaluated.get("reasons", {}),
     )

@@ -5,6 +5,7 @@ What every objective starts from; made from files, mappings or columns, checked 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +15,12 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.objectives.checks import check_rows, find_repeated, rank_ids
 from openfield.objectives.codes import CodeBook, make_book
 from openfield.objectives.counts import Columns, Counts, count_columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
 
-LARGEST = 2**63 - 1
 FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
 
@@ -77,7 +78,9 @@ class Table(msgspec.Struct, frozen=True, eq=False, kw_only=True, dict=True):
             raise InvalidInput(f"{self.name}: no positive counts.")
         counts = count_columns(self.columns, ordered=self.ordered)
         if self.single and counts.triples.size != len(self.obs):
-            raise InvalidInput(f"{self.name}: a key occurs more than once.")
+            source, action, then = find_repeated(self.obs, self.action, self.next_obs) or (0, 0, 0)
+            key = self.id_of(source), action, self.id_of(then)
+            raise InvalidInput(f"{self.name}: key {key} occurs more than once.")
         return counts
 
     @property
@@ -110,12 +113,7 @@ def as_table(source: TableLike) -> Table:
     mapping, book = source if isinstance(source, tuple) else (source, None)
     if not isinstance(mapping, Mapping):
         raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
-    try:
-        keys = [tuple(int(part) for part in key) for key in mapping]
-    except (TypeError, ValueError):
-        raise InvalidInput("table: keys are tuples of three integers.") from None
-    if any(len(key) != 3 for key in keys):
-        raise InvalidInput("table: keys are tuples of three integers.")
+    keys = [_plain_key(key) for key in mapping]
     from openfield.objectives.pickles import as_column
 
     counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
@@ -160,16 +158,18 @@ def make_table(
     Raises:
         InvalidInput: A count is negative or not a number; the message names the key.
     """
+    books = list(codes)
     rows, zeros, notes = check_rows(_joined(list(pieces)), name)
-    obs, next_obs, ids = _ranked(rows.obs, rows.next_obs)
-    action = rows.action if rows.action.dtype != object else _ranked(rows.action, rows.action)[0]
+    obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs, [index for _, indices in books for index in indices])
+    action, _, actions = rank_ids(rows.action, rows.action)
+    notes += ("actions beyond 64 bits were numbered anew",) if actions else ()
     return Table(
         obs=obs,
         action=action,
         next_obs=next_obs,
         count=rows.counts,
         name=name,
-        book=_book(list(codes), ids, name),
+        book=_book(books, ids, name),
         meta=meta or Meta(),
         ordered=ordered,
         single=single,
@@ -177,21 +177,6 @@ def make_table(
         notes=notes,
         ids=ids,
     )
-
-
-def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
-    """The rows with positive counts, how many had a count of zero, and what a reader should know.
-
-    Raises:
-        InvalidInput: A count is negative or not a number; the message names the key.
-    """
-    counts, notes = _checked_counts(rows, name)
-    positive = counts > 0
-    zeros = len(counts) - int(np.count_nonzero(positive))
-    if not zeros:
-        return rows._replace(counts=counts), 0, notes
-    kept = Rows(*(column[positive] for column in rows._replace(counts=counts)))
-    return kept, zeros, notes
 
 
 def distinct(*columns: Array) -> int:
@@ -216,6 +201,8 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def _what_else(start: bytes) -> str:
+    if start == b"SQLi":
+        return "For runs: openfield objectives RUN.sqlite"
     if start[:2] == b"PK":
         return "For NPZ episodes: openfield objectives frames FILE.npz -o table.parquet"
     return "The file is empty." if not start else ""
@@ -248,6 +235,14 @@ def meta_of_name(name: str) -> Meta:
     return Meta(environment="_".join(words[:-1]), agent=words[-1], reward=reward, levels=levels)
 
 
+def _plain_key(key: Any) -> tuple[int, int, int]:
+    try:
+        obs, action, next_obs = map(operator.index, key)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"table: key {key!r} is not a tuple of three integers.") from None
+    return obs, action, next_obs
+
+
 def _plain_count(key: Any, value: Any) -> int | float:
     if isinstance(value, np.generic):
         value = value.item()
@@ -264,50 +259,11 @@ def _joined(pieces: list[Rows]) -> Rows:
     return Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
 
-def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
-    """Counts as int64, or as float64 where there are fractions or sums beyond 64 bits."""
-    counts = rows.counts
-    if not len(counts):
-        return counts.astype(np.int64), ()
-    wrong = np.asarray(~(counts >= 0) | np.isinf(counts) if counts.dtype.kind == "f" else counts < 0, bool)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        key = tuple(int(column[at]) for column in rows[:3])
-        raise InvalidInput(f"{name}: the count of key {key} is {counts[at]}; counts are positive numbers.")
-    if counts.dtype.kind == "f":
-        return counts, ("fractional counts: sums are rounded and may depend on the order of rows",)
-    if counts.dtype == object or _overflows(counts):
-        return _rounded(counts, name), ("counts beyond 64 bits: computed as float64",)
-    return counts, ()
-
-
-def _overflows(counts: Array) -> bool:
-    """Whether the sum is beyond 64 bits; only a sum that comes near is added up in Python's integers."""
-    return float(counts.sum(dtype=np.float64)) > LARGEST / 2 and sum(counts.tolist()) > LARGEST
-
-
-def _rounded(counts: Array, name: str) -> Array:
-    try:
-        return counts.astype(np.float64)
-    except OverflowError:
-        raise InvalidInput(f"{name}: a count is beyond the range of float64.") from None
-
-
-def _ranked(first: Array, second: Array) -> tuple[Array, Array, tuple[int, ...] | None]:
-    """Both columns by rank where their ids are beyond 64 bits, as they are otherwise."""
-    if first.dtype != object and second.dtype != object:
-        return first, second, None
-    ids = sorted({int(value) for value in first} | {int(value) for value in second})
-    ranks = {value: number for number, value in enumerate(ids)}
-    ranked = [np.array([ranks[int(value)] for value in column], np.int64) for column in (first, second)]
-    return ranked[0], ranked[1], tuple(ids)
-
-
 def _book(codes: list[tuple[list[int], list[int]]], ids: tuple[int, ...] | None, name: str) -> CodeBook | None:
     if not codes:
         return None
     pairs = [pair for part in codes for pair in zip(*part, strict=True)]
     if ids is not None:
         ranks = {value: number for number, value in enumerate(ids)}
-        pairs = [(code, ranks[index]) for code, index in pairs if index in ranks]
+        pairs = [(code, ranks[index]) for code, index in pairs]
     return make_book([code for code, _ in pairs], [index for _, index in pairs], name)

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from openfield.objectives.intervals import Interval
     from openfield.objectives.recordings import Recording
     from openfield.objectives.runs import GroupObjectives
+    from openfield.objectives.study import Study
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
 
 
-def evaluation_record(found: Evaluation, seconds: float, sha256: str | None = None) -> dict[str, Any]:
-    """The JSON object of one table; `sha256` is that of its file."""
+def evaluation_record(
+    found: Evaluation, seconds: float, sha256: str | None = None, options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The JSON object of one table; `sha256` is that of its file, `options` how it was asked for."""
     return {
         "schema": SCHEMA,
         "table": found.table,
@@ -44,6 +47,7 @@ def evaluation_record(found: Evaluation, seconds: float, sha256: str | None = No
         "num_actions": found.num_actions,
         "zeros_dropped": found.zeros,
         "notes": list(found.notes),
+        "options": dict(options or {}),
         "version": __version__,
         "seconds": round(seconds, 4),
     }
@@ -161,6 +165,16 @@ def runs_lines(record: dict[str, Any]) -> Iterator[str]:
             rows.append([f"{name} ({unit})" if unit else name, *(_with_interval(stage, name) for stage in stages)])
         yield from ["", title] if number else [title]
         yield from _aligned(rows)
+
+
+def study_lines(study: Study) -> Iterator[str]:
+    """A study for a reader: a row for each agent in each environment."""
+    names = list(dict.fromkeys(name for row in study.rows for name in row.values))
+    rows = [["environment", "agent", *names]]
+    for row in study.rows:
+        values = [row.values.get(name) for name in names]
+        rows.append([row.environment, row.agent, *("" if value is None else f"{value:.4g}" for value in values)])
+    yield from _aligned(rows)
 
 
 def similarity_lines(record: dict[str, Any]) -> Iterator[str]:

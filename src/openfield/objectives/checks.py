@@ -1,0 +1,87 @@
+"""What every row of a table must be, whatever file it came from.
+
+Under `tables` and `convert`: counts are checked and ids brought to 64 bits here, once and for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.histograms import Array
+from openfield.objectives.records import Rows
+
+LARGEST = 2**63 - 1
+
+
+def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
+    """The rows with positive counts, how many had a count of zero, and what a reader should know.
+
+    Raises:
+        InvalidInput: A count is negative or not a number; the message names the key.
+    """
+    counts, notes = _checked_counts(rows, name)
+    positive = counts > 0
+    zeros = len(counts) - int(np.count_nonzero(positive))
+    if not zeros:
+        return rows._replace(counts=counts), 0, notes
+    kept = Rows(*(column[positive] for column in rows._replace(counts=counts)))
+    return kept, zeros, notes
+
+
+def find_repeated(obs: Array, action: Array, next_obs: Array) -> tuple[int, int, int] | None:
+    """The first key, in order, that occurs twice."""
+    order = np.lexsort((action, next_obs, obs))
+    columns = [column[order] for column in (obs, action, next_obs)]
+    same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
+    if not same.any():
+        return None
+    source, taken, then = (int(column[np.argmax(same)]) for column in columns)
+    return source, taken, then
+
+
+def rank_ids(first: Array, second: Array, more: Sequence[int] = ()) -> tuple[Array, Array, tuple[int, ...] | None]:
+    """Both columns by rank where their ids are beyond 64 bits, as they are otherwise; and the ids behind the ranks.
+
+    Args:
+        first: A column.
+        second: Another, with ids of the same kind.
+        more: Further ids to be ranked.
+    """
+    if first.dtype != object and second.dtype != object:
+        return first, second, None
+    ids = sorted({int(value) for value in first} | {int(value) for value in second} | set(more))
+    ranks = {value: number for number, value in enumerate(ids)}
+    ranked = [np.array([ranks[int(value)] for value in column], np.int64) for column in (first, second)]
+    return ranked[0], ranked[1], tuple(ids)
+
+
+def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
+    """Counts as int64, or as float64 where there are fractions or sums beyond 64 bits."""
+    counts = rows.counts
+    if not len(counts):
+        return counts.astype(np.int64), ()
+    wrong = np.asarray(~(counts >= 0) | np.isinf(counts) if counts.dtype.kind == "f" else counts < 0, bool)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        key = tuple(int(column[at]) for column in rows[:3])
+        raise InvalidInput(f"{name}: the count of key {key} is {counts[at]}; counts are positive numbers.")
+    if counts.dtype.kind == "f":
+        return counts, ("fractional counts: sums are rounded and may depend on the order of rows",)
+    if counts.dtype == object or _overflows(counts):
+        return _rounded(counts, name), ("counts beyond 64 bits: computed as float64",)
+    return counts, ()
+
+
+def _overflows(counts: Array) -> bool:
+    """Whether the sum is beyond 64 bits; only a sum that comes near is added up in Python's integers."""
+    return float(counts.sum(dtype=np.float64)) > LARGEST / 2 and sum(counts.tolist()) > LARGEST
+
+
+def _rounded(counts: Array, name: str) -> Array:
+    try:
+        return counts.astype(np.float64)
+    except OverflowError:
+        raise InvalidInput(f"{name}: a count is beyond the range of float64.") from None
