@@ -44,7 +44,7 @@ def test_every_figure_is_drawn_for_every_agent(result) -> None:
     for words in ("P(world changed)", "ROC of unknown samples", "OSCR", "unknown dashed", "True classes in rows"):
         assert drawn.count(words) == 2
     assert drawn.count("test by test") == 2
-    assert "against the first agent, knn" in drawn
+    assert "told against knn;" in drawn
     parser = Balanced()
     parser.feed(drawn)
     assert not parser.open

@@ -50,12 +50,15 @@ def _draw_agent(agent: str, tests: Sequence[Answers]) -> str:
     if len(label) and (label < 0).any() and (label >= 0).any():
         figures.append(
             _figure(
-                f"ROC of unknown samples, AUROC {measures.auroc(conf, label):.3f}",
-                _curve(*measures.roc_curve(conf, label)),
+                f"ROC of unknown samples found, AUROC {measures.auroc(conf, label):.3f}",
+                _curve(*measures.roc_curve(conf, label), "known samples alarmed"),
             )
         )
         figures.append(
-            _figure(f"OSCR {measures.oscr(guess, conf, label):.3f}", _curve(*measures.oscr_curve(guess, conf, label)))
+            _figure(
+                f"Known samples let in and named rightly, OSCR {measures.oscr(guess, conf, label):.3f}",
+                _curve(*measures.oscr_curve(guess, conf, label), "unknown samples let in"),
+            )
         )
         figures.append(_figure("How known samples look: known solid, unknown dashed", _histogram(conf, label)))
     body = "".join(figures) + _draw_confusion(named, label)
@@ -79,22 +82,24 @@ def _stream(tests: Sequence[Answers]) -> str:
         total[at] += np.nan_to_num(test.world)
         count[at] += 1
     mean = total / np.maximum(count, 1)
-    frame = Frame(first, last, 380, 190)
+    frame = _frame(first, last)
     points = [(first + at, float(mean[at : at + step].mean())) for at in range(0, len(mean), step)]
-    light = (
-        ""
-        if all(onset is None for onset in onsets)
-        else f'<path class="o" d="M{frame.x(0)} {frame.y(1) - 5}V{frame.y(0)}"/>'
-    )
-    dashes = f'<path class="g" stroke-dasharray="4 4" d="M{frame.left} {frame.y(0.5)}H{frame.x(last)}"/>'
-    return wrap_svg(frame, "belief over the stream", _axes(frame) + light + dashes + draw_line("b", frame, points))
+    shown = any(onset is not None for onset in onsets)
+    light = f'<path class="o" d="M{frame.x(0)} {frame.y(1) - 5}V{frame.y(0)}"/>' if shown else ""
+    threshold = f'<path class="s" stroke-dasharray="2 4" d="M{frame.left} {frame.y(0.5)}H{frame.x(last)}"/>'
+    axes = _axes(frame, f"{first}", "samples from the onset" if shown else "samples", f"{last}")
+    return wrap_svg(frame, "belief over the stream", axes + light + threshold + draw_line("b", frame, points))
 
 
-def _curve(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    frame = Frame(0, 1, 380, 190)
+def _frame(first: int, last: int) -> Frame:
+    return Frame(first, last, 380, 200, right=14, bottom=28)
+
+
+def _curve(x: NDArray[np.float64], y: NDArray[np.float64], across: str) -> str:
+    frame = _frame(0, 1)
     chosen = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
     points = [(float(x[at]), float(y[at])) for at in chosen]
-    return wrap_svg(frame, "curve", _axes(frame) + draw_line("p", frame, points))
+    return wrap_svg(frame, "curve", _axes(frame, "0", across, "1") + draw_line("p", frame, points))
 
 
 def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
@@ -103,7 +108,8 @@ def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
     parts = [np.histogram(conf[label >= 0], edges)[0], np.histogram(conf[label < 0], edges)[0]]
     shares = [part / max(part.sum(), 1) for part in parts]
     top = max(float(share.max()) for share in shares) or 1.0
-    frame = Frame(0, BINS - 1, 380, 190)
+    frame = _frame(0, BINS - 1)
+    ends = f"{edges[0]:.2g}", f"{edges[-1]:.2g}"
     lines = [
         draw_line(kind, frame, [(at, float(v) / top) for at, v in enumerate(share)])
         for kind, share in zip("pb", shares, strict=True)
@@ -111,17 +117,23 @@ def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
     return wrap_svg(
         frame,
         "histogram of scores",
-        _axes(frame) + lines[0] + lines[1].replace("<path", '<path stroke-dasharray="4 3"'),
+        _axes(frame, ends[0], "confidence, each outline to the common highest", ends[1]) + lines[0] + lines[1],
     )
 
 
-def _axes(frame: Frame) -> str:
-    right = frame.x(frame.last)
-    return "".join(
-        f'<path class="g" d="M{frame.left} {frame.y(value)}H{right}"/>'
+def _axes(frame: Frame, left: str, across: str, right: str) -> str:
+    """Lines at 0, one half and 1, and below them what lies at the ends of the other axis."""
+    end = frame.x(frame.last)
+    lines = "".join(
+        f'<path class="g" d="M{frame.left} {frame.y(value)}H{end}"/>'
         f'<text class="t e" x="{frame.left - 5}" y="{frame.y(value) + 3}">{text}</text>'
         for value, text in ((0.0, "0"), (0.5, ".5"), (1.0, "1"))
     )
+    places = (("", frame.left, left), ("m", (frame.left + end) // 2, across), ("e", end, right))
+    texts = "".join(
+        f'<text class="t {at}" x="{x}" y="{frame.y(0) + 16}">{escape(text)}</text>' for at, x, text in places
+    )
+    return lines + texts
 
 
 def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> str:
@@ -136,12 +148,12 @@ def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> s
         for name, row in zip(names, used, strict=True)
     )
     caption = "<figcaption><small>True classes in rows, named ones in columns</small></figcaption>"
-    return f"<figure>{caption}{_table('', head, rows)}</figure>"
+    return f'<figure class="tight">{caption}{_table("", head, rows)}</figure>'
 
 
 def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
-    """M1 to M6; those that need a baseline are told against the first agent of the run."""
-    baseline = next(iter(known))
+    """M1 to M6; those that need a baseline are told against the agent of that name, or else the first."""
+    baseline = "baseline" if "baseline" in known else next(iter(known))
     base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
     given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
     rows, names = "", list[str]()
@@ -153,7 +165,7 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> st
         cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
         rows += f"<tr><th>{escape(agent)}</th>{cells}</tr>"
     head = "".join(f"<th>{name}</th>" for name in names)
-    against = f"<p><small>M3 to M6 are told against the first agent, {escape(baseline)}.</small></p>"
+    against = f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: -a baseline=AGENT.</small></p>"
     note = against if len(known) > 1 else ""
     return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
 

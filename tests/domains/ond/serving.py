@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def server(folder: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def server(
+    folder: Path, *words: str, prepare: Callable[[], None] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Serves until the block ends, or is killed inside it; gives the address and the process."""
     command = [sys.executable, "-c", "from openfield.cli import main; main()", "serve", "ond", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "-o", str(folder / "served.sqlite"), *words], stdout=subprocess.PIPE, text=True
+        [*command, "-o", str(folder / "served.sqlite"), *words], stdout=subprocess.PIPE, text=True, preexec_fn=prepare
     )
     try:
         line = process.stdout.readline() if process.stdout else ""

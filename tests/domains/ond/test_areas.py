@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from domains.ond.protocol import Client, refused
 from openfield.domains.ond.feedback import edit_distance
+from openfield.metrics.openset import compat
 
 NAMES = {"activity_recognition": "AR.1", "transcripts": "DT.1", "nlt": "NL.1"}
 HEADER = "id,a,b,c,d,e,f,g,h,i,j\n"
@@ -95,3 +97,47 @@ def test_distances_forget_signs_and_spaces() -> None:
     assert edit_distance('a  "cat"; sat', "a cat sat") == 0
     assert edit_distance("kitten", "sitting") == 3
     assert edit_distance("", "ab") == 2
+
+
+def said_of(area: str, number: int, right: bool) -> dict[str, str]:
+    """Results of a round: classes as they are, or always the first; the change declared with the second round."""
+    keys, belief = ids(area, number), 0.9 if number else 0.1
+    said = {"detection": "".join(f"{key},{belief},0.5\n" for key in keys)}
+    if area == "nlt":
+        said["labels"] = "".join(f"{key},1,w{int(key[1:]) % 3 if right else 0}\n" for key in keys)
+        return said
+    rows = []
+    for key in keys:
+        scores = ["0.1"] * 7
+        scores[LABELS[area](int(key[1])) if right else 0] = "0.4"
+        rows.append(f"{key},{','.join(scores)}\n")
+    return said | {"classification": "".join(rows)}
+
+
+LABELS = {"activity_recognition": lambda n: n % 3, "transcripts": lambda n: n % 6}
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["right", "first class"])
+def test_a_whole_test_of_every_area_is_scored(client: Client, area: str, right: bool) -> None:
+    session, name = client.open(NAMES[area], domain=area), NAMES[area]
+    for number in range(2):
+        assert client.post(session, number, name, **said_of(area, number, right)).text == "OK"
+    assert client.complete(session, name).text == "OK"
+    asked = {"session_id": session, "test_id": name, "more": "1"}
+    found = client.ask("GET", "/session/evaluations", params=asked).json()
+    labels = [n % 3 for n in range(8)] if area != "transcripts" else [n % 6 for n in range(8)]
+    share = sum(label == 0 for label in labels) / 8
+    assert found["m_acc"]["full_top1"] == (1 if right else round(share, 5))
+    assert found["m_num_stats"]["GT_indx"] == found["m_num_stats"]["P_indx_0.5"] == 5
+    assert found["m_is_cdt_and_is_early"] == {"Is CDT": True, "Is Early": False}
+    novel = [0] * 4 + [1] * 4
+    assert found["m_ndp"] == compat.m_ndp([0.1] * 4 + [0.9] * 4, novel)
+    assert found["m_acc_round_wise"]["top1_accuracy_round_1"] == (
+        1 if right else round(sum(label == 0 for label in labels[4:]) / 4, 5)
+    )
+    if area != "nlt":
+        p = np.full((8, 7), 0.1)
+        p[np.arange(8), labels if right else 0] = 0.4
+        wanted = compat.m_acc(novel, p, labels)
+        assert found["m_acc"] == {key: None if np.isnan(value) else value for key, value in wanted.items()}
+        assert found["m_acc_failed"] == compat.m_ndp_failed_reaction([0.1] * 4 + [0.9] * 4, novel, p, labels)

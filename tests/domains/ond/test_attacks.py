@@ -290,3 +290,54 @@ def test_sessions_survive_a_restart_at_any_point(data: Path, tmp_path: Path) -> 
     client = Client(data, path)
     refused(client.dataset(session, 0, OTHER), 400, "SessionEnded")
     client.close()
+
+
+def test_made_up_rounds_buy_nothing_more(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    assert len(client.feedback(session, "classification").text.splitlines()) == 3
+    refused(client.post(session, 7, x_more=f"{test.ids[0]},1"), 400, "InvalidResults")  # there is no round 7
+    assert client.post(session, 2, x_more=f"{test.ids[0]},1").text == "OK"
+    assert client.post(session, 1, characterization=f"{test.ids[0]},1").text == "OK"
+    refused(client.feedback(session, "classification", feedback_ids=test.ids[5]), 400, "FeedbackBudgetExceeded")
+
+
+def test_rows_posted_under_other_rounds_buy_nothing_more(compat: Client) -> None:
+    session, test = compat.open(), known(compat)
+    for number in range(3):  # the same samples, under the number of every round
+        compat.post(session, number, **answers(test, test.ids[:10]))
+        bought = compat.feedback(session, "classification", feedback_ids="|".join(test.ids[:10])).text.splitlines()
+        assert len(bought) == (0 if number else 3)
+
+
+def test_scores_keep_their_number_of_columns(client: Client) -> None:
+    session, test = client.open(), known(client)
+    few = "".join(f"{key},0.1,0.7\n" for key in test.ids[:10])
+    refused(client.post(session, 0, classification=few), 400, "InvalidResults")
+    wide = "".join(f"{key},0.1,0.7,0,0,0,0\n" for key in test.ids[10:20])
+    assert client.post(session, 1, classification=wide).text == "OK"
+    refused(client.post(session, 0, **answers(test, test.ids[:10])), 400, "InvalidResults")
+    refused(client.post(session, 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
+
+
+def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: Path) -> None:
+    place = data / "OND/image_classification"
+    (place / "OND.odd_single_df.csv").write_text("id,novel,class\n|a,b.png|,1,0\n|a|,0,1\n")
+    (place / "OND.odd_metadata.json").write_text('{"known_classes": 1, "round_size": 9, "feedback_max_ids": 9}')
+    session = client.open("OND.odd")
+    shown = client.dataset(session, 0, "OND.odd").text.splitlines()
+    assert shown == ["a,b.png", "a"]
+    posted = {"detection": ",0.9", "classification": ",0.5,0.5"}
+    rows = {kind: "".join(f"{line}{end}\n" for line in shown) for kind, end in posted.items()}
+    assert client.post(session, 0, "OND.odd", **rows).text == "OK"
+    assert client.feedback(session, "classification", "OND.odd").text == "|a,b.png|,0\na,1\n"
+
+
+@pytest.mark.parametrize("sheet", ["id,novel,class\n", "id,novel,class\na,0,1\na,0,2\n"], ids=["empty", "twice"])
+def test_tests_that_can_never_be_complete_are_refused(client: Client, data: Path, sheet: str) -> None:
+    place = data / "OND/image_classification"
+    (place / "OND.no_single_df.csv").write_text(sheet)
+    (place / "OND.no_metadata.json").write_text('{"known_classes": 1, "round_size": 9}')
+    asked = {"protocol": "OND", "novelty_detector_version": "1", "detection_threshold": 0.5}
+    files = {"configuration": msgspec.json.encode(asked), "test_ids": b"OND.no"}
+    refused(client.ask("POST", "/session", files=files), 500, "test_id_invalid")

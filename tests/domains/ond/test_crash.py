@@ -16,6 +16,7 @@ from domains.ond.protocol import TEST, Client, answers, write_test
 from domains.ond.serving import server
 from openfield.cli import run_command
 from openfield.domains.ond.client import Client as Remote
+from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.sheet import Shelf
 from openfield.errors import OpenfieldError
 
@@ -144,3 +145,40 @@ def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:
     (cell,) = result.cells
     assert (cell.outcome, cell.note) == ("done", "")
     assert len([episode for episode in cell.episodes if episode.phase == "test"]) == 3
+
+
+def legacy_session(folder: Path, sid: str, done: list[str], **facts: object) -> None:
+    (folder / "OND/image_classification").mkdir(parents=True, exist_ok=True)
+    created = {"time": ["2021-03-04 05:06:07.000000"], "protocol": "OND", "domain": "image_classification"}
+    created |= {"detector": "veteran", "detection_threshold": 0.5} | facts
+    session = {"created": created, "tests": {"completed_tests": done}}
+    (folder / f"{sid}.json").write_bytes(msgspec.json.encode(session))
+
+
+def test_closed_and_finished_are_told_apart_and_nothing_is_refunded(tmp_path: Path) -> None:
+    data, old = tmp_path / "data", tmp_path / "old"
+    write_test(data)
+    test = Shelf(data).load("OND", "image_classification", TEST)[0]
+    usable, closed = "0f0e7a3c-0000-4000-8000-00000000000b", "0f0e7a3c-0000-4000-8000-00000000000c"
+    legacy_session(old, usable, [TEST])
+    legacy_session(old, closed, [])
+    legacy_session(old, "oops", [TEST], detection_threshold="oops")
+    legacy_session(old, "list", [TEST], hints=7)
+    (old / "notalist.json").write_text('{"created": []}')
+    for sid, rows, completion in ((usable, 20, {}), (closed, 30, {"completion": {"time": ["2021-03-05 00:00:00"]}})):
+        bought = {"get_feedback": {"rounds": {"1": {"classification": 3, "feedback_budget": 3}}}}
+        state = {"post_results": {"time": "2021-03-04", "last round": "1"}} | completion | bought
+        (old / f"{sid}.{TEST}.json").write_bytes(msgspec.json.encode(state))
+        for kind, text in answers(test, test.ids[:rows]).items():
+            (old / f"OND/image_classification/{sid}.{TEST}_{kind}.csv").write_bytes(text.encode("utf-16"))
+    with server(tmp_path, "--data", str(data), "--import-legacy", str(old)) as (url, _), Remote(url) as client:
+        assert client.finished(usable) == [TEST]
+        with pytest.raises(Refusal, match="FeedbackBudgetExceeded"):
+            client.feedback(usable, TEST, "classification", test.ids[10:12], 1)
+        client.post(usable, TEST, 2, answers(test, test.ids[20:]))
+        assert client.evaluate(usable, TEST)["m_acc"]["full_top1"] == 1
+        assert client.finished(closed) == []
+        with pytest.raises(Refusal, match="TestInProcess"):
+            client.evaluate(closed, TEST)
+        with pytest.raises(Refusal, match="TestCompleted"):
+            client.post(closed, TEST, 2, answers(test, test.ids[20:]))

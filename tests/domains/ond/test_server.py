@@ -248,3 +248,36 @@ def test_a_token_keeps_strangers_out(data: Path, tmp_path: Path) -> None:
 def test_the_server_describes_itself(client: Client) -> None:
     paths = client.ask("GET", "/openapi.json").json()["paths"]
     assert sum(len(methods) for methods in paths.values()) == 14  # the thirteen, and feedback by POST
+
+
+def test_where_a_session_stands_is_told_after_a_restart_too(data: Path, tmp_path: Path) -> None:
+    client = Client(data, tmp_path / "r.sqlite")
+    session, test = client.open(TEST, OTHER), known(client)
+    for number in range(3):
+        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+    client.post(session, 0, characterization="".join(f"{key},1,0\n" for key in test.ids))
+    asked = {"session_id": session}
+    wanted = {"finished_tests": [], "next_rounds": {TEST: 3}}
+    assert client.ask("GET", "/session/latest", params=asked).json() == wanted
+    client.close(at_once=True)
+    client = Client(data, tmp_path / "r.sqlite")
+    assert client.ask("GET", "/session/latest", params=asked).json() == wanted
+    listed = client.ask("GET", "/session/status", params=asked | {"include_tests": "1", "test_ids": f"{TEST}|{OTHER}"})
+    first, second = [line.split(",") for line in listed.text.splitlines()]
+    assert first[3].startswith("20")
+    assert (second[3], second[4]) == ("N/A", "Incomplete")
+    client.close()
+
+
+def test_the_zip_tells_what_was_bought_and_where_rows_lie(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.feedback(session, "classification", feedback_ids="|".join(test.ids[:2]))
+    client.dataset(session, 0)  # the test starts again; what was bought stays bought
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.feedback(session, "classification")
+    answer = client.ask("GET", "/session/zip", params={"session_id": session})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
+        state = msgspec.json.decode(file.read(f"{session}.{TEST}.json"))
+        assert state["post_results"]["detection file path"] in file.namelist()
+    assert state["get_feedback"]["rounds"] == {"0": {"classification": 3}}

@@ -13,7 +13,7 @@ from openfield.core import Ask, Belief, Reply
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.builder import write_tests
-from openfield.domains.ond.data import load_digits, make_samples, read_folder
+from openfield.domains.ond.data import draw_glyphs, load_digits, make_samples, read_folder
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.rollout import Rollout
@@ -241,3 +241,17 @@ def test_tests_of_a_directory_are_played_and_specified_by_their_files(data: Path
     find_shelf.cache_clear()
     with pytest.raises(InvalidInput, match="have changed"):
         DOMAIN.world(trials[0])
+
+
+def test_another_typeface_is_another_print_of_the_same_characters() -> None:
+    worlds = [DOMAIN.world(DOMAIN.trials(1, data="glyphs", novelty=name)[0]) for name in ("none", "font")]
+    usual, other = (world.test for world in worlds)
+    novel = other.novel
+    assert novel.any()
+    assert np.array_equal(usual.images[:200], other.images[:200])
+    font = OndSettings(data="glyphs", typeface="courier")
+    sans = OndSettings(data="glyphs")
+    printed = [draw_glyphs(settings, 3) for settings in (sans, font)]
+    assert np.array_equal(printed[0].labels, printed[1].labels)
+    ink = [float(samples.images.mean()) for samples in printed]
+    assert ink[1] > 1.2 * ink[0]  # the second is a bold one

@@ -23,7 +23,8 @@ def pack(group: Group, tests: Mapping[str, list[Any]]) -> bytes:
         file.writestr(f"{group.id}.json", _json(_session(group)))
         for test, steps in tests.items():
             posts = [step.reply.action for step in steps if step.reply is not None and _is(step.reply.action, "post")]
-            file.writestr(f"{group.id}.{test}.json", _json(_doings(group, test, posts)))
+            doings = _doings(group, test, posts, folder) | _feedback(steps)
+            file.writestr(f"{group.id}.{test}.json", _json(doings))
             for kind, text in _gather(posts).items():
                 file.writestr(f"{folder}/{group.id}.{test}_{kind}.csv", text)
     return content.getvalue()
@@ -38,7 +39,26 @@ def _session(group: Group) -> dict[str, Any]:
     return {"created": created, "tests": {"completed_tests": done}} | ended
 
 
-def _doings(group: Group, test: str, posts: list[dict[str, Any]]) -> dict[str, Any]:
+def _feedback(steps: list[Any]) -> dict[str, Any]:
+    """What was bought with which round, type by type; what an earlier attempt had used is among it."""
+    rounds: dict[str, dict[str, int]] = {}
+    last, at = "0", ""
+    for step in steps:
+        action: Any = step.reply.action if step.reply is not None else None
+        if _is(action, "post"):
+            last, at = str(action["round"]), action["at"]
+        elif _is(action, "carry"):
+            for account, count in action["used"].items():
+                number, _, kind = account.partition(" ")
+                if number != "of":
+                    rounds.setdefault(number, {})[kind] = count
+        elif _is(action, "buy") and step.turn is not None and step.turn.feedback:
+            bought = rounds.setdefault(last, {})
+            bought[action["type"]] = bought.get(action["type"], 0) + len(step.turn.feedback.get("lines", ()))
+    return {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
+
+
+def _doings(group: Group, test: str, posts: list[dict[str, Any]], folder: str) -> dict[str, Any]:
     rounds: dict[str, dict[str, list[str]]] = {}
     for post in posts:
         entry = rounds.setdefault(str(post["round"]), {"time": [], "types": []})
@@ -47,7 +67,8 @@ def _doings(group: Group, test: str, posts: list[dict[str, Any]]) -> dict[str, A
     found: dict[str, Any] = {}
     if posts:
         last = str(posts[-1]["round"])
-        found["post_results"] = {"time": [post["at"] for post in posts], "last round": last, "rounds": rounds}
+        paths = {f"{kind} file path": f"{folder}/{group.id}.{test}_{kind}.csv" for kind in _gather(posts)}
+        found["post_results"] = {"time": [post["at"] for post in posts], "last round": last, "rounds": rounds} | paths
     done = group.facts.get(f"test {test}")
     return found | ({"completion": {"time": [done["completed"]]}} if done else {})
 

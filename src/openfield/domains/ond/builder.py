@@ -46,13 +46,24 @@ def build_test(
             them; that of the test if it is not given.
     """
     split = seed if split is None else split
-    return build_from(load_samples(changed, split), settings, changed, (seed, split), name)
+    samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
+    printed_anew = changed.typeface != settings.typeface and changed.data == "glyphs"
+    other = load_samples(changed, split).images if printed_anew else None
+    return build_from(samples, settings, changed, (seed, split), name, other)
 
 
 def build_from(
-    samples: Samples, settings: OndSettings, changed: OndSettings, seeds: tuple[int, int], name: str = ""
+    samples: Samples,
+    settings: OndSettings,
+    changed: OndSettings,
+    seeds: tuple[int, int],
+    name: str = "",
+    other: NDArray[np.float32] | None = None,
 ) -> Built:
-    """A test from some samples, with the seeds of its draws and of the split; see `build_test`."""
+    """A test from some samples, with the seeds of its draws and of the split; see `build_test`.
+
+    `other` are images of the same samples for where they are novel, if those are to be others.
+    """
     seed, split = seeds
     deck = _Deck(samples, settings, np.random.default_rng(derive(split, "split")))
     training = deck.draw_known(settings.training)
@@ -73,7 +84,7 @@ def build_from(
     picked[usual] = deck.draw_known(int(usual.sum()))
     images = samples.images[picked].copy()
     if novel.any() and images.ndim == 3:
-        images[novel] = change_images(images[novel], changed)
+        images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
     rows = _rows(deck, picked, novel, ids)
     test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, _metadata(settings), images)
     return Built(test, samples.images[training], deck.number(training))

@@ -23,6 +23,8 @@ from openfield.trial import derive, file_digest
 
 GLYPHS = "ABDEFGHJKLMNPQRSTUVXYZ23456789abdefghnqrty@#$%&?+="
 GLYPH_SIZE = 16
+COURIER_SIZE, COURIER_POINTS = (6, 11), 7
+"""Pixels of a character in Pillow's bitmap font, and the points at which a glyph of it is as high as the other's."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
@@ -59,7 +61,7 @@ def load_digits() -> Samples:
 
 @functools.lru_cache(8)
 def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
-    """Characters in the free font that comes with Pillow, each a little moved, turned, slanted and noisy."""
+    """Characters in one of the two free fonts that come with Pillow, each a little moved, turned, slanted and noisy."""
     classes = settings.known + settings.unknown
     if classes > len(GLYPHS):
         raise InvalidInput(f"There are {len(GLYPHS)} glyphs; known and unknown classes cannot be {classes} together.")
@@ -68,7 +70,7 @@ def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
     size, share = settings.round_size, settings.share
     each = (settings.training + size * (settings.before + settings.after)) / settings.known
     most = int(max(each, size * settings.after * share / settings.unknown) * 1.3) + 20
-    drawn = [_draw(GLYPHS[number], most, settings.noise, rng) for number in chosen]
+    drawn = [_draw(GLYPHS[number], most, settings, rng) for number in chosen]
     return Samples(np.concatenate(drawn), np.repeat(np.arange(classes), most))
 
 
@@ -112,22 +114,35 @@ def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
     return make_samples(np.stack(images), labels)
 
 
-def _draw(character: str, count: int, noise: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Variants of one character: twelve renderings, each warped and disturbed on its own."""
-    try:
-        from PIL import Image, ImageDraw, ImageFont
-    except ImportError:
-        raise MissingExtra("ond", "Drawing glyphs") from None
-    prints = []
-    for variant in range(12):
-        image = Image.new("L", (GLYPH_SIZE, GLYPH_SIZE))
-        font = ImageFont.load_default(float(11 + variant % 3))
-        place = (8 + rng.uniform(-1, 1), 8 + rng.uniform(-1, 1))
-        ImageDraw.Draw(image).text(place, character, 255, font, anchor="mm", stroke_width=int(variant % 4 == 3))
-        prints.append(np.asarray(image) / 255)
+def _draw(character: str, count: int, settings: OndSettings, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Variants of one character: twelve prints, each warped and disturbed on its own."""
+    noise = settings.noise
+    prints = [
+        _print(character, settings.typeface, variant, (8 + rng.uniform(-1, 1), 8 + rng.uniform(-1, 1)))
+        for variant in range(12)
+    ]
     chosen = np.stack(prints).astype(np.float32)[rng.integers(0, len(prints), count)]
     for start in range(0, count, 16):
         matrix = np.eye(2) + rng.normal(0, 0.06 + noise / 4, (2, 2))
         chosen[start : start + 16] = warp(chosen[start : start + 16], matrix)
     noisy = chosen + rng.normal(0, noise, chosen.shape)
     return np.clip(noisy, 0, 1).astype(np.float32)
+
+
+def _print(character: str, typeface: str, variant: int, place: tuple[float, float]) -> NDArray[np.float64]:
+    """A character around a place, in one of three sizes; every fourth is bold where the typeface is not already."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError:
+        raise MissingExtra("ond", "Drawing glyphs") from None
+    image, size = Image.new("L", (GLYPH_SIZE, GLYPH_SIZE)), 11 + variant % 3
+    if typeface == "sans":
+        font = ImageFont.load_default(float(size))
+        ImageDraw.Draw(image).text(place, character, 255, font, anchor="mm", stroke_width=int(variant % 4 == 3))
+        return np.asarray(image) / 255
+    stamp = Image.new("L", COURIER_SIZE)
+    ImageDraw.Draw(stamp).text((0, 0), character, 255, ImageFont.load_default_imagefont())
+    width, height = (round(side * size / COURIER_POINTS) for side in COURIER_SIZE)
+    large = stamp.resize((width, height), Image.Resampling.BICUBIC)
+    image.paste(large, (round(place[0] - width / 2), round(place[1] - height / 2)))
+    return np.asarray(image) / 255

@@ -115,13 +115,18 @@ class OpenMax:
 
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
         """Learns a mean logit vector for each class, and how its farthest samples are spread."""
-        self._means = np.stack([logits[labels == one].mean(axis=0) for one in range(logits.shape[1])])
-        self._tails = [self._fit_tail(logits[labels == one], mean) for one, mean in enumerate(self._means)]
+        classes = range(logits.shape[1])
+        self._means = np.zeros((len(classes), logits.shape[1]))
+        self._tails: dict[int, tuple[float, float, float]] = {}
+        for one in classes:
+            if (rows := logits[labels == one]).size:  # of a class without samples nothing can be said
+                self._means[one] = rows.mean(axis=0)
+                self._tails[one] = self._fit_tail(rows, self._means[one])
 
     def score(self, features: Array, logits: Array) -> Array:
         """How known samples look."""
         order = np.argsort(-logits, axis=1)[:, : self._top]
-        revised, moved = logits.copy(), np.zeros(len(logits))
+        revised, moved = logits.astype(float), np.zeros(len(logits))
         for place in range(order.shape[1]):
             classes = order[:, place]
             far = np.linalg.norm(logits - self._means[classes], axis=1)
@@ -131,7 +136,7 @@ class OpenMax:
             moved += loss
         return np.asarray(1 - softmax(np.column_stack([revised, moved]).astype(np.float32))[:, -1])
 
-    def _fit_tail(self, logits: Array, mean: Array) -> tuple[float, float, float]:
+    def _fit_tail(self, logits: Array, mean: NDArray[np.float64]) -> tuple[float, float, float]:
         """Shape, scale and start of a Weibull distribution, by the moments of the logarithms."""
         far = np.sort(np.linalg.norm(logits - mean, axis=1))[-self._tail :]
         start = float(far[0]) * 0.9
@@ -140,6 +145,8 @@ class OpenMax:
         return shape, float(np.exp(logs.mean() + 0.5772 / shape)), start
 
     def _outside(self, label: int, distance: float) -> float:
+        if label not in self._tails:
+            return 0.0
         shape, scale, start = self._tails[label]
         return 1 - float(np.exp(-((max(distance - start, 0.0) / scale) ** shape)))
 

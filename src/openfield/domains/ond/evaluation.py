@@ -53,7 +53,8 @@ def evaluate(ledger: Ledger) -> dict[str, Any]:
     _check_complete(ledger)
     test, p, ranks = ledger.test, ledger.p_world, ledger.ranks
     try:
-        compat.check_labels(test.labels, ledger.columns["classification"])
+        if "classification" in ledger.columns:  # writers of texts are named, not scored
+            compat.check_labels(test.labels, ledger.columns["classification"])
     except InvalidInput as error:
         raise Refusal("InvalidResults", str(error)) from None
     stats = compat.m_num_stats(p, test.novel)
@@ -125,7 +126,7 @@ def _check_complete(ledger: Ledger) -> None:
 
 
 def _check_classified(ledger: Ledger) -> None:
-    _check_said(ledger, "classification", ledger.ranks >= 0)
+    _check_said(ledger, "labels" if ledger.test.area == "nlt" else "classification", ledger.ranks >= 0)
 
 
 def _check_said(ledger: Ledger, kind: str, said: NDArray[np.bool_]) -> None:

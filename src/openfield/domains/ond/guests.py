@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.plan import name_agents
 from openfield.registry import AgentSource, find_agent, load
 
+T = TypeVar("T")
 VISIT_KEYS = ("protocol", "area", "tests", "resume", "save", "baseline", "evaluate")
 HOST_KEYS = tuple(field.name for field in msgspec.structs.fields(Options) if field.name != "baseline")
 
@@ -37,32 +38,34 @@ def visit_server(domain: Domain[Any], options: Mapping[str, Any], changes: Mappi
     register_standins()
     settings = dict(changes.get("settings") or {})
     agents = {_plain(name): source for name, source in name_agents(changes.get("agents") or ["random"]).items()}
-    chosen = {key: settings.pop(key) for key in VISIT_KEYS if key in settings}
-    visit = _make_visit(chosen, changes, agents)
+    host = _make_options({key: settings.pop(key) for key in HOST_KEYS if key in settings})
+    visit = _make_visit({key: settings.pop(key) for key in VISIT_KEYS if key in settings}, changes, agents, host)
     seed = int(changes.get("seed") or 0)
     with _open_client(domain, options, changes, settings) as client:
         players = [
-            make_player(domain, name, source, settings, seed, name == visit.baseline) for name, source in agents.items()
+            make_player(
+                domain, name, source, settings, seed, msgspec.structs.replace(host, baseline=name == visit.baseline)
+            )
+            for name, source in agents.items()
         ]
         return play_sessions(client, players, visit)
 
 
 def make_player(
-    domain: Domain[Any], name: str, source: AgentSource, settings: Mapping[str, Any], seed: int, baseline: bool = False
+    domain: Domain[Any], name: str, source: AgentSource, settings: Mapping[str, Any], seed: int, host: Options
 ) -> Player:
     """A player for an agent: by its steps if it has any, else by turns."""
     config = dict(settings)
     root = str(config.pop("data", ""))
-    host = {key: config.pop(key) for key in HOST_KEYS if key in config}
     named = isinstance(source, str) and ":" in source and not source.startswith(("process:", "wire:"))
     found = load(str(source)) if named else source
     if not isinstance(found, str) and is_hostable(found):
-        return StepPlayer(name, make_hosted(found, config), root, config, _make_options(host, baseline))
+        return StepPlayer(name, make_hosted(found, config), root, config, host)
     if isinstance(source, str) and source.startswith("wire:"):
         raise InvalidInput("A wire: program talks to a server by itself; start it with the server's address.")
     factory: AgentFactory = find_agent(source, domain)
     spec = Spec(domain=domain.name, task="Play the tests of a server.")
-    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not baseline)
+    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not host.baseline)
 
 
 def _open_client(
@@ -70,6 +73,8 @@ def _open_client(
 ) -> Client:
     """Who answers: a server, or an office in this process, whose data directory is then that of the agents too."""
     if options["server"] != HERE:
+        if "output" in changes:
+            raise InvalidInput("The server keeps the record of what is played there; -o is for --server here.")
         return Client(options["server"], options.get("token"))
     run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
     client = HereClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed)
@@ -77,31 +82,34 @@ def _open_client(
     return client
 
 
-def _make_visit(chosen: dict[str, Any], changes: Mapping[str, Any], agents: Mapping[str, Any]) -> Visit:
+def _make_visit(chosen: dict[str, Any], changes: Mapping[str, Any], agents: Mapping[str, Any], host: Options) -> Visit:
+    """What is to be played, from what was typed."""
     if "tests" in chosen:
-        chosen["tests"] = tuple(str(chosen["tests"]).split("+"))
+        chosen["tests"] = str(chosen["tests"]).split("+")
     if "resume" in chosen:
         pairs = [str(part).rpartition(":") for part in str(chosen["resume"]).split("+")]
         chosen["resume"] = {agent or next(iter(agents)): session for agent, _, session in pairs}
     for name in (*chosen.get("resume", ()), *([chosen["baseline"]] if "baseline" in chosen else ())):
         if name not in agents:
             raise UnknownName("agent", name, agents, label="Given")
-    hints = ("red_light",) if changes.get("redlight") else ()
-    return Visit(hints=hints, most=changes.get("trials"), **chosen)
+    scored = not host.extract_only and "EvaluateAlgorithms" not in host.skip
+    asked = {"evaluate": scored, "rounds": "EvaluateRoundwise" not in host.skip, "most": changes.get("trials")}
+    return _convert(asked | chosen | {"hints": ["red_light"] if changes.get("redlight") else []}, Visit)
 
 
-def _make_options(host: dict[str, Any], baseline: bool) -> Options:
-    """The host's options from what was typed."""
-    if "skip" in host:
-        host["skip"] = tuple(str(host["skip"]).split("+"))
-    if "keep" in host:
-        kept: dict[str, tuple[str, ...]] = {}
-        for part in str(host["keep"]).split("+"):
-            step, _, name = part.partition(".")
-            kept[step] = (*kept.get(step, ()), name)
-        host["keep"] = kept
+def _make_options(typed: dict[str, Any]) -> Options:
+    """The host's options, from what was typed."""
+    if "skip" in typed:
+        typed["skip"] = str(typed["skip"]).split("+")
+    if "keep" in typed:
+        pairs = [part.partition(".") for part in str(typed["keep"]).split("+")]
+        typed["keep"] = {step: [name for other, _, name in pairs if other == step] for step, _, _ in pairs}
+    return _convert(typed, Options)
+
+
+def _convert(typed: dict[str, Any], kind: type[T]) -> T:
     try:
-        return msgspec.convert(host | {"baseline": baseline}, Options)
+        return msgspec.convert(typed, kind, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{error}.") from None
 

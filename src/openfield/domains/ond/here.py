@@ -55,7 +55,7 @@ class HereClient(Client):
 
     def _ask(self, method: str, path: str, **request: Any) -> bytes:
         """One request; refusals are raised as they are."""
-        given = {name: str(value) for name, value in request.get("params", {}).items()}
+        given = {name: str(value) for name, value in {**request.get("params", {}), **request.get("data", {})}.items()}
         for name, part in request.get("files", {}).items():
             given[name] = (part[1] if isinstance(part, tuple) else part).decode()
         answer = self._runner.run(self._wire.answer(method, path, given))

@@ -17,7 +17,7 @@ from openfield.domains.ond.client import read_ids, read_text
 from openfield.domains.ond.feedback_client import FeedbackAccount
 from openfield.domains.ond.keeping import Attributes, Features, find_features, write_features
 from openfield.domains.ond.visit import Feedback
-from openfield.errors import AgentCrashed, AgentProtocol, OpenfieldError
+from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName
 
 STEPS = {
     "Initialize": ("Initialize", "initialize"),
@@ -28,6 +28,9 @@ STEPS = {
     "NoveltyCharacterization": ("NoveltyCharacterization", "novelty_characterization"),
 }
 """Each step and the names agents have for it."""
+
+STAGES = (*STEPS, "CreateFeedbackInstance", "EvaluateRoundwise", "EvaluateAlgorithms", "SaveFeatures")
+"""What may be left out, by the names the original client has."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def skipped(self) -> set[str]:
         """All steps and stages that are left out."""
+        for name in (*self.skip, *self.keep):
+            if name not in STAGES:
+                raise UnknownName("stage", name, STAGES, label="Known")
         react = ("WorldDetection", "NoveltyCharacterization", "CreateFeedbackInstance") if self.baseline else ()
         rest = (*STEPS.keys() - {"Initialize", "FeatureExtraction"}, "CreateFeedbackInstance")
         return {*self.skip, *react, *(rest if self.extract_only else ())}
@@ -202,17 +208,13 @@ class StepPlayer:
     def _execute(self, step: str) -> Any:
         if step != "NoveltyAdaptation":
             return self._agent.execute(self._tools, step)
-        for number, name in enumerate(spellings := _spellings(self._agent)):
-            try:
-                return self._agent.execute(self._tools, name)
-            except OpenfieldError:
+        likely, other = _spellings(self._agent)
+        try:
+            return self._agent.execute(self._tools, likely)
+        except (NotImplementedError, LookupError, AttributeError, ValueError) as error:
+            if not _is_about(error, likely):  # the step is known, and something in it went wrong
                 raise
-            except Exception as error:
-                if not number:
-                    first = error  # that of the likelier spelling says more
-                if number + 1 == len(spellings):
-                    raise first from None
-        return None
+        return self._agent.execute(self._tools, other)
 
     def _results(self, returned: Any, kind: str) -> Iterator[Mapping[str, str]]:
         """What a step returned: a path, or a path for each type, or nothing."""
@@ -238,6 +240,14 @@ def make_hosted(found: Any, config: Mapping[str, Any]) -> Any:
     """An agent from a class, a factory or an object, whichever way it likes to be made."""
     if not inspect.isclass(found):
         return found
+    try:
+        return _make(found, config)
+    except TypeError as error:
+        given = ", ".join(config) or "none"
+        raise InvalidInput(f"{found.__name__} cannot be made from the settings given ({given}): {error}.") from None
+
+
+def _make(found: Any, config: Mapping[str, Any]) -> Any:
     make: Any = found
     if hasattr(found, "from_config"):
         return make.from_config(dict(config))
@@ -261,12 +271,21 @@ def _takes_argument(method: Any) -> bool:
         return True
 
 
-def _spellings(agent: Any) -> tuple[str, ...]:
-    """How an agent may spell adaptation, the likelier first: older ones leave out two letters, or know both.
+def _spellings(agent: Any) -> tuple[str, str]:
+    """How an agent may spell adaptation, the likelier first: older ones leave out two letters.
 
-    Agents that ignore steps they do not know cannot be told by trying; their `execute` names those it knows.
+    Agents that pass over steps they do not know cannot be told by trying; their `execute` names those it knows.
     """
     new, old = "NoveltyAdaptation", "NoveltyAdaption"
     code = getattr(getattr(agent.execute, "__func__", agent.execute), "__code__", None)
     named = code.co_consts if code is not None else ()
     return (old, new) if old in named and new not in named else (new, old)
+
+
+def _is_about(error: Exception, step: str) -> bool:
+    """Whether an error says that there is no such step, by whatever name of it."""
+    return any(name in str(error) for name in (step, _snake(step)))
+
+
+def _snake(step: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in step).lstrip("_")

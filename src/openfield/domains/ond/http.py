@@ -90,6 +90,8 @@ async def run_app(app: App, host: str, port: int, ready: Callable[[int], None]) 
     """Runs an application until cancelled; tells `ready` the port it listens on."""
     try:
         import uvicorn
+
+        from openfield.domains.ond.transport import PatientProtocol
     except ImportError:
         raise MissingExtra("ond", "The server of ond") from None
     listener = socket.create_server(
@@ -97,7 +99,13 @@ async def run_app(app: App, host: str, port: int, ready: Callable[[int], None]) 
     )
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; without it every answer waits 40 ms
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=300, ws="none"
+        app,
+        http=PatientProtocol,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=300,
+        ws="none",
     )
     server = uvicorn.Server(config)
     task = asyncio.ensure_future(server.serve(sockets=[listener]))

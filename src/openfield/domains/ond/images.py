@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from openfield.domains.ond.settings import OndSettings
 
 Images = NDArray[np.float32]
+OTHER_SLANT = -0.5
+"""What stands for another typeface where samples are not printed: a hand that leans the other way."""
 
 
 def change_images(images: Images, settings: OndSettings) -> Images:
@@ -20,8 +22,9 @@ def change_images(images: Images, settings: OndSettings) -> Images:
     if settings.rotation:
         angle = math.radians(settings.rotation)
         images = warp(images, np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]))
-    if settings.slant:
-        images = warp(images, np.array([[1.0, 0.0], [settings.slant, 1.0]]))
+    other_hand = OTHER_SLANT if settings.typeface != "sans" and settings.data != "glyphs" else 0.0
+    if slant := settings.slant or other_hand:
+        images = warp(images, np.array([[1.0, 0.0], [slant, 1.0]]))
     for _ in range(settings.blur):
         images = blur(images)
     if settings.contrast < 1:

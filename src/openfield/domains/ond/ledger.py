@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.rows import Sheet
 from openfield.domains.ond.sheet import Test
-from openfield.metrics.openset.ranks import rank_labels
+from openfield.metrics.openset.ranks import NEVER, rank_labels
 
 UNSAID = -1
 
@@ -110,6 +110,8 @@ class Ledger:
         at, numbers = sheet.positions, sheet.numbers
         if sheet.texts is not None:
             self.texts.setdefault(kind, {}).update(zip(at.tolist(), sheet.texts, strict=True))
+            if kind == "labels" and self.test.area == "nlt":
+                self._keep_writers(at, sheet.texts)
         if numbers is None:
             return
         self.columns[kind] = numbers.shape[1]
@@ -121,6 +123,12 @@ class Ledger:
             self._keep_classes(at, numbers)
         else:
             self.cluster[at] = numbers.argmax(axis=1)
+
+    def _keep_writers(self, at: NDArray[np.int64], texts: Sequence[Sequence[str]]) -> None:
+        """Named writers are right or wrong; there is no second guess."""
+        real = (self.test.rows[position][self.test.kind.label].strip() for position in at)
+        right = [len(said) > 1 and said[1].strip() == writer for said, writer in zip(texts, real, strict=True)]
+        self.ranks[at] = np.where(right, 0, NEVER)
 
     def _keep_classes(self, at: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         self.ranks[at] = rank_labels(scores, self.test.labels[at])

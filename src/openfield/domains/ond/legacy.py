@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 import msgspec
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Complete, Post
+from openfield.domains.ond.actions import Carry, Complete, Post
+from openfield.domains.ond.client import read_text
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.domains.ond.trials import served_trial
@@ -37,7 +39,7 @@ def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int) ->
         try:
             asyncio.run(_Import(folder, shelf, desk, version).take(session, _read(path)))
             taken.append(session)
-        except OpenfieldError as error:
+        except (OpenfieldError, ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             LOG.warning("%s is left out: %s", path.name, error)
     return taken
 
@@ -86,6 +88,8 @@ class _Import:
         world, rollout = seat.rollout.world, seat.rollout
         if not isinstance(world, TestWorld):
             raise InvalidInput("not a test.")
+        if used := _used_feedback(state):
+            rollout.reply(Reply(used))
         for post in self._posts(group, test, state):
             try:
                 world.prepare(post)
@@ -93,15 +97,17 @@ class _Import:
                 LOG.warning("%s, %s: results are left out: %s", group.id, test.name, error)
                 continue
             rollout.reply(Reply(post))
-        if not (listed or "completion" in state):
+        at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
+        if "completion" in state:
+            rollout.reply(Reply(Complete(at)))
+            while not rollout.over:
+                rollout.reply(Reply(None, world.look("beliefs")))
+            self._desk.finish(group, test.name, seat)
+        else:
             rollout.commit()
-            return
-        at = _time(state.get("completion", {})) or _time(state.get("post_results", {}))
-        rollout.reply(Reply(Complete(at or "N/A")))
-        while not rollout.over:
-            rollout.reply(Reply(None, world.look("beliefs")))
-        self._desk.finish(group, test.name, seat)
-        await self._desk.note(group, f"test {test.name}", {"first": world.first_post, "completed": world.completed})
+        if listed:  # a test that is listed and not closed can be scored and gone on with
+            key = "test" if "completion" in state else "listed"
+            await self._desk.note(group, f"{key} {test.name}", {"first": world.first_post, "completed": at})
 
     def _posts(self, group: Group, test: Test, state: dict[str, Any]) -> Iterator[Post]:
         """Each type's rows, as one post: files do not say which rows came with which round."""
@@ -109,13 +115,36 @@ class _Import:
         last = str(posted.get("last round", "0"))
         number = int(last) if last.isdigit() else 0
         folder = self._folder / str(group.facts["protocol"]) / str(group.facts["domain"])
-        for path in sorted(folder.glob(f"{group.id}.{test.name}_*.csv")):
-            kind = path.stem.removeprefix(f"{group.id}.{test.name}_")
-            yield Post(number, {kind: path.read_text(encoding="utf-8")}, _time(posted) or "N/A")
+        paths = {path.stem.removeprefix(f"{group.id}.{test.name}_"): path for path in _own_files(folder, group, test)}
+        linked = folder / Path(str(posted.get("detection file path", "none"))).name  # perhaps another session's
+        if "detection" not in paths and linked.is_file():
+            paths["detection"] = linked
+        for kind, path in sorted(paths.items()):
+            try:
+                yield Post(number, {kind: read_text(path.read_bytes())}, _time(posted) or "N/A")
+            except (OSError, UnicodeDecodeError) as error:
+                LOG.warning("%s is left out: %s", path.name, error)
 
     def _tests(self, session: str) -> list[str]:
         """The tests a session has files of."""
         return sorted(path.stem.removeprefix(f"{session}.") for path in self._folder.glob(f"{session}.*.json"))
+
+
+def _own_files(folder: Path, group: Group, test: Test) -> list[Path]:
+    return sorted(folder.glob(f"{glob.escape(f'{group.id}.{test.name}_')}*.csv"))
+
+
+def _used_feedback(state: dict[str, Any]) -> Carry | None:
+    """What was bought of a test, which is not refunded, and its score so far (text tests)."""
+    used: dict[str, int] = {}
+    for number, bought in state.get("get_feedback", {}).get("rounds", {}).items():
+        for kind, count in bought.items():
+            if kind not in ("time", "feedback_budget"):
+                used[f"{number} {kind}"] = used[f"of {number} {kind}"] = (
+                    len(count) if isinstance(count, list) else int(count)
+                )
+    score = float(state.get("current_score", {}).get("score", 0.0))
+    return Carry(used, score) if used or score else None
 
 
 def _read(path: Path) -> dict[str, Any]:

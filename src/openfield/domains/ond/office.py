@@ -154,7 +154,7 @@ class Office:
     async def _scored(self, session: str, test: str, devmode: bool) -> Ledger:
         """What was said of a completed test; in devmode, which marks the session, of one in process as well."""
         group = self._desk.groups.get(session)
-        done = group is not None and f"test {test}" in group.facts
+        done = group is not None and (f"test {test}" in group.facts or f"listed {test}" in group.facts)
         if group is None or test not in group.trials or not (done or devmode):
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in group.facts:
@@ -220,8 +220,7 @@ class Office:
         found = {
             test: _world(await self._desk.take(group, test)).first_post for test in under_way - {*_finished(group)}
         }
-        done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
-        return found | {test: value["first"] for test, value in done.items()}
+        return found | {test: value["first"] for test, value in _done(group).items()}
 
     def _group(self, session: str, test: str | None = None) -> Group:
         """A session that has not ended, and has this test."""
@@ -281,10 +280,20 @@ def _world(seat: Seat) -> TestWorld:
     return world
 
 
+def _done(group: Group) -> dict[str, dict[str, str]]:
+    """Completed tests, and those that an original server listed as such."""
+    found = {}
+    for key, value in group.facts.items():
+        kind, _, test = key.partition(" ")
+        if kind in ("test", "listed"):
+            found[test] = value
+    return found
+
+
 def _finished(group: Group) -> dict[str, str]:
     """Completed tests and when, in that order."""
-    done = {key.removeprefix("test "): value for key, value in group.facts.items() if key.startswith("test ")}
-    return {test: value["completed"] for test, value in sorted(done.items(), key=lambda item: item[1]["completed"])}
+    done = sorted(_done(group).items(), key=lambda item: item[1]["completed"])
+    return {test: value["completed"] for test, value in done}
 
 
 def _threshold(value: Any) -> float:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,19 @@ class Arrays(msgspec.Struct, frozen=True):
     label: NDArray[np.int64]
 
 
-def score_arrays(arrays: Arrays) -> dict[str, Estimate]:
-    """Today's open-set measures of one set of samples, with intervals by resampling."""
+def score_arrays(arrays: Arrays, probable: bool = False) -> dict[str, Estimate]:
+    """Today's open-set measures of one set of samples, with intervals by resampling.
+
+    Args:
+        arrays: The samples.
+        probable: Whether `conf` is the probability of the named class; only then it has a calibration error.
+    """
     pred, conf, label = arrays.pred, arrays.conf, arrays.label
-    inside = bool(len(conf) and conf.min() >= 0 and conf.max() <= 1)
+    if not len(label) or not pred.shape == conf.shape == label.shape:
+        shapes = f"{pred.shape}, {conf.shape} and {label.shape}"
+        raise InvalidInput(f"Named classes, confidences and labels must be flat, equally long and not empty: {shapes}.")
+    named = np.where(conf >= _equal_error(conf, label), pred, measures.UNKNOWN)
+    classes = int(max(pred.max(), label.max(), 0)) + 1
 
     def measure(at: NDArray[np.int64]) -> dict[str, float | None]:
         p, c, y = pred[at], conf[at], label[at]
@@ -50,13 +60,33 @@ def score_arrays(arrays: Arrays) -> dict[str, Estimate]:
             "aupr_out": measures.aupr(c, y),
             "oscr": measures.oscr(p, c, y),
             "closed_accuracy": measures.closed_accuracy(p, y),
+            "macro_f1": measures.macro_f1(measures.confusion(named[at], y, classes)),
             "aurc": measures.risk_coverage_area(c, p == y),
         }
         found |= {f"ccr_at_fpr_{rate}": measures.ccr_at_fpr(p, c, y, rate) for rate in (0.001, 0.01, 0.1)}
         known = y != measures.UNKNOWN
-        return found | ({"ece": measures.calibration_error(c[known], p[known] == y[known])} if inside else {})
+        return found | ({"ece": measures.calibration_error(c[known], p[known] == y[known])} if probable else {})
 
     return resample(measure, label == measures.UNKNOWN)
+
+
+def count_confusion(arrays: Arrays) -> dict[str, Any]:
+    """True classes in rows, named ones in columns, the unknown last, at the threshold of equal errors."""
+    threshold = _equal_error(arrays.conf, arrays.label)
+    named = np.where(arrays.conf >= threshold, arrays.pred, measures.UNKNOWN)
+    classes = int(max(arrays.pred.max(), arrays.label.max(), 0)) + 1
+    return {"threshold": threshold, "table": measures.confusion(named, arrays.label, classes).tolist()}
+
+
+def _equal_error(conf: NDArray[np.float64], label: NDArray[np.int64]) -> float:
+    """Where as large a share of known samples lies below as of unknown ones at or above; all pass if one is missing."""
+    known, unknown = np.sort(conf[label >= 0]), np.sort(conf[label < 0])
+    if not len(known) or not len(unknown):
+        return float(conf.min())
+    cuts = np.unique(conf)
+    rejected = np.searchsorted(known, cuts) / len(known)
+    accepted = 1 - np.searchsorted(unknown, cuts) / len(unknown)
+    return float(cuts[np.argmin(np.abs(rejected - accepted))])
 
 
 def score_logits(
@@ -68,8 +98,12 @@ def score_logits(
     scored on all.
     """
     y = np.asarray(labels).astype(np.int64)
-    if logits.ndim != 2 or y.shape != (len(logits),) or (features is not None and len(features) != len(logits)):
+    if logits.ndim != 2 or not logits.size or y.shape != (len(logits),):
         raise InvalidInput(f"Logits {logits.shape} and labels {y.shape} must have a row for each sample.")
+    if features is not None:
+        if not features.ndim or len(features) != len(logits):
+            raise InvalidInput(f"Features {features.shape} must have a row for each of the {len(logits)} samples.")
+        features = features.reshape(len(features), -1)  # whatever shape a network's maps have
     if y.max(initial=-1) >= logits.shape[1] or y.min(initial=-1) < -1:
         raise InvalidInput(f"Labels must be 0 to {logits.shape[1] - 1}, or -1 for unknown.")
     known = np.flatnonzero(y >= 0)
@@ -81,9 +115,11 @@ def score_logits(
             continue
         space = logits if features is None else features
         at = rest if name in TRAINED else np.arange(len(y))
+        if not len(at):
+            continue
         detector.fit(space[known[::2]], logits[known[::2]], y[known[::2]])
         conf = np.asarray(detector.score(space[at], logits[at]), dtype=float)
-        found[name] = score_arrays(Arrays(logits[at].argmax(axis=1), conf, y[at]))
+        found[name] = score_arrays(Arrays(logits[at].argmax(axis=1), conf, y[at]), name == "msp")
     return found
 
 
@@ -127,15 +163,40 @@ def score_files(
 
 
 def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
-    """An .npy file as `array`, or the arrays of an .npz file."""
+    """An .npy file as `array`, or the arrays of an .npz file; every number must be one."""
     try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}.") from None
-    if isinstance(found, np.ndarray):
-        return {"array": found}
-    with found:
-        return {name: found[name] for name in found.files}
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            found = {"array": loaded}
+        else:
+            with loaded:
+                found = {name: loaded[name] for name in loaded.files}
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'it is cut short'}.") from None
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise InvalidInput(f"{path} is no .npy or .npz file of numbers.") from None
+    for name, array in found.items():
+        _check_numbers(path if name == "array" else f"{path}, {name}", array)
+    return found
+
+
+def read_labels(found: NDArray[Any], where: object) -> NDArray[np.int64]:
+    """Labels, which are whole numbers."""
+    labels = np.asarray(found)
+    odd = np.flatnonzero(labels != np.floor(labels))
+    if labels.ndim != 1 or odd.size:
+        flat = labels.ndim == 1
+        place = f"row {odd[0]} holds {labels[odd[0]]}" if flat else f"they have the shape {labels.shape}"
+        raise InvalidInput(f"{where}: labels must be a flat array of whole numbers, -1 for unknown; {place}.")
+    return labels.astype(np.int64)
+
+
+def _check_numbers(where: object, array: NDArray[Any]) -> None:
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"{where} holds no numbers.")
+    wrong = np.argwhere(~np.isfinite(np.atleast_1d(array)))
+    if wrong.size:
+        raise InvalidInput(f"{where}: row {wrong[0][0]} holds {np.atleast_1d(array)[tuple(wrong[0])]}.")
 
 
 def _watch(kind: str, rarities: NDArray[Any], threshold: float) -> list[float]:

@@ -46,6 +46,10 @@ class OndSettings(Settings, frozen=True):
     ] = 0.5
     noise: Annotated[float, Meta(ge=0, le=1, description="Noise on glyphs, which sets their difficulty.")] = 0.05
 
+    typeface: Annotated[
+        Literal["sans", "courier"],
+        Meta(description="What glyphs are printed in; other data, which have none, are slanted when it changes."),
+    ] = "sans"
     new_classes: Annotated[bool, Meta(description="Novel samples are of unknown classes.")] = False
     rotation: Annotated[float, Meta(ge=0, le=180, description="Degrees by which novel samples are turned.")] = 0.0
     blur: Annotated[int, Meta(ge=0, le=5, description="Times novel samples are blurred.")] = 0

@@ -31,7 +31,7 @@ class StepAgent:
     def execute(self, toolset: dict[str, Any], step: str) -> Any:
         """Does a step."""
         words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in step).lstrip("_")
-        method = getattr(self, words, None)
+        method = getattr(self, words, None) or getattr(self, step, None)
         if method is None and step in ("Initialize", "NoveltyCharacterization"):
             return None
         if method is None:

@@ -20,7 +20,7 @@ from openfield.domains.ond.client import Client, read_ids
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
 from openfield.domains.ond.sheet import load_arrays
-from openfield.errors import AgentProtocol, InvalidInput
+from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 
 Feedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of a kind on some ids of the round just posted."""
@@ -60,6 +60,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str | None = None
     """The player that is the reaction baseline of the others."""
     evaluate: bool = True
+    rounds: bool = True
+    """Ask for the scores of every round as well."""
     save: str | None = None
     """A folder for the scores of each test."""
 
@@ -80,11 +82,16 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     """
     tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
     sessions = {player.name: _open(client, player, visit, tests) for player in players}
-    for player in sorted(players, key=lambda player: player.name != visit.baseline):
-        done = set(client.finished(sessions[player.name])) if player.name in visit.resume else set()
-        for test in tests:
-            if test not in done:
-                play_test(client, player, sessions[player.name], test)
+    try:
+        for player in sorted(players, key=lambda player: player.name != visit.baseline):
+            done = set(client.finished(sessions[player.name])) if player.name in visit.resume else set()
+            for test in tests:
+                if test not in done:
+                    play_test(client, player, sessions[player.name], test)
+    except OpenfieldError as error:
+        pairs = "+".join(f"{name}:{session}" for name, session in sessions.items())
+        error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
+        raise
     found = {
         player.name: {test: _score(client, sessions, player, test, visit) for test in tests if visit.evaluate}
         for player in players
@@ -213,7 +220,7 @@ def _open(client: Client, player: Player, visit: Visit, tests: Sequence[str]) ->
 def _score(client: Client, sessions: Mapping[str, str], player: Player, test: str, visit: Visit) -> dict[str, Any]:
     try:
         baseline = sessions[visit.baseline] if visit.baseline is not None else None
-        return client.evaluate(sessions[player.name], test, more=True, baseline=baseline)
+        return client.evaluate(sessions[player.name], test, visit.rounds, baseline=baseline)
     except Refusal as error:
         return {"refused": str(error)}
 

@@ -58,7 +58,7 @@ def measure_openset(cell: CellRecord) -> dict[str, float | None]:
         "closed_accuracy": measures.closed_accuracy(guess, label),
         "novel_accuracy": _mean(answers.rank[answers.novel & (answers.rank >= -0.5)] == 0),
         "macro_f1": _macro_f1(named, label),
-        "ece": measures.calibration_error(conf, guess == label) if len(conf) else None,
+        "ece": _calibration(conf, guess, label),
     }
     delay, alarm = measures.detection_delay(np.nan_to_num(answers.world), answers.novel)
     if answers.novel.any():
@@ -81,6 +81,12 @@ def _measure_clusters(cell: CellRecord) -> dict[str, float | None]:
         return {}
     scores = score_clusters(*zip(*pairs, strict=True))
     return {f"cluster_{name}": value for name, value in scores.items()}
+
+
+def _calibration(conf: NDArray[Any], guess: NDArray[Any], label: NDArray[Any]) -> float | None:
+    """Of known samples: an unknown one has no right class that confidence could be about."""
+    known = label != measures.UNKNOWN
+    return measures.calibration_error(conf[known], guess[known] == label[known]) if known.any() else None
 
 
 def _macro_f1(named: NDArray[Any], label: NDArray[Any]) -> float | None:
@@ -110,7 +116,7 @@ NUMBERS = (
     _number("closed_accuracy", "Closed accuracy", "known samples named rightly among the known classes"),
     _number("novel_accuracy", "Accuracy on novel samples", "novel samples named as the test has them"),
     _number("macro_f1", "Macro F1 over K+1", "mean F1 over the classes, the unknown one included"),
-    _number("ece", "Calibration error", "distance of stated confidence from the share that is right (ECE)", "lower"),
+    _number("ece", "Calibration error", "known samples: confidence against the share that is right (ECE)", "lower"),
     _number("sample_delay", "Delay in samples", "samples from the onset to the alarm, none before", "lower", "count"),
     _number("sample_alarm", "False alarm in samples", "share of tests with an alarm before the onset", "lower", "rate"),
     _number("cluster_nmi", "Clusters: NMI", "information clusters and classes of novel samples share"),

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+from sail_on_client.agent.visual_agent import VisualAgent
+
+
+class ONDAgent(VisualAgent):
+    step_descriptors = (
+        "Initialize",
+        "FeatureExtraction",
+        "WorldDetection",
+        "NoveltyClassification",
+        "NoveltyAdaptation",
+        "NoveltyCharacterization",
+    )
+
+    def execute(self, toolset: dict[str, Any], step_descriptor: str) -> Any:
+        methods = {
+            "Initialize": self.initialize,
+            "FeatureExtraction": self.feature_extraction,
+            "WorldDetection": self.world_detection,
+            "NoveltyClassification": self.novelty_classification,
+            "NoveltyAdaptation": self.novelty_adaptation,
+            "NoveltyCharacterization": self.novelty_characterization,
+        }
+        if step_descriptor not in methods:
+            raise NotImplementedError(f"{step_descriptor} is no step of ONDAgent")
+        return methods[step_descriptor](toolset)
+
+    @abc.abstractmethod
+    def initialize(self, toolset: dict[str, Any]) -> Any: ...
+
+    @abc.abstractmethod
+    def feature_extraction(self, toolset: dict[str, Any]) -> Any: ...
+
+    @abc.abstractmethod
+    def world_detection(self, toolset: dict[str, Any]) -> Any: ...
+
+    @abc.abstractmethod
+    def novelty_classification(self, toolset: dict[str, Any]) -> Any: ...
+
+    @abc.abstractmethod
+    def novelty_adaptation(self, toolset: dict[str, Any]) -> Any: ...
+
+    @abc.abstractmethod
+    def novelty_characterization(self, toolset: dict[str, Any]) -> Any: ...

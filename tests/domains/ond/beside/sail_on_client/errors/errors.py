@@ -1,0 +1,10 @@
+class ServerError(Exception):
+    pass
+
+
+class ApiError(ServerError):
+    pass
+
+
+class RoundError(ServerError):
+    pass
