@@ -45,7 +45,8 @@ def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
     assert "2 levels and 0 reports" in say("export", path, "-f", "logs", "-o", tmp_path / "logs")[1]
     assert "1 rows" in say("export", path, "-f", "measures")[1]
-    assert "Known: csv, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
+    assert "18 rows" in say("export", path, "-f", "detectors", "-o", tmp_path / "detectors.csv")[1]
+    assert "Known: csv, detectors, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
 
 
 def test_a_recorded_level_becomes_a_film(tmp_path, say):

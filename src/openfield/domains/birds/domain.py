@@ -54,6 +54,7 @@ class Birds(Domain[BirdsSettings]):
         "naive": f"{AGENTS}:NaiveShooter",
         "planner": f"{AGENTS}:Planner",
         "detector": f"{AGENTS}:make_detector",
+        "fall-detector": f"{AGENTS}:make_fall_detector",
     }
     metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
@@ -66,6 +67,7 @@ class Birds(Domain[BirdsSettings]):
     exports = {
         "logs": "openfield.domains.birds.logs:write_logs",
         "measures": "openfield.domains.birds.measures:write_measures",
+        "detectors": "openfield.domains.birds.measures:write_detectors",
     }
     flags = (
         Flag(
