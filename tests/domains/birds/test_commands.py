@@ -88,6 +88,9 @@ def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkey
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
+        (("serve", "birds", "--port", "99999"), "--port is a number from 0 to 65,535, not 99999"),
+        (("serve", "birds", "--token", "secret"), "cannot show a token"),
+        (("serve", "birds", "--host", "0.0.0.0"), "needs a token"),
         (("run", "birds", "--config", "no/such.xml"), "no/such.xml cannot be read"),
         (("run", "birds", "--levels", "no/levels"), "no folder of levels at no/levels"),
         (("generate", "birds", "no/such.xml"), "no/such.xml cannot be read"),

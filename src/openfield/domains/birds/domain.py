@@ -6,6 +6,7 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,12 @@ class Birds(Domain[BirdsSettings]):
             ("serve",),
         ),
         Flag(
+            ("--let-in",),
+            "Lets agents of other machines in, whose protocol has no place for a token.",
+            lambda launch, _: replace(launch, let_in=True),
+            commands=("serve",),
+        ),
+        Flag(
             ("--gtshoot-ints",),
             "Numbers in request 38: 5 or 6 [6].",
             lambda launch, v: launch.note(gtshoot_ints=v),
@@ -212,7 +219,7 @@ class Birds(Domain[BirdsSettings]):
         from openfield.serve import TrialDesk
 
         if serving.token is not None:
-            raise InvalidInput("Agents of birds cannot show a token: they are served on this machine only.")
+            raise InvalidInput("Agents of birds cannot show a token. To serve other machines without one: --let-in.")
         wire = BirdsWire(agent=serving.agent, **serving.options)
         return wire, TrialDesk(journal, self, trials, serving.agent, None)
 
