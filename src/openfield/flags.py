@@ -34,6 +34,8 @@ class Launch:
     workers: int | None = None
     host: str | None = None
     port: int | None = None
+    let_in: bool = False
+    """Whether agents on other machines are let in without a token, because their protocol has no place for one."""
     wire: Wire | None = None
     """The protocol to serve, if not the domain's usual one."""
     view: AgentFactory | None = None

@@ -27,6 +27,7 @@ from openfield.rollout import Rollout
 from openfield.trial import Trial
 from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
 
+LAST_PORT = 65_535
 AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
 """Outcomes of trials that are offered again, from their beginning, where a protocol has no way to go on."""
 
@@ -298,6 +299,7 @@ class Serving(msgspec.Struct, frozen=True):
 async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, ready: Callable[[int], None]) -> None:
     """Serves a domain's trials until cancelled, and books what is left then."""
     try:
+        check_port(port, "--port")
         await wire.serve(desk, host, wire.port if port is None else port, ready)
     finally:
         desk.close()
@@ -311,6 +313,12 @@ def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return made
+
+
+def check_port(port: int | None, flag: str) -> None:
+    """Refuses a number that is no port: some event loops take it for another one."""
+    if port is not None and not 0 <= port <= LAST_PORT:
+        raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")
 
 
 def check_exposure(host: str, token: str | None) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from openfield.metrics.passive import find_departures, find_falls, measure_passive
+from openfield.metrics.passive import BAND, PUBLISHED, Rule, find_departures, find_falls, measure_passive, measure_rule
 from records import make_cell
 
-NAMES = ("passive_correct", "passive_alarmed", "passive_delay")
+NAMES = ("passive_correct", "passive_alarmed", "passive_delay", "fall_correct", "fall_alarmed", "fall_delay")
 
 
 def test_a_fall_is_an_average_below_the_threshold():
@@ -30,7 +30,30 @@ def test_a_departure_is_further_from_what_was_assumed_than_chance_explains():
     ],
 )
 def test_trials_are_correct_wrong_or_missed(training, before, after, want):
-    assert measure_passive(make_cell(training, before, after)) == want
+    found = measure_passive(make_cell(training, before, after))
+    assert {name: value for name, value in found.items() if name.startswith("passive")} == want
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        ([1] * 10, [0] * 10, (1.0, 0.0, 5)),
+        ([0] * 10, [0] * 10, (0.0, 1.0, None)),
+        ([1] * 10, [1, 0] * 5, (0.0, 0.0, None)),
+        ([], [0] * 10, (1.0, None, 9)),
+    ],
+)
+def test_a_threshold_needs_nothing_to_be_assumed(before, after, want):
+    found = measure_passive(make_cell([], before, after))
+    assert tuple(found[name] for name in NAMES[3:]) == want
+
+
+def test_all_published_settings_can_be_measured():
+    assert len(PUBLISHED) == 18
+    assert BAND in PUBLISHED
+    cell = make_cell([1] * 10, [1] * 10, [0] * 10)
+    delays = {rule: measure_rule(cell, rule, "x")["x_delay"] for rule in PUBLISHED}
+    assert delays[Rule(5, threshold=0.8)] < delays[Rule(10, threshold=0.8)] < delays[Rule(10, threshold=0.2)]
 
 
 def test_without_an_onset_nothing_is_measured():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stretches import mean, performances, split
@@ -16,6 +17,31 @@ from openfield.view import CellRecord
 WINDOW = 10
 DEVIATIONS = 1.5
 """With these two the published detector did best."""
+THRESHOLD = 0.5
+
+
+class Rule(NamedTuple):
+    """A detector: a moving average of results that falls below a threshold, or leaves a band around what is assumed."""
+
+    window: int = WINDOW
+    deviations: float = DEVIATIONS
+    """Half the width of the band, in standard deviations."""
+    threshold: float | None = None
+    """Where there is one, it counts instead of the band."""
+
+    def alarms(self, results: Sequence[float], expected: float) -> list[int]:
+        """The episodes after which it says that the world has changed."""
+        if self.threshold is not None:
+            return find_falls(results, self.window, self.threshold)
+        return find_departures(results, self.window, self.deviations, expected)
+
+
+BAND, FALL = Rule(), Rule(threshold=THRESHOLD)
+PUBLISHED = (
+    *(Rule(window, threshold=tenths / 10) for window in (5, 10) for tenths in range(2, 9)),
+    *(Rule(window, deviations) for window in (5, 10) for deviations in (1.5, 2.0)),
+)
+"""All settings the baselines were published with."""
 PASSIVE_CORRECT = Number(
     name="passive_correct",
     title="Correct passive detection",
@@ -37,6 +63,27 @@ PASSIVE_DELAY = Number(
     better="lower",
     bounds=None,
 )
+FALL_CORRECT = Number(
+    name="fall_correct",
+    title="Correct detection of a fall",
+    note="the same for a moving average that falls below one half",
+    kind="rate",
+)
+FALL_ALARMED = Number(
+    name="fall_alarmed",
+    title="Any false alarm of a fall",
+    note="share of trials in which that average is below one half in the test before the onset",
+    kind="rate",
+    better="lower",
+)
+FALL_DELAY = Number(
+    name="fall_delay",
+    title="Delay of a fall",
+    note="episodes from the onset to the first such fall, 0 = at once; over the correct trials",
+    kind="count",
+    better="lower",
+    bounds=None,
+)
 
 
 def find_falls(results: Sequence[float], window: int, threshold: float) -> list[int]:
@@ -52,27 +99,32 @@ def find_departures(results: Sequence[float], window: int, deviations: float, ex
 
 
 def measure_passive(cell: CellRecord) -> dict[str, float | None]:
-    """What the band detector says of a trial; what it assumes is training, or else the first test episodes."""
+    """What the band says of a trial, and what the threshold does."""
+    return {**measure_rule(cell, BAND, "passive"), **measure_rule(cell, FALL, "fall")}
+
+
+def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | None]:
+    """What a detector says of a trial; what it assumes is training, or else the first test episodes."""
     parts = split(cell)
     before, after = performances(parts.before), performances(parts.after)
-    known = performances(parts.training) or (before + after)[:WINDOW]
+    known = performances(parts.training) or (before + after)[: rule.window]
     expected = mean(known)
     if not after or expected is None:
-        return dict.fromkeys(number.name for number in PASSIVE.numbers)
-    found = find_departures(before + after, WINDOW, DEVIATIONS, expected)
+        return dict.fromkeys((f"{name}_correct", f"{name}_alarmed", f"{name}_delay"))
+    found = rule.alarms(before + after, expected)
     early, late = [index for index in found if index < len(before)], [index for index in found if index >= len(before)]
     correct = bool(late) and not early
     return {
-        "passive_correct": float(correct),
-        "passive_alarmed": float(bool(early)) if before else None,
-        "passive_delay": late[0] - len(before) if correct else None,
+        f"{name}_correct": float(correct),
+        f"{name}_alarmed": float(bool(early)) if before else None,
+        f"{name}_delay": late[0] - len(before) if correct else None,
     }
 
 
 PASSIVE = Metric(
     name="passive",
     note="What could be detected from the agent's results alone.",
-    numbers=(PASSIVE_CORRECT, PASSIVE_ALARMED, PASSIVE_DELAY),
+    numbers=(PASSIVE_CORRECT, PASSIVE_ALARMED, PASSIVE_DELAY, FALL_CORRECT, FALL_ALARMED, FALL_DELAY),
     measure=measure_passive,
 )
 

@@ -45,7 +45,8 @@ def test_runs_are_exported_in_the_forms_of_birds(tmp_path, say):
     of.run({"naive": "naive"}, DOMAIN.trials(1, before=1, after=1), path, workers=0)
     assert "2 levels and 0 reports" in say("export", path, "-f", "logs", "-o", tmp_path / "logs")[1]
     assert "1 rows" in say("export", path, "-f", "measures")[1]
-    assert "Known: csv, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
+    assert "18 rows" in say("export", path, "-f", "detectors", "-o", tmp_path / "detectors.csv")[1]
+    assert "Known: csv, detectors, jsonl, logs, measures, parquet" in say("export", path, "-f", "film")[1]
 
 
 def test_a_recorded_level_becomes_a_film(tmp_path, say):
@@ -87,6 +88,9 @@ def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkey
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
+        (("serve", "birds", "--port", "99999"), "--port is a number from 0 to 65,535, not 99999"),
+        (("serve", "birds", "--token", "secret"), "cannot show a token"),
+        (("serve", "birds", "--host", "0.0.0.0"), "needs a token"),
         (("run", "birds", "--config", "no/such.xml"), "no/such.xml cannot be read"),
         (("run", "birds", "--levels", "no/levels"), "no folder of levels at no/levels"),
         (("generate", "birds", "no/such.xml"), "no/such.xml cannot be read"),

@@ -88,7 +88,10 @@ def test_a_checkpoint_by_interactions_waits_for_the_level_and_training_resumes_w
     current = harness.current
     assert (current.left, current.scores, current.position) == ([2, 1, 1, 2], [0, 10, 700, 0], 1)
     assert (current.recent_interactions, current.interactions) == (0, 2)
-    assert harness.load() == 1, "the level played last has an attempt left"
+    assert harness.load() == 2, "it goes on after the level played last"
+    order = [harness.load() for _ in range(4)]
+    assert order == [3, 3, 0, 0], "and levels are repeated again while they have attempts left"
+    assert harness.load() == 1, "also the one that was left behind"
 
 
 def test_a_checkpoint_by_time():
@@ -180,6 +183,13 @@ def test_without_a_limit_of_attempts_a_sequence_goes_round():
     harness = start(Script(training=levels(2)))
     assert [harness.load() for _ in range(3)] == [0, 1, 0]
     assert harness.restart() == 0
+
+
+def test_without_a_limit_of_attempts_the_next_level_may_also_be_the_same_one():
+    harness = start(Script(training=levels(3, selection=True)), Options(repeat_unlimited=True))
+    assert [harness.load() for _ in range(3)] == [0, 0, 0]
+    assert harness.load(2) == 2
+    assert harness.load() == 2
 
 
 def test_restarting_is_an_attempt():

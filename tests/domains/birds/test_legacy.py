@@ -248,6 +248,8 @@ def test_where_agents_are_told_what_is_novel_nobody_asks_and_there_is_a_hint(tmp
         assert agent.word(53) == 2
         agent.shoot(*AWAY)
         assert agent.ready() == (0, 0, 1, 1, 1, 0, 1)
+        assert (agent.state(), agent.word(14), agent.word(65)) == (MENU, 0, 0)
+        assert features(agent.truth()) == [], "the level of the set before is no longer to be seen"
         assert agent.word(53) == 1
         assert struct.unpack(">i", agent.ask(b"\x45", 4)) == (1,)
         assert agent.hint(3) == {

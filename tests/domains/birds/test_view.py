@@ -104,6 +104,23 @@ def test_the_trajectory_of_the_last_flight_is_shown():
     assert len(dots["geometry"]["coordinates"]) == 10
 
 
+def test_a_waiting_bird_stays_where_it_is_until_it_is_its_turn():
+    game = Game(msgspec.structs.replace(LEVEL, birds=("BirdRed", "BirdBlue", "BirdRed")))
+    view = zoomed_out(LEVEL.camera)
+
+    def birds():
+        return {item.id: item.ring for item in see(game, view).items if item.rank == "bird"}
+
+    first, second, third = (name for _, name in game.queue)
+    before = birds()
+    game.shoot(0.7, 0.7)
+    game.run(0.5)
+    flying = birds()
+    assert [flying[name] == before[name] for name in (first, second, third)] == [False, True, True]
+    game.settle()
+    assert birds()[second] != before[second], "it is on the sling now"
+
+
 def test_the_dots_of_a_flight_stay_until_the_next_bird_has_touched_something():
     game = Game(msgspec.structs.replace(LEVEL, birds=("BirdRed", "BirdRed")))
     game.shoot(0.7, 0.7)

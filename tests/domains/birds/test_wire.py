@@ -11,7 +11,7 @@ import pytest
 
 import openfield as of
 from birds_serving import serving
-from openfield.domains.birds import DOMAIN, BirdsClient
+from openfield.domains.birds import DOMAIN, BirdsClient, remote
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.planner import aim, read_sight, release
 from openfield.domains.birds.wire import BirdsWire
@@ -258,7 +258,15 @@ def test_a_port_that_another_program_keeps_is_named(tmp_path, monkeypatch):
     assert f"Port {port}" in cell.note
 
 
+def test_a_program_without_a_game_says_so(capsys):
+    with free_port() as port, pytest.raises(SystemExit):
+        remote.main(["naive", "--port", str(port)])
+    assert capsys.readouterr().err == f"No game on 127.0.0.1:{port}: Connection refused\n"
+
+
 def test_a_wrong_number_of_numbers_is_refused(tmp_path, trials):
     wire = BirdsWire(gtshoot_ints=4)
     with pytest.raises(InvalidInput, match="5 or 6"):
         asyncio.run(wire.serve(None, "127.0.0.1", 0, print))
+    with pytest.raises(InvalidInput, match=r"--observer-port is a number from 0 to 65,535, not 99999\."):
+        asyncio.run(BirdsWire(observer_port=99999).serve(None, "127.0.0.1", 0, print))

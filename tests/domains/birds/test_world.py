@@ -295,7 +295,7 @@ def test_a_rollout_replays_to_the_same_turns(tmp_path):
     assert replayed.turns == len(steps) - 1
 
 
-@pytest.mark.parametrize("name", ["random", "naive", "planner", "detector"])
+@pytest.mark.parametrize("name", ["random", "naive", "planner", "detector", "fall-detector"])
 def test_every_agent_plays_a_trial_and_says_what_it_believes(name):
     made = trial(novelty="sling", report_step=1)
     agent = find_agent(name, DOMAIN)(DOMAIN.spec(made), 3)

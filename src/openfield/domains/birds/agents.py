@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import deque
 
 import msgspec
 
@@ -16,10 +15,13 @@ from openfield.domains.birds.actions import Load, Shot
 from openfield.domains.birds.model import imagine
 from openfield.domains.birds.planner import Sight, aim, read_sight, release
 from openfield.domains.birds.solver import progress, replay
+from openfield.metrics.passive import Rule
 
 PIGS = ("pig", "novel")
 TAPS = {"bird_blue": 0.7, "bird_yellow": 0.7, "bird_white": 0.9, "bird_black": 0.95}
 """The share of the way to the target at which birds are best tapped."""
+WATCHED = 5
+"""Levels a detector looks back on."""
 IMAGINED = 14
 """Shots the planner tries in its head for each bird."""
 
@@ -105,42 +107,39 @@ class Planner(Shooter):
 
 
 class Detector:
-    """Plays as another agent does and believes in a change when its passes no longer look like before.
+    """Plays as another agent does and believes in a change when that one's passes no longer look like before.
 
-    It needs no reports of the agent: a moving average of passed levels leaves the band of what it was.
+    It needs no reports of the agent: it goes by the levels it passed, as the published baselines do.
     """
 
-    def __init__(self, agent: Agent, window: int = 5, deviations: float = 1.5) -> None:
-        self._agent, self._window, self._deviations = agent, window, deviations
-        self._recent: deque[float] = deque(maxlen=window)
-        self._averages: list[float] = []
-        self._novel = False
+    def __init__(self, agent: Agent, rule: Rule) -> None:
+        self._agent, self._rule = agent, rule
+        self._training: list[float] = []
+        self._test: list[float] = []
 
     def __call__(self, turn: Turn) -> Reply:
         """Answers as the agent does, and adds what it believes."""
         if turn.last is not None:
-            self._note(float((turn.feedback or {}).get("state") == "won"))
+            passed = float((turn.feedback or {}).get("state") == "won")
+            (self._training if turn.phase == "training" else self._test).append(passed)
         answer = self._agent(turn)
         return Reply(answer.action, Belief(float(self._novel)))
 
-    def _note(self, passed: float) -> None:
-        """Compares the average of the last levels with what averages were."""
-        self._recent.append(passed)
-        if len(self._recent) < self._window:
-            return
-        average = math.fsum(self._recent) / self._window
-        known = self._averages
-        if len(known) >= 2:
-            mean = math.fsum(known) / len(known)
-            spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / len(known))
-            self._novel = self._novel or abs(average - mean) > self._deviations * max(spread, 1 / self._window)
-        if not self._novel:
-            known.append(average)
+    @property
+    def _novel(self) -> bool:
+        """Whether it has ever been alarmed; what it assumes is training, or else the first test levels."""
+        known = self._training or self._test[: self._rule.window]
+        return bool(known) and bool(self._rule.alarms(self._test, math.fsum(known) / len(known)))
 
 
 def make_detector(spec: Spec, seed: int) -> Detector:
     """A detector around the naive agent."""
-    return Detector(NaiveShooter(spec, seed))
+    return Detector(NaiveShooter(spec, seed), Rule(WATCHED))
+
+
+def make_fall_detector(spec: Spec, seed: int) -> Detector:
+    """The simpler detector around the naive agent: fewer than half of the last levels passed."""
+    return Detector(NaiveShooter(spec, seed), Rule(WATCHED, threshold=0.5))
 
 
 def tap_time(sight: Sight, launch: tuple[float, float], target: tuple[float, float]) -> float:

@@ -6,6 +6,7 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ class Birds(Domain[BirdsSettings]):
         "naive": f"{AGENTS}:NaiveShooter",
         "planner": f"{AGENTS}:Planner",
         "detector": f"{AGENTS}:make_detector",
+        "fall-detector": f"{AGENTS}:make_fall_detector",
     }
     metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
@@ -67,6 +69,7 @@ class Birds(Domain[BirdsSettings]):
     exports = {
         "logs": "openfield.domains.birds.logs:write_logs",
         "measures": "openfield.domains.birds.measures:write_measures",
+        "detectors": "openfield.domains.birds.measures:write_detectors",
     }
     flags = (
         Flag(
@@ -110,6 +113,12 @@ class Birds(Domain[BirdsSettings]):
             lambda launch, v: launch.note(observer_port=v),
             int,
             ("serve",),
+        ),
+        Flag(
+            ("--let-in",),
+            "Lets agents of other machines in, whose protocol has no place for a token.",
+            lambda launch, _: replace(launch, let_in=True),
+            commands=("serve",),
         ),
         Flag(
             ("--gtshoot-ints",),
@@ -211,7 +220,7 @@ class Birds(Domain[BirdsSettings]):
         from openfield.serve import TrialDesk
 
         if serving.token is not None:
-            raise InvalidInput("Agents of birds cannot show a token: they are served on this machine only.")
+            raise InvalidInput("Agents of birds cannot show a token. To serve other machines without one: --let-in.")
         wire = BirdsWire(agent=serving.agent, **serving.options)
         return wire, TrialDesk(journal, self, trials, serving.agent, None)
 

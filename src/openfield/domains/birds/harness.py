@@ -44,14 +44,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     count_loads: bool = True
     """A level loaded is an interaction, not only a shot."""
     checkpoint_policy: CheckpointPolicy = "next_set"
+    repeat_unlimited: bool = False
+    """A level with any number of attempts is also the next one, until another is chosen."""
 
 
 class Progress:
     """How far the agent is in a set."""
 
-    def __init__(self, levels: LevelSet, testing: bool) -> None:
+    def __init__(self, levels: LevelSet, testing: bool, repeats: bool = False) -> None:
         self.set = levels
         self.testing = testing
+        self.repeats = repeats
+        """Whether a level with any number of attempts comes again and again until another is chosen."""
+        self.resumed = False
+        """Whether the set was gone on with and no level loaded since."""
         self.left: list[int | None] = [levels.attempts if levels.attempts > 0 else None] * len(levels.levels)
         self.scores = [0] * len(levels.levels)
         self.position = -1
@@ -72,11 +78,12 @@ class Progress:
     def next_index(self) -> int | None:
         """The level played last while it has attempts left, else the next that has, all around.
 
-        Where attempts have no limit it is always the next one, or a sequence would never leave its first level.
+        When a set is gone on with it is the one after that. Where attempts have no limit too, unless told otherwise:
+        a sequence would never leave its first level.
         """
         count = len(self.left)
-        unlimited = self.position >= 0 and self.left[self.position] is None
-        start = self.position + 1 if unlimited else max(self.position, 0)
+        unlimited = self.position >= 0 and self.left[self.position] is None and not self.repeats
+        start = self.position + 1 if unlimited or self.resumed else max(self.position, 0)
         order = [(start + step) % count for step in range(count)] if count else []
         return next((index for index in order if self.may_load(index)), None)
 
@@ -107,7 +114,7 @@ class Harness:
     def __init__(self, script: Script, options: Options | None = None) -> None:
         self.script = script
         self.options = options or Options()
-        self.training = Progress(script.training, testing=False)
+        self.training = Progress(script.training, testing=False, repeats=self.options.repeat_unlimited)
         self.current = self.training
         self.stage = State.NEW_TRIAL
         self.report_pending = False
@@ -134,6 +141,7 @@ class Harness:
         if self.stage is State.NEW_TRIAL:
             self._announce_first()
         elif self.stage in SET_STATES:
+            self.current.resumed = self.stage is State.RESUME_TRAINING
             self.stage = State.MAIN_MENU
             self.current.enter()
 
@@ -236,7 +244,7 @@ class Harness:
     def _play(self, index: int) -> None:
         left = self.current.left[index]
         self.current.left[index] = None if left is None else left - 1
-        self.current.position = index
+        self.current.position, self.current.resumed = index, False
         self.stage = State.PLAYING
 
     def _interrupt(self) -> None:
@@ -278,4 +286,5 @@ class Harness:
             self.stage = State.TERMINATED
 
     def _announce_test(self) -> None:
-        self.current, self.stage = Progress(self._unused.pop(0), testing=True), State.NEW_TEST_SET
+        self.current = Progress(self._unused.pop(0), testing=True, repeats=self.options.repeat_unlimited)
+        self.stage = State.NEW_TEST_SET

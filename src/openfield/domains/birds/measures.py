@@ -6,55 +6,88 @@ Stands beside report: the numbers are those of the metrics, in percent, with del
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from openfield.metrics.adaptation import measure_adaptation
 from openfield.metrics.detection import measure_detection
-from openfield.metrics.passive import measure_passive
+from openfield.metrics.passive import PUBLISHED, Rule, measure_passive, measure_rule
 from openfield.metrics.stretches import mean
 from openfield.report.files import replacing
 from openfield.view import SCORED, CellRecord, Run
 
-COLUMNS = ("agent", "novelty", "trials", "CDT%", "WDT%", "delay", "passive CDT%", "passive WDT%", "passive delay")
-COLUMNS_AFTER = ("normal", "novel", "asymptotic", "area")
+GROUP = ("agent", "novelty", "scenario", "trials")
+MEASURES = ("CDT%", "WDT%", "delay")
+COLUMNS = (
+    *GROUP,
+    *MEASURES,
+    *(f"passive {name}" for name in MEASURES),
+    *("normal", "novel", "asymptotic", "area"),
+)
+DETECTOR_COLUMNS = (*GROUP, "detector", "window", "parameter", *MEASURES)
+Groups = dict[tuple[str, str, str], list[CellRecord]]
 
 
 def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
-    """Writes one row per agent and novelty; says what was written."""
-    groups: dict[tuple[str, str], list[CellRecord]] = {}
-    with Run(run) as opened:
-        for found in opened.cells():
-            if found.outcome in SCORED and (cell is None or found.id.startswith(cell)):
-                groups.setdefault((found.agent, "+".join(found.trial.novelty)), []).append(found)
-    with replacing(output) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow((*COLUMNS, *COLUMNS_AFTER))
-        table.writerows([*key, *published(cells)] for key, cells in groups.items())
-    return f"{len(groups)} rows in {output}"
+    """Writes one row per agent, novelty and scenario; says what was written."""
+    groups = _groups(run, cell)
+    rows = [[*key, len(cells), *published(cells)] for key, cells in groups.items()]
+    return _write(output, COLUMNS, rows)
+
+
+def write_detectors(run: Path, output: Path, cell: str | None = None) -> str:
+    """Writes what every published detector makes of the results alone, one row each; says what was written."""
+    rows = [
+        [*key, len(cells), *_described(rule), *_rates([measure_rule(found, rule, "rule") for found in cells], "rule_")]
+        for key, cells in _groups(run, cell).items()
+        for rule in PUBLISHED
+    ]
+    return _write(output, DETECTOR_COLUMNS, rows)
 
 
 def published(cells: list[CellRecord]) -> list[Any]:
-    """How many trials, then the measures over them; a measure that is nowhere defined is empty."""
+    """The measures over some trials; one that is nowhere defined is empty."""
     detection = [measure_detection(cell) for cell in cells]
+    correct = [found if found["correct"] else {**found, "delay": None} for found in detection]
     passive = [measure_passive(cell) for cell in cells]
     adaptation = [measure_adaptation(cell) for cell in cells]
-    correct = [found for found in detection if found["correct"]]
-    shares = [_percent(detection, "correct"), _percent(detection, "alarmed"), _delay(correct, "delay")]
-    shares += [_percent(passive, "passive_correct"), _percent(passive, "passive_alarmed")]
-    shares.append(_delay(passive, "passive_delay"))
-    return [len(cells), *shares, *(_mean(adaptation, name) for name in ("before", "after", "asymptotic", "area"))]
+    rates = (_mean(adaptation, name) for name in ("before", "after", "asymptotic", "area"))
+    return [*_rates(correct), *_rates(passive, "passive_"), *rates]
 
 
-def _percent(found: list[dict[str, float | None]], name: str) -> float | None:
-    average = _mean(found, name)
-    return None if average is None else 100 * average
+def _groups(run: Path, cell: str | None) -> Groups:
+    groups: Groups = {}
+    with Run(run) as opened:
+        cells = [opened.cell(cell)] if cell else opened.cells()
+    for found in cells:
+        if found.outcome in SCORED and found.trial.domain == "birds":
+            scenario = str(found.trial.settings.get("scenario", "all"))
+            groups.setdefault((found.agent, "+".join(found.trial.novelty), scenario), []).append(found)
+    return groups
 
 
-def _delay(found: list[dict[str, float | None]], name: str) -> float | None:
-    average = _mean(found, name)
-    return None if average is None else average + 1
+def _rates(found: list[dict[str, float | None]], name: str = "") -> list[float | None]:
+    """%CDT, %WDT, and the mean delay over correct trials, counted from 1."""
+    correct, alarmed = (_mean(found, name + kind) for kind in ("correct", "alarmed"))
+    delay = _mean(found, name + "delay")
+    percent = [None if share is None else 100 * share for share in (correct, alarmed)]
+    return [*percent, None if delay is None else delay + 1]
+
+
+def _described(rule: Rule) -> list[Any]:
+    if rule.threshold is not None:
+        return ["moving average", rule.window, rule.threshold]
+    return ["pre-assumed moving average", rule.window, rule.deviations]
 
 
 def _mean(found: list[dict[str, float | None]], name: str) -> float | None:
     return mean([value for values in found if (value := values.get(name)) is not None])
+
+
+def _write(output: Path, columns: Iterable[str], rows: list[list[Any]]) -> str:
+    with replacing(output) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(columns)
+        table.writerows(rows)
+    return f"{len(rows)} rows in {output}"

@@ -53,9 +53,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--team", type=int, default=1)
     chosen = parser.parse_args(words)
     spec = Spec(domain="birds", task="Destroy all pigs.")
-    with BirdsClient(chosen.host, chosen.port) as client:
-        client.configure(chosen.team)
-        play(client, SHOOTERS[chosen.agent](spec, chosen.team))
+    try:
+        with BirdsClient(chosen.host, chosen.port) as client:
+            client.configure(chosen.team)
+            play(client, SHOOTERS[chosen.agent](spec, chosen.team))
+    except OSError as error:
+        parser.exit(1, f"No game on {chosen.host}:{chosen.port}: {error.strerror or error}\n")
 
 
 def _shoot(client: BirdsClient, shooter: Shooter) -> None:

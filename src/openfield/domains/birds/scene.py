@@ -130,11 +130,12 @@ def _item(body: Body, view: Viewport) -> Item:
 
 def _waiting(game: Game, view: Viewport) -> Iterator[Item]:
     """The bird on the sling and those behind it; the flying one is a body."""
-    waiting = game.queue[1:] if game.flying is not None else game.queue
-    for number, (type_, name) in enumerate(waiting):
-        x, y = game.rest if number == 0 and game.flying is None else (game.level.sling[0], game.level.sling[1])
-        shift = 0.0 if number == 0 and game.flying is None else QUEUE_GAP * (number + 1)
-        ring = tuple(view.pixel(x - shift + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
+    for number, (type_, name) in enumerate(game.queue):
+        if number == 0 and game.flying is not None:
+            continue
+        x, y = game.level.sling
+        x, y = (x - QUEUE_GAP * (number + 1), y) if number else game.rest
+        ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
         look = _bird_look(type_)
         yield Item(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
 

@@ -52,6 +52,9 @@ class BirdsSettings(Settings, frozen=True):
     checkpoint_policy: Annotated[
         CheckpointPolicy, Meta(description="Whether a checkpoint plays the next test set or all that are left.")
     ] = "next_set"
+    repeat_unlimited: Annotated[
+        bool, Meta(description="The next level is the same again where attempts have no limit.")
+    ] = False
     time_scope: Annotated[
         TimeScope, Meta(description="Whether a description's training time is for the set or for each level.")
     ] = "set"

@@ -43,8 +43,11 @@ class BirdsWire:
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
+        from openfield.serve import check_port
+
         if self.gtshoot_ints not in (5, 6):
             raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
+        check_port(self.observer_port, "--observer-port")
         hall = Hall(desk, self.gtshoot_ints, self.agent)
         server = await asyncio.start_server(hall.meet_agent, host, port)
         watching = await self._open_observers(hall, host, port)

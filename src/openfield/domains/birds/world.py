@@ -70,7 +70,11 @@ class BirdsWorld:
     def __init__(self, trial: Trial, script: Script, pool: LevelPool, settings: BirdsSettings) -> None:
         self._trial, self._pool, self.settings = trial, pool, settings
         self._script = msgspec.structs.replace(script, informed=script.informed or trial.red_light)
-        self._options = Options(count_loads=settings.count_loads, checkpoint_policy=settings.checkpoint_policy)
+        self._options = Options(
+            count_loads=settings.count_loads,
+            checkpoint_policy=settings.checkpoint_policy,
+            repeat_unlimited=settings.repeat_unlimited,
+        )
         self.truth = Truth()
 
     @property
@@ -136,6 +140,7 @@ class BirdsWorld:
                 self.harness.report()
             case "set" if not isinstance(action, Stay):
                 self.harness.ready()
+                self.arena = self.place = None
             case "menu":
                 self._choose(action)
             case "end":
