@@ -61,8 +61,9 @@ async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
     await client._register(None, False, False, None, None)
     while (await client._ask({"obj_type": "request_state"}))["obj_type"] != "testing_episode_active":
         pass
-    see = {"obj_type": "request_testing_data", "model_experiment_id": 1, "secret": client.secret}
-    act = {"obj_type": "testing_data_prediction", "secret": client.secret, "label_prediction": {"action": "nothing"}}
+    see = {"obj_type": "request_testing_data", "model_experiment_id": client._id, "secret": client.secret}
+    act: Message = {"obj_type": "testing_data_prediction", "secret": client.secret, "end_early": False}
+    act |= {"utc_remote_epoch_received": 0.0, "utc_remote_epoch_sent": 0.0, "label_prediction": {"action": "nothing"}}
     return client._server, see, act
 
 

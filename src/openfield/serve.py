@@ -9,7 +9,7 @@ import asyncio
 import hmac
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -151,10 +151,10 @@ class TrialDesk:
         """What agents get that have no trials of their own."""
         return list(self._trials)
 
-    async def enroll(self, name: str, trials: Iterable[Trial]) -> None:
-        """Gives an agent trials of its own."""
-        self._own[name] = make_cells([name], trials)
-        await asyncio.to_thread(self._journal.enter, self._own[name], {name: None}, facts_of(self._own[name]))
+    async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
+        """Gives an agent trials of its own, and puts on record what it says of itself."""
+        cells = self._own[name] = make_cells([name], trials)
+        await asyncio.to_thread(self._journal.enter, cells, {name: None}, {**facts_of(cells), **(facts or {})})
 
     async def enrolled(self, name: str) -> list[CellRecord]:
         """What is on record of an agent, also from before a restart; nothing if it never enrolled."""

@@ -6,9 +6,12 @@ At the rim: queues in, queues out. `wire.Session` decides what is said, the desk
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-import os
+import shutil
+import tempfile
 import uuid
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +31,7 @@ from openfield.domains.doom.messages import (
     error_message,
     message,
 )
+from openfield.domains.doom.rabbit import need_broker
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import (
     AgentFault,
@@ -38,6 +42,7 @@ from openfield.errors import (
     OpenfieldError,
     WorldFault,
 )
+from openfield.plan import Cell
 from openfield.serve import Desk, SingleDesk, TrialDesk
 from openfield.trial import Trial, derive
 
@@ -45,6 +50,10 @@ PORT = 5672
 ANNOUNCED_LESS = 5.0
 """Seconds by which the announced timeout is shorter than ours, as it always was."""
 PATROL_SECONDS = 1.0
+TURN_QUEUE = "openfield.turn"
+"""Whoever has it plays a single cell; the others wait."""
+TURN_SECONDS = 0.2
+FINISHED_SECONDS = 0.05
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
 LOG = logging.getLogger(__name__)
@@ -66,15 +75,23 @@ class AmqpWire:
 
     port = PORT
 
-    def __init__(self, amqp: str | None = None, config: str | None = None, lease: float | None = None) -> None:
+    def __init__(
+        self,
+        amqp: str | None = None,
+        config: str | None = None,
+        lease: float | None = None,
+        benchmark: bool = False,
+    ) -> None:
         """Takes what `openfield serve` was told.
 
         Args:
             amqp: Where the broker is; else where the configuration says, else on the host and port of `serve`.
             config: A server's INI file; without it, agents get the trials of `serve`.
             lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
+            benchmark: Whether agents are asked for their machine's speed before the experiment starts.
         """
-        self.told = {"amqp": amqp, "config": config, "lease": lease}
+        self.told = {"amqp": amqp, "config": config, "lease": lease, "benchmark": benchmark}
+        self.benchmark = benchmark
         self.config = ini.read_server(Path(config)) if config else None
         self.url = amqp or (self.config.amqp if self.config else None)
         self.secret: str | None = None
@@ -85,16 +102,30 @@ class AmqpWire:
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
-        url = self.url or _private_url(port) or f"amqp://guest:guest@{host}:{port}/"
-        self.url = url
-        await Server(self, desk, url).run(ready)
+        if self.url is None:
+            self.url = f"amqp://guest:guest@{host}:{port}/" if port else await asyncio.to_thread(need_broker)
+        self._server = Server(self, desk, self.url)
+        await self._server.run(ready)
 
-    def command(self, words: list[str], trial: Trial) -> list[str]:
+    async def finished(self) -> None:
+        """Returns when every agent was told that its experiment is over, or is given up."""
+        while self._server.busy:
+            await asyncio.sleep(FINISHED_SECONDS)
+
+    def command(self, words: list[str], cell: Cell) -> list[str]:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
         from openfield.domains.doom.rabbit import lead_to
 
-        self.secret = trial.after or trial.id  # by which programs find the model they trained
-        return lead_to(self.url or "", words, trial)
+        folder = Path(tempfile.mkdtemp(prefix="openfield-agent-"))
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        self.secret = model_secret(cell)
+        training = cell.trial.phases[0].name == "training"
+        return lead_to(self.url or "", words, folder, None if training else self.secret)
+
+
+def model_secret(cell: Cell) -> str:
+    """By what a program names the model it trains and finds it again: no two agents or repeats have the same."""
+    return hashlib.sha256((cell.after or cell.id).encode()).hexdigest()[:32]
 
 
 class Server:
@@ -108,6 +139,11 @@ class Server:
         self._count = 0
         self._pika = load_aio_pika()
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is still to hear something."""
+        return any(not line.session.over or line.at_work for line in self._sessions.values())
+
     async def run(self, ready: Callable[[int], None]) -> None:
         """Takes registrations until cancelled."""
         try:
@@ -118,10 +154,22 @@ class Server:
             self._channel = await connection.channel(publisher_confirms=False)
             self._sure_channel = await connection.channel(publisher_confirms=True)
             await self._channel.set_qos(prefetch_count=1)
+            if isinstance(self._desk, SingleDesk):
+                await self._take_turn(connection)
             queue = await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
             await queue.consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
             await self._patrol()
+
+    async def _take_turn(self, connection: Any) -> None:
+        """Waits until no other cell plays on this broker: all programs register in the same queue."""
+        while True:
+            channel = await connection.channel()
+            try:
+                await channel.declare_queue(TURN_QUEUE, exclusive=True)
+                return
+            except self._pika.exceptions.ChannelClosed:
+                await asyncio.sleep(TURN_SECONDS)
 
     async def _register(self, incoming: Any) -> None:
         """Opens a session for a registration, unless whoever sent it is gone already."""
@@ -145,8 +193,9 @@ class Server:
         office = await self._office(request, secret)
         name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
-        line = _Line(self, Session(office, secret, mode_of(request)), queue)
         self._count += 1
+        session = Session(office, secret, mode_of(request), self._count, self._wire.benchmark)
+        line = _Line(self, session, queue)
         reply = message(
             "experiment_response",
             server_rpc_queue=name,
@@ -236,6 +285,11 @@ class _Line:
         self._last: tuple[str | None, bytes] = (None, b"")
         self._heard = asyncio.get_running_loop().time()
 
+    @property
+    def at_work(self) -> bool:
+        """Whether a request is being handled."""
+        return self._lock.locked()
+
     def silent(self) -> float:
         """Seconds since the agent was heard of."""
         return asyncio.get_running_loop().time() - self._heard
@@ -264,15 +318,6 @@ class _Line:
             fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
             await self._server.drop(self.queue.name, fault)
             return encode(message("experiment_exception", message=str(fault)))
-
-
-def _private_url(port: int) -> str | None:
-    """A broker for whoever asks for any free port: the one the environment names, or one of our own."""
-    if port:
-        return None
-    from openfield.domains.doom.rabbit import own_broker
-
-    return os.environ.get("OPENFIELD_AMQP") or own_broker().url
 
 
 def _without_password(url: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -24,6 +24,9 @@ NORMAL = (0, 50, 200)
 DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
 """The duel's novelties by the numbers they were published under."""
 SHORT_LIMIT = 200
+LONGEST_NAME = 200
+"""Of a model, in characters."""
+LONGEST_FACT = 2000
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -100,9 +103,13 @@ def agent_name(model: str, secret: str) -> str:
 
 def _model_name(model: str) -> str:
     try:
-        return str(msgspec.json.decode(model)["model_name"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        raise AgentFault("the model is no JSON text with a model_name") from None
+        return msgspec.json.decode(model, type=_Model).model_name
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise AgentFault(f"the model is no JSON text with a model_name: {error}") from None
+
+
+class _Model(msgspec.Struct):
+    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
@@ -125,7 +132,12 @@ class DeskOffice:
         self._name = name
         self._new: list[Trial] = trials
         """What is to be entered before the first seat; empty where the record has it."""
+        self._facts: dict[str, str] = {}
         self.trials = sum(trial.after is not None or trial.phases[0].name == "test" for trial in trials)
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """Puts on record what machine the agent runs on."""
+        self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:LONGEST_FACT]
 
     async def training(self) -> Seat | None:
         """A seat in the training trial; None if there is none, or it is done."""
@@ -141,7 +153,7 @@ class DeskOffice:
 
     async def _start(self, training: bool) -> Seat | None:
         if self._new:
-            await self._desk.enroll(self._name, self._new)
+            await self._desk.enroll(self._name, self._new, self._facts)
             self._new = []
         return await self._desk.start(self._name, training)
 
@@ -153,6 +165,9 @@ class SingleOffice:
 
     def __init__(self, desk: SingleDesk) -> None:
         self._desk = desk
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """It is this machine."""
 
     async def training(self) -> Seat | None:
         """The seat, if its trial is a training."""
