@@ -349,3 +349,64 @@ def test_a_program_of_the_old_family_as_an_agent(
     assert [(cell.agent, cell.outcome, cell.note) for cell in found] == [("old", "done", ""), ("new", "done", "")] * 2
     assert "elsewhere" in (tmp_path / "ta2.config").read_text()
     assert os.path.exists(tmp_path / "run.sqlite")
+
+
+def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
+    async def doze(client: Client) -> None:
+        while True:
+            await asyncio.sleep(1.2)
+            await client._ask({"obj_type": "request_state"})
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", lease=0.5, count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "sleepy")
+            await client._register(None, False, False, None, None)
+            for _ in range(4):
+                state = await client._ask({"obj_type": "request_state"})
+            assert state["obj_type"] == "training_episode_active"
+            with pytest.raises(AgentFault, match="said nothing for"):
+                await doze(client)
+            with pytest.raises(AgentFault, match="said nothing for"):
+                await client._ask(_prediction("training", "left", client.secret))
+            with pytest.raises(AgentFault, match="training of this experiment is not done"):
+                await Client(rpc, agent(), "sleepy").play(client.secret)
+
+    run(work)
+
+
+def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "before")
+            await first.play(no_testing=True)
+            renamed = Client(rpc, agent(), "after")
+            await renamed.play(first.secret)
+            assert len(renamed.performances) == 3
+
+    run(work)
+    assert {cell.agent.partition("-")[0] for cell in cells(tmp_path / "run.sqlite")} == {"before"}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"amqp": "foo"}, "'foo' is no broker's address"),
+        ({"amqp": ""}, "'' is no broker's address"),
+        ({"lease": 0.0}, "A lease of 0 s"),
+    ],
+)
+def test_what_serve_is_told_is_looked_at(told: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        AmqpWire(**told)
+
+
+@pytest.mark.parametrize(("path", "said"), [("nowhere", "virtual host"), ("", "user or password")])
+def test_a_broker_that_refuses_is_one_clear_error(broker: PrivateBroker, tmp_path: Path, path: str, said: str) -> None:
+    user = "field:field" if path else "field:wrong"
+
+    async def work() -> None:
+        async with serving(f"amqp://{user}@127.0.0.1:{broker.port}/{path}", tmp_path / "run.sqlite"):
+            pass
+
+    with pytest.raises(InvalidInput, match=said):
+        run(work)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -34,7 +35,6 @@ from openfield.domains.doom.messages import (
 from openfield.domains.doom.rabbit import need_broker
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import (
-    AgentFault,
     AgentGone,
     AgentProtocol,
     InvalidInput,
@@ -48,8 +48,9 @@ from openfield.trial import Trial, derive
 
 PORT = 5672
 ANNOUNCED_LESS = 5.0
-"""Seconds by which the announced timeout is shorter than ours, as it always was."""
+"""Seconds by which the announced timeout is shorter than ours, as it always was; of a short one a fifth."""
 PATROL_SECONDS = 1.0
+CONNECT_SECONDS = 30.0
 TURN_QUEUE = "openfield.turn"
 """Whoever has it plays a single cell; the others wait."""
 TURN_SECONDS = 0.2
@@ -90,6 +91,10 @@ class AmqpWire:
             lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
             benchmark: Whether agents are asked for their machine's speed before the experiment starts.
         """
+        if amqp is not None and not (urlsplit(amqp).hostname and urlsplit(amqp).scheme in ("amqp", "amqps")):
+            raise InvalidInput(f"'{amqp}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
+        if lease is not None and lease <= 0:
+            raise InvalidInput(f"A lease of {lease:g} s is none; it must be more than 0.")
         self.told = {"amqp": amqp, "config": config, "lease": lease, "benchmark": benchmark}
         self.benchmark = benchmark
         self.config = ini.read_server(Path(config)) if config else None
@@ -146,11 +151,7 @@ class Server:
 
     async def run(self, ready: Callable[[int], None]) -> None:
         """Takes registrations until cancelled."""
-        try:
-            connection = await self._pika.connect_robust(self._url, reconnect_interval=1)
-        except (OSError, self._pika.exceptions.AMQPError) as error:
-            raise InvalidInput(f"There is no broker at {_without_password(self._url)}: {error}") from None
-        async with connection:
+        async with await self._connect() as connection:
             self._channel = await connection.channel(publisher_confirms=False)
             self._sure_channel = await connection.channel(publisher_confirms=True)
             await self._channel.set_qos(prefetch_count=1)
@@ -160,6 +161,19 @@ class Server:
             await queue.consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
             await self._patrol()
+
+    async def _connect(self) -> Any:
+        place = _without_password(self._url)
+        try:
+            return await asyncio.wait_for(self._pika.connect_robust(self._url, reconnect_interval=1), CONNECT_SECONDS)
+        except self._pika.exceptions.ProbableAuthenticationError:
+            raise InvalidInput(f"The broker at {place} refuses this user or password.") from None
+        except TimeoutError:
+            raise InvalidInput(f"There is no broker at {place}: no answer within {CONNECT_SECONDS:g} s.") from None
+        except OSError as error:
+            raise InvalidInput(f"There is no broker at {place}: {error}") from None
+        except self._pika.exceptions.AMQPError:
+            raise InvalidInput(f"The broker at {place} refuses the connection; is there such a virtual host?") from None
 
     async def _take_turn(self, connection: Any) -> None:
         """Waits until no other cell plays on this broker: all programs register in the same queue."""
@@ -201,7 +215,7 @@ class Server:
             server_rpc_queue=name,
             experiment_secret=secret,
             model_experiment_id=self._count,
-            experiment_timeout=max(self._wire.lease - ANNOUNCED_LESS, 1.0),
+            experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
         )
         await queue.consume(line.take)
         self._sessions[name] = line
@@ -217,10 +231,7 @@ class Server:
             raise InvalidInput("Protocol 0.8 needs a desk with trials.")
         name = experiments.agent_name(request.model, secret)
         if isinstance(request, RequestTrials):
-            known = [record.trial for record in await self._desk.enrolled(name)]
-            if not known:
-                raise AgentFault("there is no experiment with this secret")
-            return experiments.DeskOffice(self._desk, name, known)
+            return await experiments.find_experiment(self._desk, secret)
         return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
@@ -251,7 +262,10 @@ class Server:
     async def drop(self, name: str, fault: OpenfieldError) -> None:
         """Ends a session; the trial of an agent that is gone is offered again."""
         line = self._sessions.pop(name, None)  # its queue stays, so that an agent who comes back is told
-        if line is not None and line.session.seat is not None and isinstance(self._desk, TrialDesk):
+        if line is None:
+            return
+        line.dropped = str(fault)
+        if line.session.seat is not None and isinstance(self._desk, TrialDesk):
             await self._desk.leave(line.session.seat.session, fault)
 
     async def _send(self, incoming: Any, body: bytes) -> None:
@@ -283,6 +297,8 @@ class _Line:
         self.queue = queue
         self._lock = asyncio.Lock()
         self._last: tuple[str | None, bytes] = (None, b"")
+        self.dropped = ""
+        """Why the session was ended, for an agent that comes back."""
         self._heard = asyncio.get_running_loop().time()
 
     @property
@@ -309,13 +325,15 @@ class _Line:
             self._heard = asyncio.get_running_loop().time()
 
     async def _answer(self, body: bytes) -> bytes:
+        if self.dropped:
+            return encode(message("experiment_exception", message=self.dropped))
         try:
             return encode(await self.session.handle(decode_request(body)))
         except AgentProtocol as error:
             return encode(error_message(type(error).__name__, str(error)))
         except Exception as error:
-            LOG.exception("A session failed.")
             fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
+            LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
             await self._server.drop(self.queue.name, fault)
             return encode(message("experiment_exception", message=str(fault)))
 

@@ -18,6 +18,7 @@ from openfield.errors import AgentFault, InvalidInput
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, derive
+from openfield.view import SCORED
 
 NORMAL = (0, 50, 200)
 """Novelties that are none."""
@@ -98,7 +99,31 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
 
 def agent_name(model: str, secret: str) -> str:
     """What a model's experiment is called on record: its name, and something only its secret leads to."""
-    return f"{_model_name(model)}-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+    return f"{_model_name(model)}{_mark(secret)}"
+
+
+def _mark(secret: str) -> str:
+    return f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+
+
+async def find_experiment(desk: TrialDesk, secret: str) -> DeskOffice:
+    """The experiment with a secret, whatever its model is called by now.
+
+    Raises:
+        AgentFault: There is none, or its training is not done.
+    """
+    names = [name for name in await desk.agents() if name.endswith(_mark(secret))]
+    if not names:
+        raise AgentFault("there is no experiment with this secret")
+    known = await desk.enrolled(names[0])
+    if any(is_training(record.trial) and record.outcome not in SCORED for record in known):
+        raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
+    return DeskOffice(desk, names[0], [record.trial for record in known])
+
+
+def is_training(trial: Trial) -> bool:
+    """Whether a trial is nothing but training."""
+    return all(phase.name == "training" for phase in trial.phases)
 
 
 def _model_name(model: str) -> str:
@@ -133,7 +158,7 @@ class DeskOffice:
         self._new: list[Trial] = trials
         """What is to be entered before the first seat; empty where the record has it."""
         self._facts: dict[str, str] = {}
-        self.trials = sum(trial.after is not None or trial.phases[0].name == "test" for trial in trials)
+        self.trials = sum(not is_training(trial) for trial in trials)
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         """Puts on record what machine the agent runs on."""
