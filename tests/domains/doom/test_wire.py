@@ -354,11 +354,11 @@ def test_a_program_of_the_old_family_as_an_agent(
 def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
     async def doze(client: Client) -> None:
         while True:
-            await asyncio.sleep(1.2)
+            await asyncio.sleep(4.5)
             await client._ask({"obj_type": "request_state"})
 
     async def work() -> None:
-        async with serving(broker.url, tmp_path / "run.sqlite", lease=0.5, count=1), Rpc(broker.url) as rpc:
+        async with serving(broker.url, tmp_path / "run.sqlite", lease=3.0, count=1), Rpc(broker.url) as rpc:
             client = Client(rpc, agent(), "sleepy")
             await client._register(None, False, False, None, None)
             for _ in range(4):
