@@ -99,7 +99,7 @@ class Player:
             from openfield.agents.wire import drive_program
 
             rollout = self._open(job, domain, recorder, rehearse_from=0)
-            return drive_program(rollout, domain, trial, job.cell.seed, job.agent.removeprefix("wire:"))
+            return drive_program(rollout, domain, job.cell, job.agent.removeprefix("wire:"))
         ask = Asking(self._pulse, trial.limits.reply_seconds)
         agent = make_agent(job, domain, ask)
         try:

@@ -9,7 +9,7 @@ import asyncio
 import hmac
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ import msgspec
 from openfield.cell import explain, open_rollout
 from openfield.core import Reply, Spec, Turn
 from openfield.domain import Domain
-from openfield.errors import AgentFault, InvalidInput, OpenfieldError
+from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
 from openfield.journal import Journal
 from openfield.plan import Cell, facts_of, make_cells
 from openfield.record import Recorder
@@ -152,14 +152,18 @@ class TrialDesk:
         """What agents get that have no trials of their own."""
         return list(self._trials)
 
-    async def enroll(self, name: str, trials: Iterable[Trial]) -> None:
-        """Gives an agent trials of its own."""
-        self._own[name] = make_cells([name], trials)
-        await asyncio.to_thread(self._journal.enter, self._own[name], {name: None}, facts_of(self._own[name]))
+    async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
+        """Gives an agent trials of its own, and puts on record what it says of itself."""
+        cells = self._own[name] = make_cells([name], trials)
+        await asyncio.to_thread(self._journal.enter, cells, {name: None}, {**facts_of(cells), **(facts or {})})
 
     async def enrolled(self, name: str) -> list[CellRecord]:
         """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
         return await asyncio.to_thread(self._records, name)
+
+    async def agents(self) -> list[str]:
+        """Whoever is on record."""
+        return sorted({record.agent for record in await asyncio.to_thread(self._records)})
 
     async def start(self, name: str, training: bool = False) -> Seat | None:
         """A seat in the next test (or training) trial of an agent, from its beginning; None if none is left."""
@@ -221,15 +225,21 @@ class TrialDesk:
         with Run(self._journal.path) as run:
             outcomes = {record.id: record.outcome for record in run.cells(with_episodes=False)}
         taken = {cell.id for cell, _ in list(self._seats.values())}
+        broken = ""
         for cell in cells:
             if outcomes[cell.id] in AGAIN and cell.id not in taken and self._journal.lease(cell.id):
-                return self._sit(cell, self._journal.begin(cell.id))
+                seat = self._sit(cell, self._journal.begin(cell.id))
+                if seat is not None:
+                    return seat
+                broken = cell.trial.id
+        if broken:  # whoever hears that none is left would think all were played
+            raise WorldFault(f"Trial {broken} cannot be opened.")
         return None
 
-    def _records(self, name: str) -> list[CellRecord]:
+    def _records(self, name: str | None = None) -> list[CellRecord]:
         self._journal.flush()
         with Run(self._journal.path) as run:
-            return [record for record in run.cells(with_episodes=False) if record.agent == name]
+            return [record for record in run.cells(with_episodes=False) if name in (None, record.agent)]
 
     def _sit(self, cell: Cell, attempt: int) -> Seat | None:
         """A seat in an attempt; None if it cannot be gone on with, which is booked."""

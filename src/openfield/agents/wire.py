@@ -15,7 +15,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ import msgspec
 from openfield.agents.process import split_command
 from openfield.domain import Domain
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
+from openfield.plan import Cell
 from openfield.rollout import Rollout
 from openfield.serve import Seat, SingleDesk
-from openfield.trial import Trial
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
@@ -37,22 +37,22 @@ PORT_SECONDS, PORT_TRIES = 0.2, 150
 """How long a cell waits for a port that something else has: half a minute. It waits for another cell to its end."""
 
 
-def drive_program(rollout: Rollout, domain: Domain[Any], trial: Trial, seed: int, command: str) -> str:
+def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
     """Has a program play a rollout over the domain's wire; returns the outcome."""
-    spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
-    return asyncio.run(_play(Seat(rollout, spec, seed), domain, trial, command))
+    spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=cell.trial.limits.reply_seconds)
+    return asyncio.run(_play(Seat(rollout, spec, cell.seed), domain, cell, command))
 
 
-async def _play(seat: Seat, domain: Domain[Any], trial: Trial, command: str) -> str:
+async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> str:
     host, wanted, command = _place(command)
     wire = domain.wire()
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
-        return await _play_at(host, wanted, SingleDesk(seat), wire, trial, command)
+        return await _play_at(host, wanted, SingleDesk(seat), wire, cell, command)
 
 
-async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, trial: Trial, command: str) -> str:
+async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, cell: Cell, command: str) -> str:
     port, listening = 0, asyncio.Event()
 
     def ready(number: int) -> None:
@@ -73,14 +73,17 @@ async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, trial: T
             desk.current.settle()
     words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
     if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
-        words = wire.command(words, trial)
+        words = wire.command(words, cell)
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:
         server.cancel()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
     try:
-        return await _watch(desk, program)
+        outcome = await _watch(desk, program)
+        if hasattr(wire, "finished"):  # a protocol that goes on after the last turn: the model is to be saved
+            await _first(wire.finished(), program.wait())
+        return outcome
     finally:
         server.cancel()
         await _end(program)
@@ -187,6 +190,14 @@ async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
     if seat.fault is not None:
         raise seat.fault
     return seat.rollout.outcome
+
+
+async def _first(*things: Coroutine[Any, Any, Any]) -> None:
+    """Waits for whatever happens first."""
+    tasks = [asyncio.create_task(thing) for thing in things]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
 
 
 async def _end(program: asyncio.subprocess.Process) -> None:

@@ -111,7 +111,13 @@ def test_members_and_strangers_of_one_ngram(seed, length):
 
 @pytest.mark.parametrize(
     ("name", "least", "mean", "most"),
-    [("mini0", 1, 3.5, 7), ("mini1", 2, 7.5, 14), ("mini2", 0, 7.3, 16), ("mini3", 2, 17.1, 38), ("mini4", 2, 17.9, 40)],
+    [
+        ("mini0", 1, 3.5, 7),
+        ("mini1", 2, 7.5, 14),
+        ("mini2", 0, 7.3, 16),
+        ("mini3", 2, 17.1, 38),
+        ("mini4", 2, 17.9, 40),
+    ],
 )
 def test_strings_are_as_long_as_those_of_the_original(name, least, mean, most):
     rng, task = Random(3), make_task(name)

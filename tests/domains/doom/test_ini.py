@@ -77,10 +77,39 @@ def test_one_trial_needs_a_secret(tmp_path: Path) -> None:
         read_client(written(tmp_path, CLIENT.replace("domain = vizdoom", "just_one_trial = True")))
 
 
-@pytest.mark.parametrize("text", ["no section", "[sail-on]\ntrials = many"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no section",
+        *(
+            f"[sail-on]\n{line}"
+            for line in (
+                "trials = many",
+                "trials = 0",
+                "novelty =",
+                "difficulty = brutal",
+                "novelty_visibility = 0,5",
+                "hint_level = 7",
+                "normal_timeout_seconds = 0",
+                "testing_novelty_p2 = 1.5",
+                "phase = 9",
+            )
+        ),
+        "[vizdoom]\ntesting_episodes = 0",
+    ],
+)
 def test_mistakes_name_the_file(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidInput, match=r"file\.config"):
         read_server(written(tmp_path, text))
+
+
+def test_a_key_nobody_knows_is_mentioned(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="'trails' is no key"):
+        assert read_server(written(tmp_path, SERVER.replace("trials", "trails"))).trials == 30
+
+
+def test_empty_values_are_as_if_not_there(tmp_path: Path) -> None:
+    assert read_client(written(tmp_path, CLIENT.replace("username = ada", "seed =\ndescription ="))).seed is None
 
 
 def test_server_makes_as_many_trials_as_published(tmp_path: Path) -> None:
@@ -110,7 +139,7 @@ def test_unknown_novelties_and_difficulties_are_named() -> None:
     with pytest.raises(UnknownName, match="999"):
         make_experiment(ServerConfig(novelty=(999,), trials=1), 0)
     with pytest.raises(InvalidInput, match="brutal"):
-        make_experiment(ServerConfig(difficulty=("brutal",), trials=1), 0)
+        make_experiment(ServerConfig(difficulty=("brutal",), trials=1), 0)  # type: ignore[arg-type]
 
 
 def test_unhurried_trials_still_come_after_their_training() -> None:

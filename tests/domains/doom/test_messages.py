@@ -69,9 +69,30 @@ def test_opinions_come_through(probability: float, threshold: float, level: int)
     )
 
 
+PREDICTION = {
+    "obj_type": "training_data_prediction",
+    "secret": "s",
+    "utc_remote_epoch_received": 1.5,
+    "utc_remote_epoch_sent": 2.5,
+    "label_prediction": {"action": "left"},
+    "end_early": False,
+}
+
+
 def test_unknown_fields_are_not_looked_at() -> None:
-    sent = {"obj_type": "training_data_prediction", "secret": "s", "label_prediction": {"action": "left"}, "more": 1}
-    assert isinstance(decode_request(encode(sent)), Prediction)
+    assert isinstance(decode_request(encode({**PREDICTION, "more": 1})), Prediction)
+
+
+@pytest.mark.parametrize("whole", [EXPERIMENT, PREDICTION], ids=["registration", "prediction"])
+def test_every_field_must_be_there(whole: dict[str, Any]) -> None:
+    for name in whole:
+        with pytest.raises(AgentProtocol, match="not a message"):
+            decode_request(encode({key: value for key, value in whole.items() if key != name}))
+
+
+@pytest.mark.parametrize("name", ["secret", "utc_remote_epoch_received", "utc_remote_epoch_sent", "end_early"])
+def test_many_fields_may_be_null(name: str) -> None:
+    assert isinstance(decode_request(encode({**PREDICTION, name: None})), Prediction)
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,15 @@ def agent() -> ReferenceAgent:
 
 
 @asynccontextmanager
-async def serving(url: str, path: Path, lease: float = 60.0, count: int = 2) -> AsyncIterator[None]:
+async def serving(
+    url: str, path: Path, lease: float = 60.0, count: int = 2, wire: AmqpWire | None = None
+) -> AsyncIterator[None]:
     """A server of some duels under way."""
     ready = asyncio.Event()
     with Journal(path) as journal:
         desk = TrialDesk(journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL), "remote", None)
-        wire = AmqpWire(url, lease=lease)
-        server = asyncio.create_task(serve_domain(wire, desk, "127.0.0.1", None, lambda _: ready.set()))
+        served = wire or AmqpWire(url, lease=lease)
+        server = asyncio.create_task(serve_domain(served, desk, "127.0.0.1", None, lambda _: ready.set()))
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([server, opened], return_when=asyncio.FIRST_COMPLETED)
         if server.done():
@@ -146,17 +148,24 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
             assert "not a message" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_experiment"})
             assert "no registration" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_state"})
             client = Client(rpc, agent(), "clumsy")
+            for name in (None, "", "n" * 201):
+                with pytest.raises(AgentFault, match="model_name"):
+                    await Client(rpc, agent(), name).play()  # type: ignore[arg-type]
             with pytest.raises(AgentFault, match="no experiment with this secret"):
                 await client.play("0" * 32)
             await client._register(None, False, False, None, None)
-            queue, data = client._server, {"obj_type": "request_training_data", "secret": client.secret}
+            queue, ids = client._server, {"model_experiment_id": client._id, "secret": client.secret}
+            data = {"obj_type": "request_training_data", **ids}
             assert "state is experiment_start" in await refused(rpc, queue, data)
             assert "right after" in await refused(rpc, queue, _opinion("training"))
+            assert "belongs into training" in await refused(rpc, queue, {"obj_type": "training_end_early"})
             for expected in ("experiment_start", "training_start", "training_episode_start", "training_episode_active"):
                 assert (await rpc.call(queue, {"obj_type": "request_state"}))["obj_type"] == expected
-            assert "secret is wrong" in await refused(rpc, queue, {**data, "secret": "wrong"})
-            fly = {"obj_type": "training_data_prediction", "secret": None, "label_prediction": {"action": "fly"}}
-            assert "unknown action 'fly'" in await refused(rpc, queue, fly)
+            for request in (data, {"obj_type": "end_experiment", **ids}, _prediction("training", "left")):
+                assert "secret is wrong" in await refused(rpc, queue, {**request, "secret": "wrong"})
+            for request in (data, {"obj_type": "end_experiment", **ids}):
+                assert "not 99" in await refused(rpc, queue, {**request, "model_experiment_id": 99})
+            assert "unknown action 'fly'" in await refused(rpc, queue, _prediction("training", "fly"))
             assert "not a message" in await refused(rpc, queue, {"obj_type": "training_data_prediction"})
             reply = await rpc.call(queue, data)
             assert reply["feature_label"]["action"] in DUEL.task.actions
@@ -166,6 +175,17 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
     run(work)
     done = [cell for cell in cells(tmp_path / "run.sqlite") if cell.agent.startswith("next")]
     assert [cell.outcome for cell in done] == ["done", "done"]
+
+
+def _prediction(kind: str, action: str, secret: str | None = None, end_early: bool = False) -> dict[str, Any]:
+    return {
+        "obj_type": f"{kind}_data_prediction",
+        "secret": secret,
+        "utc_remote_epoch_received": 0.0,
+        "utc_remote_epoch_sent": 0.0,
+        "label_prediction": {"action": action},
+        "end_early": end_early,
+    }
 
 
 def _opinion(kind: str) -> dict[str, Any]:
@@ -182,10 +202,9 @@ def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
     """In training no further episode follows, in a trial the trial ends."""
 
     async def play_one(client: Client, kind: str) -> None:
-        sent = {"obj_type": f"{kind}_data_prediction", "secret": client.secret, "end_early": True}
         reply: dict[str, Any] = {"obj_type": ""}
         while not reply["obj_type"].endswith("_episode_end"):
-            reply = await client._ask({**sent, "label_prediction": {"action": "nothing"}})
+            reply = await client._ask(_prediction(kind, "nothing", client.secret, end_early=True))
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
@@ -330,3 +349,64 @@ def test_a_program_of_the_old_family_as_an_agent(
     assert [(cell.agent, cell.outcome, cell.note) for cell in found] == [("old", "done", ""), ("new", "done", "")] * 2
     assert "elsewhere" in (tmp_path / "ta2.config").read_text()
     assert os.path.exists(tmp_path / "run.sqlite")
+
+
+def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
+    async def doze(client: Client) -> None:
+        while True:
+            await asyncio.sleep(4.5)
+            await client._ask({"obj_type": "request_state"})
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", lease=3.0, count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "sleepy")
+            await client._register(None, False, False, None, None)
+            for _ in range(4):
+                state = await client._ask({"obj_type": "request_state"})
+            assert state["obj_type"] == "training_episode_active"
+            with pytest.raises(AgentFault, match="said nothing for"):
+                await doze(client)
+            with pytest.raises(AgentFault, match="said nothing for"):
+                await client._ask(_prediction("training", "left", client.secret))
+            with pytest.raises(AgentFault, match="training of this experiment is not done"):
+                await Client(rpc, agent(), "sleepy").play(client.secret)
+
+    run(work)
+
+
+def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: Path) -> None:
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "before")
+            await first.play(no_testing=True)
+            renamed = Client(rpc, agent(), "after")
+            await renamed.play(first.secret)
+            assert len(renamed.performances) == 3
+
+    run(work)
+    assert {cell.agent.partition("-")[0] for cell in cells(tmp_path / "run.sqlite")} == {"before"}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"amqp": "foo"}, "'foo' is no broker's address"),
+        ({"amqp": ""}, "'' is no broker's address"),
+        ({"lease": 0.0}, "A lease of 0 s"),
+    ],
+)
+def test_what_serve_is_told_is_looked_at(told: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        AmqpWire(**told)
+
+
+@pytest.mark.parametrize(("path", "said"), [("nowhere", "virtual host"), ("", "user or password")])
+def test_a_broker_that_refuses_is_one_clear_error(broker: PrivateBroker, tmp_path: Path, path: str, said: str) -> None:
+    user = "field:field" if path else "field:wrong"
+
+    async def work() -> None:
+        async with serving(f"amqp://{user}@127.0.0.1:{broker.port}/{path}", tmp_path / "run.sqlite"):
+            pass
+
+    with pytest.raises(InvalidInput, match=said):
+        run(work)

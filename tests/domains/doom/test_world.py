@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,8 +113,9 @@ def test_unknown_actions_are_named() -> None:
     world.close()
 
 
-def test_giving_up_scores_nothing() -> None:
-    world = open_world(ARENA)
+@pytest.mark.parametrize("counts", [True, False])
+def test_giving_up_scores_nothing(counts: bool) -> None:
+    world = open_world(ARENA, death_counts=counts)
     world.reset()
     turn = world.step(Reply("give_up"))
     assert (turn.last, turn.feedback, world.truth.detail) == (
@@ -133,6 +135,38 @@ def test_death_keeps_the_formula_unless_told_otherwise(counts: bool, performance
             ends.append((world.truth.novel, turn.last, world.truth.detail["won"], world.truth.performance))
     assert ends[1][:3] == (True, "terminated", False)
     assert ends[1][3] == pytest.approx(performance, abs=0.06)
+
+
+@TASKS
+def test_agents_may_change_what_they_are_shown(domain: DoomDomain) -> None:
+    def spoil(thing: Any) -> None:
+        for inner in thing.values() if isinstance(thing, dict) else thing:
+            if isinstance(inner, dict | list):
+                spoil(inner)
+        thing.clear()
+
+    expected, turns = trace(domain, open_world(domain, limit=10)), []
+    for turn in play(open_world(domain, limit=10), chance(domain)):
+        turns.append(ENCODER.encode(turn))
+        spoil(turn.observation)
+    assert turns == expected
+
+
+@pytest.mark.parametrize("novelty", ["buckets:hard", "fog:hard"])
+def test_a_fallen_enemy_is_seen_as_a_standing_one(novelty: str) -> None:
+    world = open_world(DUEL, novelty, limit=200)
+    turns = [
+        (turn, world.truth.novel)
+        for turn in play(
+            world, lambda _: Reply(world._reference.choose(world._play.scene))
+        )  # whom nothing is hidden from
+    ]
+    (before, _), (end, novel) = turns[-2:]
+    assert (novel, end.last, end.observation["enemy"]["health"]) == (True, "terminated", 0)
+    if novelty == "buckets:hard":
+        assert end.observation["enemy"]["x_position"] == before.observation["enemy"]["x_position"]
+    seen = [end.observation[one][f"{axis}_position"] for axis in "xy" for one in ("player", "enemy")]
+    assert math.hypot(seen[0] - seen[1], seen[2] - seen[3]) <= 100 or novelty == "buckets:hard"
 
 
 def test_labels_only_in_training() -> None:

@@ -6,13 +6,17 @@ At the rim: queues in, queues out. `wire.Session` decides what is said, the desk
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-import os
+import shutil
+import tempfile
 import uuid
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -28,9 +32,9 @@ from openfield.domains.doom.messages import (
     error_message,
     message,
 )
+from openfield.domains.doom.rabbit import need_broker
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import (
-    AgentFault,
     AgentGone,
     AgentProtocol,
     InvalidInput,
@@ -38,13 +42,19 @@ from openfield.errors import (
     OpenfieldError,
     WorldFault,
 )
+from openfield.plan import Cell
 from openfield.serve import Desk, SingleDesk, TrialDesk
 from openfield.trial import Trial, derive
 
 PORT = 5672
 ANNOUNCED_LESS = 5.0
-"""Seconds by which the announced timeout is shorter than ours, as it always was."""
+"""Seconds by which the announced timeout is shorter than ours, as it always was; of a short one a fifth."""
 PATROL_SECONDS = 1.0
+CONNECT_SECONDS = 30.0
+TURN_QUEUE = "openfield.turn"
+"""Whoever has it plays a single cell; the others wait."""
+TURN_SECONDS = 0.2
+FINISHED_SECONDS = 0.05
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
 LOG = logging.getLogger(__name__)
@@ -66,15 +76,27 @@ class AmqpWire:
 
     port = PORT
 
-    def __init__(self, amqp: str | None = None, config: str | None = None, lease: float | None = None) -> None:
+    def __init__(
+        self,
+        amqp: str | None = None,
+        config: str | None = None,
+        lease: float | None = None,
+        benchmark: bool = False,
+    ) -> None:
         """Takes what `openfield serve` was told.
 
         Args:
             amqp: Where the broker is; else where the configuration says, else on the host and port of `serve`.
             config: A server's INI file; without it, agents get the trials of `serve`.
             lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
+            benchmark: Whether agents are asked for their machine's speed before the experiment starts.
         """
-        self.told = {"amqp": amqp, "config": config, "lease": lease}
+        if amqp is not None and not (urlsplit(amqp).hostname and urlsplit(amqp).scheme in ("amqp", "amqps")):
+            raise InvalidInput(f"'{amqp}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
+        if lease is not None and lease <= 0:
+            raise InvalidInput(f"A lease of {lease:g} s is none; it must be more than 0.")
+        self.told = {"amqp": amqp, "config": config, "lease": lease, "benchmark": benchmark}
+        self.benchmark = benchmark
         self.config = ini.read_server(Path(config)) if config else None
         self.url = amqp or (self.config.amqp if self.config else None)
         self.secret: str | None = None
@@ -85,16 +107,30 @@ class AmqpWire:
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
-        url = self.url or _private_url(port) or f"amqp://guest:guest@{host}:{port}/"
-        self.url = url
-        await Server(self, desk, url).run(ready)
+        if self.url is None:
+            self.url = f"amqp://guest:guest@{host}:{port}/" if port else await asyncio.to_thread(need_broker)
+        self._server = Server(self, desk, self.url)
+        await self._server.run(ready)
 
-    def command(self, words: list[str], trial: Trial) -> list[str]:
+    async def finished(self) -> None:
+        """Returns when every agent was told that its experiment is over, or is given up."""
+        while self._server.busy:
+            await asyncio.sleep(FINISHED_SECONDS)
+
+    def command(self, words: list[str], cell: Cell) -> list[str]:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
         from openfield.domains.doom.rabbit import lead_to
 
-        self.secret = trial.after or trial.id  # by which programs find the model they trained
-        return lead_to(self.url or "", words, trial)
+        folder = Path(tempfile.mkdtemp(prefix="openfield-agent-"))
+        weakref.finalize(self, shutil.rmtree, folder, True)
+        self.secret = model_secret(cell)
+        training = cell.trial.phases[0].name == "training"
+        return lead_to(self.url or "", words, folder, None if training else self.secret)
+
+
+def model_secret(cell: Cell) -> str:
+    """By what a program names the model it trains and finds it again: no two agents or repeats have the same."""
+    return hashlib.sha256((cell.after or cell.id).encode()).hexdigest()[:32]
 
 
 class Server:
@@ -108,20 +144,46 @@ class Server:
         self._count = 0
         self._pika = load_aio_pika()
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is still to hear something."""
+        return any(not line.session.over or line.at_work for line in self._sessions.values())
+
     async def run(self, ready: Callable[[int], None]) -> None:
         """Takes registrations until cancelled."""
-        try:
-            connection = await self._pika.connect_robust(self._url, reconnect_interval=1)
-        except (OSError, self._pika.exceptions.AMQPError) as error:
-            raise InvalidInput(f"There is no broker at {_without_password(self._url)}: {error}") from None
-        async with connection:
+        async with await self._connect() as connection:
             self._channel = await connection.channel(publisher_confirms=False)
             self._sure_channel = await connection.channel(publisher_confirms=True)
             await self._channel.set_qos(prefetch_count=1)
+            if isinstance(self._desk, SingleDesk):
+                await self._take_turn(connection)
             queue = await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
             await queue.consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
             await self._patrol()
+
+    async def _connect(self) -> Any:
+        place = _without_password(self._url)
+        try:
+            return await asyncio.wait_for(self._pika.connect_robust(self._url, reconnect_interval=1), CONNECT_SECONDS)
+        except self._pika.exceptions.ProbableAuthenticationError:
+            raise InvalidInput(f"The broker at {place} refuses this user or password.") from None
+        except TimeoutError:
+            raise InvalidInput(f"There is no broker at {place}: no answer within {CONNECT_SECONDS:g} s.") from None
+        except OSError as error:
+            raise InvalidInput(f"There is no broker at {place}: {error}") from None
+        except self._pika.exceptions.AMQPError:
+            raise InvalidInput(f"The broker at {place} refuses the connection; is there such a virtual host?") from None
+
+    async def _take_turn(self, connection: Any) -> None:
+        """Waits until no other cell plays on this broker: all programs register in the same queue."""
+        while True:
+            channel = await connection.channel()
+            try:
+                await channel.declare_queue(TURN_QUEUE, exclusive=True)
+                return
+            except self._pika.exceptions.ChannelClosed:
+                await asyncio.sleep(TURN_SECONDS)
 
     async def _register(self, incoming: Any) -> None:
         """Opens a session for a registration, unless whoever sent it is gone already."""
@@ -145,14 +207,15 @@ class Server:
         office = await self._office(request, secret)
         name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
-        line = _Line(self, Session(office, secret, mode_of(request)), queue)
         self._count += 1
+        session = Session(office, secret, mode_of(request), self._count, self._wire.benchmark)
+        line = _Line(self, session, queue)
         reply = message(
             "experiment_response",
             server_rpc_queue=name,
             experiment_secret=secret,
             model_experiment_id=self._count,
-            experiment_timeout=max(self._wire.lease - ANNOUNCED_LESS, 1.0),
+            experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
         )
         await queue.consume(line.take)
         self._sessions[name] = line
@@ -168,10 +231,7 @@ class Server:
             raise InvalidInput("Protocol 0.8 needs a desk with trials.")
         name = experiments.agent_name(request.model, secret)
         if isinstance(request, RequestTrials):
-            known = [record.trial for record in await self._desk.enrolled(name)]
-            if not known:
-                raise AgentFault("there is no experiment with this secret")
-            return experiments.DeskOffice(self._desk, name, known)
+            return await experiments.find_experiment(self._desk, secret)
         return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
@@ -202,7 +262,10 @@ class Server:
     async def drop(self, name: str, fault: OpenfieldError) -> None:
         """Ends a session; the trial of an agent that is gone is offered again."""
         line = self._sessions.pop(name, None)  # its queue stays, so that an agent who comes back is told
-        if line is not None and line.session.seat is not None and isinstance(self._desk, TrialDesk):
+        if line is None:
+            return
+        line.dropped = str(fault)
+        if line.session.seat is not None and isinstance(self._desk, TrialDesk):
             await self._desk.leave(line.session.seat.session, fault)
 
     async def _send(self, incoming: Any, body: bytes) -> None:
@@ -234,7 +297,14 @@ class _Line:
         self.queue = queue
         self._lock = asyncio.Lock()
         self._last: tuple[str | None, bytes] = (None, b"")
+        self.dropped = ""
+        """Why the session was ended, for an agent that comes back."""
         self._heard = asyncio.get_running_loop().time()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a request is being handled."""
+        return self._lock.locked()
 
     def silent(self) -> float:
         """Seconds since the agent was heard of."""
@@ -255,24 +325,17 @@ class _Line:
             self._heard = asyncio.get_running_loop().time()
 
     async def _answer(self, body: bytes) -> bytes:
+        if self.dropped:
+            return encode(message("experiment_exception", message=self.dropped))
         try:
             return encode(await self.session.handle(decode_request(body)))
         except AgentProtocol as error:
             return encode(error_message(type(error).__name__, str(error)))
         except Exception as error:
-            LOG.exception("A session failed.")
             fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
+            LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
             await self._server.drop(self.queue.name, fault)
             return encode(message("experiment_exception", message=str(fault)))
-
-
-def _private_url(port: int) -> str | None:
-    """A broker for whoever asks for any free port: the one the environment names, or one of our own."""
-    if port:
-        return None
-    from openfield.domains.doom.rabbit import own_broker
-
-    return os.environ.get("OPENFIELD_AMQP") or own_broker().url
 
 
 def _without_password(url: str) -> str:

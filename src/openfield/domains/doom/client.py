@@ -6,8 +6,9 @@ At the rim; the mirror of `broker`. It survives a broker that goes away: the las
 from __future__ import annotations
 
 import asyncio
+import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -71,11 +72,15 @@ class Rpc:
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting = correlation, future
         outgoing = self._pika.Message(body, correlation_id=correlation, reply_to=self.queue, delivery_mode=1)
-        await self._channel.default_exchange.publish(outgoing, queue, mandatory=False)
         try:
+            await self._channel.default_exchange.publish(outgoing, queue, mandatory=False)
             return await asyncio.wait_for(future, left)
         except TimeoutError:
             raise AgentFault(f"No reply from {queue} in time.") from None
+        finally:
+            self._waiting = None
+            if future.done() and not future.cancelled():
+                future.exception()  # where sending failed, nobody asks what became of the reply
 
     def _hung_up(self, *_: object) -> None:
         """Has whoever waits for a reply know that none will come."""
@@ -135,7 +140,7 @@ class Client:
                 case "experiment_end":
                     return
                 case "benchmark_request":
-                    await self._ask({"obj_type": "benchmark_data", "benchmark_data": {}})
+                    await self._ask({"obj_type": "benchmark_data", "benchmark_data": _machine()})
                 case "training_end":
                     self._save()
                 case "trial_start":
@@ -228,6 +233,32 @@ class Client:
         return _checked(await self._rpc.call(self._server, content))
 
 
+async def play_replies(url: str, replies: Sequence[Reply]) -> None:
+    """Plays these replies, one for each tick, and no opinion; leaves when there are no more."""
+    script = iter(replies)
+
+    def choose(turn: Turn) -> Reply:
+        reply = Reply() if turn.ask is Ask.NONE else next(script, None)
+        if reply is None:
+            raise _NoMore
+        return reply
+
+    async with Rpc(url) as rpc:
+        with suppress(_NoMore):
+            await _Reciter(rpc, choose, "peer").play()
+
+
+class _NoMore(Exception):
+    """The script is at its end."""
+
+
+class _Reciter(Client):
+    """Says nothing that its script does not."""
+
+    async def _opine(self, kind: str, belief: Belief | None) -> None:
+        pass
+
+
 def _checked(reply: Message) -> Message:
     if reply.get("status") == "error":
         raise AgentFault(f"The server refuses: {reply['error_message']}")
@@ -239,6 +270,13 @@ def _checked(reply: Message) -> Message:
 def _joined(feedback: Message | None, label: Message | None) -> Message | None:
     joined = {**(feedback or {}), **({"label": label} if label else {})}
     return joined or None
+
+
+def _machine() -> Message:
+    """What can be known of this machine without asking it to work."""
+    cores = os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"num_physical_cpu": cores, "num_logical_cpu": cores, "cpu_max_speed": None, "physical_ram": memory}
 
 
 def _model(name: str) -> str:

@@ -5,13 +5,14 @@ The registry finds them by name; plans ask for trials, rollouts for worlds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from openfield.core import Belief, Spec, World
+from openfield.core import Belief, Reply, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import novelty as catalogue
 from openfield.domains.doom.hints import describe_novelty
@@ -54,6 +55,13 @@ FLAGS = (
         float,
         ("serve",),
     ),
+    Flag(
+        ("--benchmark",),
+        "Ask agents for their machine's speed first; it is put on record.",
+        _serving("benchmark"),
+        None,
+        ("serve",),
+    ),
 )
 
 
@@ -72,6 +80,8 @@ class DoomDomain(Domain[Any]):
     baseline = "reference"
     extra, modules = "doom", ("vizdoom",)
     demo_agents = ("watchful", "random")
+    scripted_agent = "random"
+    """Whose replies protocol 0.8 can carry: no opinion before an episode's end."""
     flags = FLAGS
     gym_settings = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
@@ -162,6 +172,22 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.broker import AmqpWire
 
         return AmqpWire()
+
+    @property
+    def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:
+        """Speaks the wire for the conformance kit; None where there is no broker to speak through."""
+        from openfield.domains.doom.rabbit import is_installed, need_broker
+
+        if not is_installed() and "OPENFIELD_AMQP" not in os.environ:
+            return None
+        url = need_broker()
+
+        def play(host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
+            from openfield.domains.doom.client import play_replies
+
+            return play_replies(url, replies)
+
+        return play
 
 
 class DuelDomain(DoomDomain):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,12 +18,16 @@ from openfield.errors import AgentFault, InvalidInput
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, derive, with_limits
+from openfield.view import SCORED
 
 NORMAL = (0, 50, 200)
 """Novelties that are none."""
 DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
 """The duel's novelties by the numbers they were published under."""
 SHORT_LIMIT = 200
+LONGEST_NAME = 200
+"""Of a model, in characters."""
+LONGEST_FACT = 2000
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -88,14 +92,42 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
 
 def agent_name(model: str, secret: str) -> str:
     """What a model's experiment is called on record: its name, and something only its secret leads to."""
-    return f"{_model_name(model)}-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+    return f"{_model_name(model)}{_mark(secret)}"
+
+
+def _mark(secret: str) -> str:
+    return f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+
+
+async def find_experiment(desk: TrialDesk, secret: str) -> DeskOffice:
+    """The experiment with a secret, whatever its model is called by now.
+
+    Raises:
+        AgentFault: There is none, or its training is not done.
+    """
+    names = [name for name in await desk.agents() if name.endswith(_mark(secret))]
+    if not names:
+        raise AgentFault("there is no experiment with this secret")
+    known = await desk.enrolled(names[0])
+    if any(is_training(record.trial) and record.outcome not in SCORED for record in known):
+        raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
+    return DeskOffice(desk, names[0], [record.trial for record in known])
+
+
+def is_training(trial: Trial) -> bool:
+    """Whether a trial is nothing but training."""
+    return all(phase.name == "training" for phase in trial.phases)
 
 
 def _model_name(model: str) -> str:
     try:
-        return str(msgspec.json.decode(model)["model_name"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        raise AgentFault("the model is no JSON text with a model_name") from None
+        return msgspec.json.decode(model, type=_Model).model_name
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise AgentFault(f"the model is no JSON text with a model_name: {error}") from None
+
+
+class _Model(msgspec.Struct):
+    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
@@ -118,7 +150,12 @@ class DeskOffice:
         self._name = name
         self._new: list[Trial] = trials
         """What is to be entered before the first seat; empty where the record has it."""
-        self.trials = sum(trial.after is not None or trial.phases[0].name == "test" for trial in trials)
+        self._facts: dict[str, str] = {}
+        self.trials = sum(not is_training(trial) for trial in trials)
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """Puts on record what machine the agent runs on."""
+        self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:LONGEST_FACT]
 
     async def training(self) -> Seat | None:
         """A seat in the training trial; None if there is none, or it is done."""
@@ -134,7 +171,7 @@ class DeskOffice:
 
     async def _start(self, training: bool) -> Seat | None:
         if self._new:
-            await self._desk.enroll(self._name, self._new)
+            await self._desk.enroll(self._name, self._new, self._facts)
             self._new = []
         return await self._desk.start(self._name, training)
 
@@ -146,6 +183,9 @@ class SingleOffice:
 
     def __init__(self, desk: SingleDesk) -> None:
         self._desk = desk
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """It is this machine."""
 
     async def training(self) -> Seat | None:
         """The seat, if its trial is a training."""

@@ -19,7 +19,7 @@ from openfield.domains.doom.settings import DoomSettings
 Features = dict[str, Any]
 MOST_ENEMIES = 4
 MOST_ITEMS = 8
-"""Of a kind in an array; nearest first, the rest is left out."""
+"""Of a kind in an array; further ones are left out."""
 _HEAD = 6 + MOST_ENEMIES * 5
 ARRAY_SIZES = {"duel": 5 + MOST_ENEMIES * 5 + MOST_ENEMIES * 4, "arena": _HEAD + 4 * MOST_ITEMS * 3}
 SQUARE = 128.0
@@ -61,7 +61,9 @@ def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
             }
             for body in scene.enemies
         ],
-        "items": items,
+        "items": {
+            kind: [item.copy() for item in found] for kind, found in items.items()
+        },  # the agent may change its own
         "player": {**_turned(player), "health": player.health, "ammo": scene.ammo},
         "time_stamp": stamp,
         "image": None,

@@ -7,15 +7,26 @@ from __future__ import annotations
 
 import configparser
 import re
+import warnings
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Meta
 
 from openfield.errors import InvalidInput
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+DIFFICULTIES: tuple[Literal["easy"], Literal["medium"], Literal["hard"]] = ("easy", "medium", "hard")
+LEFT_OUT = (
+    *("training_novelty_p1", "random_sleep_seconds", "live", "use_image", "budget", "testing", "demo"),
+    *("debug", "fulldebug", "printout", "logfile", "startup_sleep_window"),
+    *("save_experiment_json", "load_experiment_json", "experiment_json_file"),
+)
+"""Published keys that change nothing here: they are about other domains, or about how the original was run."""
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,18 +34,18 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     amqp: str | None = None
     """Where the broker is."""
-    trials: int = 30
-    novelty: tuple[int, ...] = (200,)
-    difficulty: tuple[str, ...] = ("easy", "medium", "hard")
-    novelty_visibility: tuple[int, ...] = (0, 1)
-    hint_level: tuple[int, ...] = (-1, 0, 1, 2, 3)
-    normal_timeout_seconds: float = 1200.0
-    training_timeout_multiplier: float = 100.0
-    testing_novelty_p2: float = 0.8
-    phase: str = "3"
-    training_episodes: int = 100
-    testing_episodes: int = 200
-    pre_novel_episodes: int = 0
+    trials: Annotated[int, Meta(ge=1)] = 30
+    novelty: Annotated[tuple[int, ...], Meta(min_length=1)] = (200,)
+    difficulty: Annotated[tuple[Literal["easy", "medium", "hard"], ...], Meta(min_length=1)] = DIFFICULTIES
+    novelty_visibility: Annotated[tuple[Annotated[int, Meta(ge=0, le=1)], ...], Meta(min_length=1)] = (0, 1)
+    hint_level: Annotated[tuple[Annotated[int, Meta(ge=-1, le=3)], ...], Meta(min_length=1)] = (-1, 0, 1, 2, 3)
+    normal_timeout_seconds: Annotated[float, Meta(gt=0)] = 1200.0
+    training_timeout_multiplier: Annotated[float, Meta(gt=0)] = 100.0
+    testing_novelty_p2: Annotated[float, Meta(ge=0, le=1)] = 0.8
+    phase: Literal["1", "2", "3", "4a", "4b"] = "3"
+    training_episodes: Annotated[int, Meta(ge=0)] = 100
+    testing_episodes: Annotated[int, Meta(ge=1)] = 200
+    pre_novel_episodes: Annotated[int, Meta(ge=0)] = 0
     shortdemo: bool = False
 
 
@@ -59,6 +70,8 @@ def read_server(path: Path) -> ServerConfig:
     """A server's file; what it does not say has the published default."""
     parser = _read(path)
     values = {**_section(parser, "sail-on"), **_section(parser, "vizdoom"), **_section(parser, "options")}
+    for name in sorted(values.keys() - {*ServerConfig.__struct_fields__, *LEFT_OUT}):
+        warnings.warn(f"{path}: '{name}' is no key of such a file and changes nothing.", stacklevel=2)
     if values.get("demo", "").lower() in _TRUE:
         values |= {"training_episodes": "3", "testing_episodes": "3"}
     return _convert({**values, "amqp": broker_url(parser)}, ServerConfig, path)
@@ -121,7 +134,9 @@ def _section(parser: configparser.ConfigParser, name: str) -> dict[str, str]:
 
 def _convert(values: dict[str, str | None], kind: type[T], path: Path) -> T:
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    known = {name: _value(text, str(fields[name].type)) for name, text in values.items() if name in fields and text}
+    kinds = {name: str(field.type) for name, field in fields.items()}
+    said = {name: text for name, text in values.items() if name in fields and (text or "tuple" in kinds[name])}
+    known = {name: _value(text or "", kinds[name]) for name, text in said.items()}
     try:
         return msgspec.convert(known, kind, strict=False)
     except msgspec.ValidationError as error:

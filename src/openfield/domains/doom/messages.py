@@ -16,30 +16,37 @@ REGISTRATION_QUEUE = f"experiment.request.v{VERSION}"
 
 
 class FromAgent(msgspec.Struct, frozen=True, tag_field="obj_type", kw_only=True):
-    """A message of an agent. Fields the server has no use for are not looked at."""
+    """A message of an agent: every field must be there, many may be null; others are not looked at."""
 
 
-class RequestExperiment(FromAgent, frozen=True, tag="request_experiment"):
-    """A model wants a new experiment: training, then all trials."""
+class Registering(FromAgent, frozen=True, kw_only=True):
+    """A model wants to play."""
 
     model: str
     """JSON inside JSON: name, organisation, description, user, secret."""
     client_rpc_queue: str
+    experiment_type: str | None
     domain_dict: dict[str, bool]
-    seed: int | None = None
-    no_testing: bool = False
-    generator_config: dict[str, Any] | None = None
+    epoch: Any
+    generator_config: dict[str, Any] | None
 
 
-class RequestTrials(FromAgent, frozen=True, tag="request_experiment_trials"):
+class RequestExperiment(Registering, frozen=True, tag="request_experiment"):
+    """A model wants a new experiment: training, then all trials."""
+
+    novelty: int | None
+    novelty_visibility: int | None
+    git_version: Any
+    seed: int | None
+    no_testing: bool | None
+    description: str | None
+
+
+class RequestTrials(Registering, frozen=True, tag="request_experiment_trials"):
     """A trained model wants a trial, or all trials that are left."""
 
-    model: str
-    client_rpc_queue: str
-    domain_dict: dict[str, bool]
     experiment_secret: str
-    just_one_trial: bool = False
-    generator_config: dict[str, Any] | None = None
+    just_one_trial: bool | None
 
 
 class RequestState(FromAgent, frozen=True, tag="request_state"):
@@ -56,7 +63,7 @@ class RequestData(FromAgent, frozen=True, kw_only=True):
     """What is seen now?"""
 
     secret: str | None
-    model_experiment_id: int | None = None
+    model_experiment_id: int | None
 
 
 class RequestTraining(RequestData, frozen=True, tag="request_training_data"):
@@ -78,9 +85,9 @@ class Prediction(FromAgent, frozen=True, kw_only=True):
 
     secret: str | None
     label_prediction: Label
-    end_early: bool = False
-    utc_remote_epoch_received: float | None = None
-    utc_remote_epoch_sent: float | None = None
+    end_early: bool | None
+    utc_remote_epoch_received: float | None
+    utc_remote_epoch_sent: float | None
 
 
 class TrainingPrediction(Prediction, frozen=True, tag="training_data_prediction"):
@@ -96,9 +103,10 @@ class TestingPrediction(Prediction, frozen=True, tag="testing_data_prediction"):
 class EpisodeNovelty(FromAgent, frozen=True, kw_only=True):
     """What the agent thinks of the episode that ended."""
 
-    novelty_probability: float
-    novelty_threshold: float
-    novelty: int
+    novelty_probability: float | None
+    """Without it there is no opinion."""
+    novelty_threshold: float | None
+    novelty: int | None
     novelty_characterization: dict[str, Any] | None
 
 
@@ -119,8 +127,8 @@ class TrainingEndEarly(FromAgent, frozen=True, tag="training_end_early"):
 class EndExperiment(FromAgent, frozen=True, tag="end_experiment"):
     """The agent leaves."""
 
-    model_experiment_id: int | None = None
-    secret: str | None = None
+    model_experiment_id: int | None
+    secret: str | None
 
 
 Registration = RequestExperiment | RequestTrials

@@ -66,14 +66,15 @@ class Play:
         self.ticks = 0
         self.reward = 0.0
         self.won = False
+        self._gave_up = False
         self.ended: Ending | None = None
         self.scene: Scene = self._reader.read(engine.begin(name, seed))
         self._last_enemy = self.scene.enemies[0]
 
     @property
     def performance(self) -> float:
-        """The share of time that is left; a lost episode has none where death counts."""
-        if self.ended is not None and not self.won and self._settings.death_counts:
+        """The share of time that is left; none for giving up, and none for a lost episode where death counts."""
+        if self._gave_up or (self.ended is not None and not self.won and self._settings.death_counts):
             return 0.0
         return (self._settings.limit - self.ticks) / self._settings.limit
 
@@ -85,7 +86,7 @@ class Play:
         if self._task is DUEL:
             if array:
                 return features.duel_array(scene, remaining)
-            return features.duel_features(scene, stamp, self._last_enemy)
+            return features.duel_features(scene, stamp, self._seen_last())
         if scene.items is not self._lying:
             self._lying = scene.items
             self._items = features.item_array(scene) if array else features.item_features(scene)
@@ -101,7 +102,7 @@ class Play:
         """
         name = read_action(action, self._task.actions)
         if name == "give_up":
-            self.ended = "terminated"
+            self.ended, self._gave_up = "terminated", True
             return
         self._waiting.append(MIRRORED.get(name, name) if self._settings.mirrored else name)
         commands = self._rules.commands(self.scene, self.ticks)
@@ -111,6 +112,11 @@ class Play:
             self._die()
         else:
             self._look(self._reader.read(state))
+
+    def _seen_last(self) -> Body:
+        """The enemy that fell last, seen as all enemies are."""
+        fallen = msgspec.structs.replace(self.scene, enemies=[self._last_enemy])
+        return features.shown(fallen, self._settings).enemies[0]
 
     def look(self, query: str) -> Any:
         """A picture of the last state, where the engine draws any."""

@@ -20,7 +20,6 @@ from urllib.parse import unquote, urlsplit
 
 from openfield.domains.doom.ini import write_client
 from openfield.errors import InvalidInput
-from openfield.trial import Trial
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
@@ -38,6 +37,11 @@ def own_broker() -> PrivateBroker:
     broker = PrivateBroker()
     atexit.register(broker.close)
     return broker
+
+
+def need_broker() -> str:
+    """The broker the environment names, or one of our own, started if need be."""
+    return os.environ.get("OPENFIELD_AMQP") or own_broker().url
 
 
 class PrivateBroker:
@@ -109,24 +113,28 @@ class PrivateBroker:
                     os.kill(int(entry.name), signal.SIGTERM)
 
 
-def lead_to(url: str, words: list[str], trial: Trial) -> list[str]:
-    """A command whose `--config FILE` is replaced by a copy of that file with this broker and this trial in it."""
+def lead_to(url: str, words: list[str], folder: Path, secret: str | None) -> list[str]:
+    """A command whose `--config FILE` is replaced by a copy of that file with a broker and a task in it.
+
+    Args:
+        url: Where the broker is.
+        words: The command.
+        folder: Where the copy goes.
+        secret: Of the experiment of which one trial is to be played; None if one is to be created and not tested.
+    """
     for number, word in enumerate(words):
         option, sign, path = word.partition("=")
-        if option == "--config":
+        if option == "--config" and (sign or number + 1 < len(words)):
             place = number if sign else number + 1
             source = Path(path if sign else words[place])
-            target = Path(tempfile.mkdtemp(prefix="openfield-agent-")) / source.name
-            write_client(source, target, _changes(url, trial))
+            target = folder / source.name
+            write_client(source, target, _changes(url, secret))
             return [*words[:place], f"--config={target}" if sign else str(target), *words[place + 1 :]]
     return words
 
 
-def _changes(url: str, trial: Trial) -> dict[str, dict[str, str | None]]:
-    """A training trial is created and not tested; any other is the one trial of an experiment trained before."""
+def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:
     parts = urlsplit(url)
-    training = trial.phases[0].name == "training"
-    secret = None if training else (trial.after or trial.id)
     return {
         "amqp": {
             "user": unquote(parts.username or "guest"),
@@ -139,8 +147,8 @@ def _changes(url: str, trial: Trial) -> dict[str, dict[str, str | None]]:
         "sail-on": {
             "domain": "vizdoom",
             "experiment_secret": secret,
-            "no_testing": str(training),
-            "just_one_trial": str(not training),
+            "no_testing": str(secret is None),
+            "just_one_trial": str(secret is not None),
         },
     }
 

@@ -56,6 +56,8 @@ class Reader:
         self.returning: list[int] = []
         """The tags of enemies that were told to come back and are not seen yet, in that order."""
         self._present: list[int] = []
+        self._start = self._end = 0
+        """Where the items are in the engine's list, if they need no second look."""
         self._items: dict[str, list[Body]] = {kind: [] for kind in ITEMS}
 
     def read(self, state: Any) -> Scene:
@@ -63,7 +65,8 @@ class Reader:
         objects = state.objects
         kinds, enemies, bolts, present = self._kinds, [], [], []
         player: Body | None = None
-        for thing in objects:
+        skipped = self._as_before(objects)
+        for thing in objects[: self._start] + objects[self._end :] if skipped else objects:
             number = thing.id
             kind = kinds.get(number)
             if kind is None:
@@ -78,8 +81,10 @@ class Reader:
                 player = self._body(thing, number)
             elif kind == "bolt":
                 bolts.append(self._body(thing, number))
-        if present != self._present or self._drifting:
-            self._arrange(present, objects)
+        if not skipped:
+            if present != self._present or self._drifting:
+                self._arrange(present, objects)
+            self._locate(present, objects)
         if player is None:
             raise LookupError("the engine's state has no player")
         if len(enemies) > 1:
@@ -89,6 +94,26 @@ class Reader:
         health, ammo = state.game_variables.tolist()
         player.health = health
         return Scene(player, ammo, enemies, self._items, bolts)
+
+    def _as_before(self, objects: list[Any]) -> bool:
+        """Whether the items are where they were in the engine's list.
+
+        It lists them side by side, and what is new before or behind them: if the first and the last are where they
+        were, so are all between them.
+        """
+        start, end = self._start, self._end
+        return (
+            start < end <= len(objects)
+            and objects[start].id == self._present[0]
+            and objects[end - 1].id == self._present[-1]
+        )
+
+    def _locate(self, present: list[int], objects: list[Any]) -> None:
+        """Takes note of where the items are, if they rest and are side by side."""
+        numbers = [thing.id for thing in objects] if present and not self._drifting else []
+        self._start = numbers.index(present[0]) if numbers else 0
+        side_by_side = numbers[self._start : self._start + len(present)] == present
+        self._end = self._start + len(present) if side_by_side else 0
 
     def _meet(self, objects: list[Any]) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""

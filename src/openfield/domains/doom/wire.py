@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.doom.messages import (
@@ -40,6 +40,10 @@ class Office(Protocol):
     trials: int
     """How many trials there are, for the agent to know."""
 
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """Puts on record what machine the agent runs on."""
+        ...
+
     async def training(self) -> Seat | None:
         """A seat in the training trial; None if there is none, or it is done."""
         ...
@@ -63,18 +67,20 @@ def mode_of(request: Registration) -> str:
 class Session:
     """An agent's way through an experiment. Requests must come one at a time."""
 
-    def __init__(self, office: Office, secret: str, mode: str, benchmark: bool = False) -> None:
+    def __init__(self, office: Office, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
         """Starts before anything was asked.
 
         Args:
             office: Where the seats are.
             secret: What the agent shows with every request for data.
             mode: What it registered for.
+            number: What its experiment is called.
             benchmark: Whether it is asked for its machine's speed first.
         """
         self._office = office
         self._secret = secret
         self._mode = mode
+        self._number = number
         self.state = "benchmark_request" if benchmark else "experiment_start"
         """What the next `request_state` is answered with."""
         self.seat: Seat | None = None
@@ -105,6 +111,7 @@ class Session:
             case BenchmarkData():
                 if self.state != "experiment_start" or self._trial:
                     raise AgentProtocol("benchmark_data belongs between benchmark_request and experiment_start")
+                self._office.note_machine(request.benchmark_data)
                 return message("benchmark_ack")
             case RequestData():
                 return self._show(request)
@@ -113,9 +120,12 @@ class Session:
             case EpisodeNovelty():
                 return await self._believe(request)
             case TrainingEndEarly():
+                if self.state not in ("training_episode_start", "training_episode_active"):
+                    raise AgentProtocol(f"training_end_early belongs into training; the state is {self.state}")
                 self._ending = True
                 return message("training_episode_active")
             case EndExperiment():
+                self._identify(request)
                 await self._leave_seat()
                 self.state = "over"
                 return message("experiment_end")
@@ -169,7 +179,8 @@ class Session:
 
     def _show(self, request: RequestData) -> Message:
         kind = "testing" if isinstance(request, RequestTesting) else "training"
-        turn = self._seat_in(kind, request.secret).rollout.turn
+        self._identify(request)
+        turn = self._seat_in(kind).rollout.turn
         now = self._clock()
         shown = {
             "secret": self._secret,
@@ -184,13 +195,14 @@ class Session:
 
     async def _act(self, request: Prediction) -> Message:
         kind = "testing" if isinstance(request, TestingPrediction) else "training"
-        seat = self._seat_in(kind, request.secret)
+        self._identify(request)
+        seat = self._seat_in(kind)
         action = request.label_prediction.action
         if seat.spec.actions is not None and not seat.spec.actions.contains(action):
             known = ", ".join(getattr(seat.spec.actions, "options", ()))
             raise AgentProtocol(f"unknown action '{action}'; known are {known}")
         turn = await seat.reply(Reply(action))
-        self._ending |= request.end_early
+        self._ending |= bool(request.end_early)
         performance = turn.feedback["performance"]
         if turn.last is None:
             return message(f"{kind}_data_ack", secret=self._secret, performance=performance, feedback={})
@@ -203,10 +215,7 @@ class Session:
         at_border = self.seat is not None and self.seat.rollout.turn.ask is Ask.NONE and not self.seat.rollout.over
         if not at_border or not self.state.startswith(kind):
             raise AgentProtocol(f"{kind}_episode_novelty belongs right after {kind}_episode_end")
-        if not 0 <= request.novelty_probability <= 1:
-            raise AgentProtocol(f"novelty_probability is {request.novelty_probability}, not between 0 and 1")
-        detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
-        await self._pass_border(Belief(float(request.novelty_probability), request.novelty, detail))
+        await self._pass_border(_belief(request))
         return message(f"{kind}_episode_novelty_ack")
 
     async def _pass_border(self, belief: Belief | None = None) -> None:
@@ -227,13 +236,29 @@ class Session:
             self.seat = None
             await self._office.settle()
 
-    def _seat_in(self, kind: str, secret: str | None) -> Seat:
-        """The seat, if data of this kind may be asked for now."""
-        if secret is not None and secret != self._secret:
+    def _identify(self, request: RequestData | Prediction | EndExperiment) -> None:
+        """Refuses what belongs to another experiment; what a message leaves open the queue itself answers."""
+        if request.secret is not None and request.secret != self._secret:
             raise AgentProtocol("the secret is wrong")
+        number = None if isinstance(request, Prediction) else request.model_experiment_id
+        if number is not None and number != self._number:
+            raise AgentProtocol(f"this is experiment {self._number}, not {number}")
+
+    def _seat_in(self, kind: str) -> Seat:
+        """The seat, if data of this kind may be asked for now."""
         if self.state != f"{kind}_episode_active" or self.seat is None:
             raise AgentProtocol(f"{kind} data belongs into a {kind} episode; the state is {self.state}")
         return self.seat
+
+
+def _belief(request: EpisodeNovelty) -> Belief | None:
+    probability = request.novelty_probability
+    if probability is None:
+        return None
+    if not 0 <= probability <= 1:
+        raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
+    detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
+    return Belief(float(probability), request.novelty, detail)
 
 
 _NEXT = {
