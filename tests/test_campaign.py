@@ -165,6 +165,13 @@ def test_resume_needs_nothing_but_the_file(path: Path) -> None:
     assert story(path) == story(whole)
 
 
+def test_resume_needs_only_agents_that_have_something_left(path: Path) -> None:
+    of.run({"mine": lambda turn: of.Reply(0)}, tiny_trials(1), path)
+    with pytest.raises(Cancelled):
+        of.run(["random"], tiny_trials(2), path, watch=press_ctrl_c_after(2))
+    assert {cell.outcome for cell in resume(path).cells} == {"done"}
+
+
 def test_resume_finds_files_from_another_folder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = path.parent / "home"
     home.mkdir()

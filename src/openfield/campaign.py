@@ -74,15 +74,17 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
     """Goes on with a run file, needing nothing but the file."""
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
-        cells = [Cell(record.agent, record.trial, record.repeat) for record in run.cells(with_episodes=False)]
+        records = run.cells(with_episodes=False)
+    cells = [Cell(record.agent, record.trial, record.repeat) for record in records]
     for name in {cell.trial.domain for cell in cells}:
         find_domain(facts.get(f"domain {name}", name))
     for missing in {cell.agent for cell in cells} - sources.keys():
         raise DamagedRun(f"{journal} is damaged: its agent '{missing}' is not entered.")
     agents = {name: source for name, source in sources.items() if source is not None}
-    for name in sources.keys() - agents.keys():
+    left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
+    for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
-    _check_agents(cells, agents)
+    _check_agents(left, agents)
     with Journal(journal) as record:
         Campaign(record, cells, agents, retry, watch).run(workers)
     return Result([journal])
@@ -105,7 +107,7 @@ class Campaign:
         self._retry = retry
         self._cells = {cell.id: cell for cell in cells}
         self._outcomes = {record.id: record.outcome for record in self._read()}
-        self._left = [cell.id for cell in cells if self._is_left(cell.id)]
+        self._left = [cell.id for cell in cells if _is_left(self._outcomes[cell.id], retry)]
         self._running: set[str] = set()
         self._elsewhere: list[str] = []
         self._failures: Counter[str] = Counter()
@@ -152,7 +154,7 @@ class Campaign:
     def _start(self, cell: Cell, executor: Executor) -> None:
         (record,) = self._read(cell.id)
         self._outcomes[cell.id] = record.outcome
-        if not self._is_left(cell.id):  # another process was faster
+        if not _is_left(record.outcome, self._retry):  # another process was faster
             return
         self._running.add(cell.id)
         attempt, steps = record.attempt, record.steps
@@ -196,10 +198,6 @@ class Campaign:
         self._stopping = True
         executor.stop()
 
-    def _is_left(self, cell: str) -> bool:
-        outcome = self._outcomes[cell]
-        return outcome not in SCORED and (self._retry or outcome is None or not outcome.startswith("agent_"))
-
     def _is_ready(self, cell: str) -> bool:
         after = self._cells[cell].after
         return after is None or not (after in self._left or after in self._running)
@@ -208,6 +206,11 @@ class Campaign:
         self._journal.flush()
         with Run(self._journal.path) as run:
             return run.cells(with_episodes=False, only=cell)
+
+
+def _is_left(outcome: str | None, retry: bool) -> bool:
+    """Whether a cell is still to be played: failures of an agent are tried again only on request."""
+    return outcome not in SCORED and (retry or outcome is None or not outcome.startswith("agent_"))
 
 
 @contextmanager

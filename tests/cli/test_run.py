@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from openfield.errors import Cancelled
 from openfield.view import Run
 from places import MAZE, ROOT
 
@@ -163,7 +164,11 @@ def test_the_example_experiment_can_be_read(openfield: Any, monkeypatch: pytest.
 def test_an_agent_of_a_python_program_cannot_be_resumed_from_the_command_line(openfield: Any) -> None:
     import openfield as of
 
-    of.run({"mine": lambda turn: of.Reply("left")}, of.trials(MAZE, 1, training=0, before=1, after=1), "x.sqlite")
+    def leave(turn: of.Turn) -> of.Reply:
+        raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        of.run({"mine": leave}, of.trials(MAZE, 1, training=0, before=1, after=1), "x.sqlite")
     said = openfield("resume", "x.sqlite")
     assert said.status == 2
     assert "start its own program again to resume" in said.err

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +36,7 @@ def demo(
     from openfield.cli.progress import showing_progress
     from openfield.errors import InvalidInput, MissingExtra
     from openfield.plan import make_cells
-    from openfield.registry import check_extra, domain_source, find_domain, installed_domains
+    from openfield.registry import check_extra, find_domain, installed_domains
 
     chosen = [find_domain(name) for name in domains] or installed_domains()
     if not chosen:
@@ -47,23 +50,31 @@ def demo(
             continue
         made = domain.trials(trials, novelty=domain.demo_novelty or domain.default_novelty, **domain.demo_settings)
         agents = list(domain.demo_agents)
-        print(f"{domain.title}: {' and '.join(agents)} meet a change ({domain.describe(made[0].novelty)}).", flush=True)
+        change = domain.describe(next((trial.novelty for trial in made if trial.novelty), ()))
+        print(f"{domain.title}: {' and '.join(agents)} meet a change ({change}).", flush=True)
         with showing_progress(make_cells(agents, made), output, {domain.name: domain}) as watch:
             result = run(agents, made, output, workers, watch=watch)
     if result is not None:
         print_result(result, as_json=False)
         page = result.page(output.with_suffix(".html"))
-        _say_next(output, page, domain_source(chosen[0].name))
+        _say_next(output, page, domains[0] if domains else chosen[0].name)
 
 
 def _say_next(run: Path, page: Path, domain: str) -> None:
     print(f"\nThe page: {page}   The record: {run}")
+    name = _our_name()
     commands = {
-        f"openfield show {run}": "every cell, and with --cell every turn",
-        f"openfield list novelties {domain}": "what else can change",
-        f"openfield run {domain} --agent your.module:Agent": "your own agent",
+        f"{name} show {run}": "every cell, and with --cell every turn",
+        f"{name} list novelties {domain}": "what else can change",
+        f"{name} run {domain} --agent your.module:Agent": "your own agent",
     }
     width = max(map(len, commands))
     print("What to type next:")
     for command, meaning in commands.items():
         print(f"  {command:{width}}   {meaning}")
+
+
+def _our_name() -> str:
+    """What to type for this openfield: its name, or where it lies if the shell would not find it."""
+    found, own = shutil.which("openfield"), Path(sys.executable).with_name("openfield")
+    return "openfield" if found and own.exists() and Path(found).samefile(own) else os.path.relpath(own)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from openfield.cli.common import print_json, print_table
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from openfield.record import Step
     from openfield.view import CellRecord, Run
 
@@ -95,11 +97,16 @@ def _row(number: int, step: Step) -> dict[str, Any]:
 
 
 def _full(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with every field of its parts by name, for JSON."""
-    from msgspec.structs import asdict
+    """A row with what its parts say by name, for JSON; how long a reply took is said once."""
+    return {**row, **{key: row[key] and _said(row[key]) for key in ("reply", "turn", "truth")}}
 
-    parts = {key: row[key] and asdict(row[key]) for key in ("reply", "turn", "truth")}
-    return {**row, **parts}
+
+def _said(part: Struct) -> dict[str, Any]:
+    """The fields that differ from their defaults."""
+    from msgspec.structs import asdict, fields
+
+    defaults = {field.name: field.default for field in fields(part)}
+    return {name: value for name, value in asdict(part).items() if value != defaults[name] and name != "took"}
 
 
 def _short(row: dict[str, Any]) -> tuple[str, ...]:
