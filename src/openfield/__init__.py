@@ -1,5 +1,6 @@
 """openfield tells you what your agent does when its world changes."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,14 @@ def __getattr__(name: str) -> Any:
     """Imports a public name when it is first used, so that the command line answers at once."""
     for home, names in _HOMES.items():
         if name in names:
+            _register_environments()
             value = getattr(import_module(f"openfield.{home}"), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module 'openfield' has no attribute '{name}'")
+
+
+def _register_environments() -> None:
+    """Makes `gymnasium.make("openfield/...")` work for those who have imported Gymnasium; it has no way to ask us."""
+    if "gymnasium" in sys.modules and "openfield.gym" not in sys.modules:
+        import_module("openfield.gym")

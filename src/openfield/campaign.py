@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from openfield.cell import Job
@@ -137,9 +138,14 @@ class Campaign:
                 "begin another run file, or play such cells anew with --retry."
             )
         if self._stopping:
-            raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {self._journal.path}")
+            raise Cancelled(
+                f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(self._journal.path))}"
+            )
         if self._elsewhere:
-            raise RunBusy(f"Another process is working on {len(self._elsewhere)} cells of {self._journal.path}.")
+            raise RunBusy(
+                f"Another process is working on {len(self._elsewhere)} cells of {self._journal.path}; "
+                f"the others are done. When it has finished: openfield report {quote(str(self._journal.path))}"
+            )
 
     def _start_some(self, executor: Executor) -> None:
         while executor.free and not self._stopping and (ready := next(filter(self._is_ready, self._left), None)):

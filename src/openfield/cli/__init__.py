@@ -5,6 +5,7 @@ Everything a command does is a few calls into the package; every mistake of the 
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 
@@ -51,6 +52,9 @@ def main(words: list[str] | None = None) -> None:
 def run_command(words: list[str]) -> int:
     """Runs a command; what went wrong is said in one line on standard error."""
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):  # a terminal that has no dash shows a question mark, not a traceback
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(words or ["--help"], result_action="return_value")
     except cyclopts.CycloptsError as error:

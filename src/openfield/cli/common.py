@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from shlex import quote
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +52,7 @@ def fail_if_nothing_scored(result: Result) -> None:
     from openfield.view import SCORED
 
     if not any(cell.outcome in SCORED for cell in result.cells):
-        raise NothingScored(f"No cell could be scored. See why: openfield show {result.paths[0]}")
+        raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
 
 
 def print_json(value: Any) -> None:
@@ -90,4 +91,4 @@ def print_notes(result: Result) -> None:
     for note in list(notes)[:MOST_NOTES]:
         print(note)
     if len(notes) > MOST_NOTES:
-        print(f"... and {len(notes) - MOST_NOTES} more: openfield show {result.paths[0]}")
+        print(f"... and {len(notes) - MOST_NOTES} more: openfield show {quote(str(result.paths[0]))}")

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -64,7 +65,7 @@ def _say_next(run: Path, page: Path, domain: str) -> None:
     print(f"\nThe page: {page}   The record: {run}")
     name = _our_name()
     commands = {
-        f"{name} show {run}": "every cell, and with --cell every turn",
+        f"{name} show {quote(str(run))}": "every cell, and with --cell every turn",
         f"{name} list novelties {domain}": "what else can change",
         f"{name} run {domain} --agent your.module:Agent": "your own agent",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -127,7 +128,7 @@ def run_experiment(
     for finish in launch.finish:
         finish(result)
     if not as_json:
-        print(f"\nRecorded in {experiment.path}. See it: openfield report {experiment.path}")
+        print(f"\nRecorded in {experiment.path}. See it: openfield report {quote(str(experiment.path))}")
     fail_if_nothing_scored(result)
 
 
