@@ -18,7 +18,7 @@ import msgspec
 from openfield.core import Belief, PhaseName
 from openfield.database import explaining, open_to_read
 from openfield.domain import says_novel
-from openfield.errors import DamagedRun, OpenfieldError, UnknownName
+from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.record import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
 from openfield.registry import find_domain
 from openfield.trial import Trial
@@ -124,6 +124,9 @@ class Run:
         """The cell with this id, or the only one whose id begins so."""
         cells = self.cells()
         found = [cell for cell in cells if cell.id.startswith(wanted)]
+        if len(found) > 1 and wanted:
+            several = ", ".join(cell.id for cell in found)
+            raise InvalidInput(f"Several cells begin with '{wanted}': {several}. Say more of the one you mean.")
         if len(found) != 1:
             raise UnknownName("cell", wanted, [cell.id for cell in cells], label="In this run")
         return found[0]

@@ -37,6 +37,7 @@ def complain(said: Any) -> str:
             "'Naked' is no agent: too many positional arguments. A class or",
         ),
         (["run", MAZE, "--agent", "bad_agents:three"], "'three' is no agent: missing a required argument: 'c'."),
+        (["demo", MAZE, "--trials", "0"], "There is nothing to see with 0 trials."),
         (["run", MAZE, "--agent", 'process:"'], "'process:\"' is no command: no closing quotation."),
         (["run", MAZE, "--agent", "wire:python 'x"], "is no command: no closing quotation."),
         (["run", MAZE, "--agent", "wire:"], "wire: needs a command, for instance wire:'python3 agent.py'."),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from openfield.domain import Domain
     from openfield.flags import Launch
+    from openfield.plan import Cell
     from openfield.result import Result
 
 WIDEST = 52
@@ -46,12 +47,13 @@ def agents_aside(as_json: bool) -> AbstractContextManager[object]:
     return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
-def fail_if_nothing_scored(result: Result) -> None:
-    """Ends with status 1 where every cell failed, so that a script notices."""
+def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
+    """Ends with status 1 where every cell that was asked for failed, so that a script notices."""
     from openfield.errors import NothingScored
     from openfield.view import SCORED
 
-    if not any(cell.outcome in SCORED for cell in result.cells):
+    asked = {cell.id for cell in cells}
+    if not any(cell.outcome in SCORED for cell in result.cells if cell.id in asked):
         raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
 
 

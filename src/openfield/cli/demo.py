@@ -39,6 +39,8 @@ def demo(
     from openfield.plan import make_cells
     from openfield.registry import check_extra, find_domain, installed_domains
 
+    if trials < 1:
+        raise InvalidInput(f"There is nothing to see with {trials} trials.")
     chosen = [find_domain(name) for name in domains] or installed_domains()
     if not chosen:
         raise InvalidInput("No domain is installed. See what is missing: openfield doctor")

@@ -31,4 +31,4 @@ def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = 
     with showing_progress(cells, run, known.domains) as watch, agents_aside(json):
         result = resume_run(run, workers, retry, watch)
     print_result(result, json)
-    fail_if_nothing_scored(result)
+    fail_if_nothing_scored(result, cells)

@@ -129,7 +129,7 @@ def run_experiment(
         finish(result)
     if not as_json:
         print(f"\nRecorded in {experiment.path}. See it: openfield report {quote(str(experiment.path))}")
-    fail_if_nothing_scored(result)
+    fail_if_nothing_scored(result, cells)
 
 
 def _merge(start: dict[str, Any], launch: Launch, changes: dict[str, Any]) -> dict[str, Any]:
