@@ -92,4 +92,4 @@ def _image(array: Any) -> Any:
         from PIL import Image
     except ImportError:
         raise MissingExtra("birds", "A film") from None
-    return Image.fromarray(array).quantize()
+    return Image.fromarray(array).quantize(method=Image.Quantize.FASTOCTREE)

@@ -181,6 +181,14 @@ def test_a_part_of_a_bird_that_lands_late_does_not_end_the_flight_of_the_next():
     assert (game.flying, len(game.queue)) == (red, 2)
 
 
+@pytest.mark.parametrize("degrees", [-20, 10, 70, 85])
+def test_a_bird_that_was_shot_is_gone_when_everything_rests(degrees):
+    game = Game(level(platform(14.0, 3.0), pig(14.0, 3.53), birds=("BirdRed", "BirdRed")))
+    game.shoot(math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
+    game.settle()
+    assert (game.birds_removed, [body.kind for body in game.bodies]) == (1, ["platform", "pig"])
+
+
 def test_what_leaves_the_world_is_gone():
     game = Game(level(FAR, birds=("BirdRed", "BirdRed")))
     game.shoot(-1.0, 0.5)

@@ -7,8 +7,10 @@ from gymnasium.utils.env_checker import check_env
 from openfield.domains.birds import DOMAIN
 
 
-def test_the_environment_keeps_gymnasiums_rules():
-    check_env(gymnasium.make("openfield.gym:openfield/Birds-v0").unwrapped, skip_render_check=True)
+@pytest.mark.parametrize("observe", [None, "features", "image"])
+def test_the_environment_keeps_gymnasiums_rules(observe):
+    trial = DOMAIN.trials(1, observe=observe)[0] if observe else None
+    check_env(gymnasium.make("openfield.gym:openfield/Birds-v0", trial=trial).unwrapped, skip_render_check=True)
 
 
 @pytest.mark.parametrize(("observe", "shape"), [("features", (40, 5)), ("image", (480, 640, 3))])

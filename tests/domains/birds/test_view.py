@@ -134,6 +134,48 @@ def test_the_dots_of_a_flight_stay_until_the_next_bird_has_touched_something():
     assert first[0] not in game.trajectory
 
 
+VERIFIED = {
+    "bird_red": {0: 0.34, 250: 0.33, 244: 0.2, 240: 0.13},
+    "bird_blue": {119: 0.55, 0: 0.3, 82: 0.08, 41: 0.07},
+    "bird_yellow": {248: 0.75, 36: 0.12, 212: 0.07, 180: 0.06},
+    "bird_black": {73: 0.75, 36: 0.14, 0: 0.11},
+    "bird_white": {36: 0.38, 255: 0.27, 21: 0.2, 254: 0.15},
+    "pig": {125: 0.6, 84: 0.2, 121: 0.12, 88: 0.08},
+    "wood": {136: 0.35, 240: 0.35, 172: 0.18, 204: 0.12},
+    "ice": {87: 0.33, 123: 0.33, 19: 0.25, 255: 0.09},
+    "stone": {146: 0.4, 182: 0.35, 219: 0.15, 109: 0.1},
+    "platform": {36: 0.58, 68: 0.36, 32: 0.06},
+    "tnt": {205: 0.35, 68: 0.28, 172: 0.2, 209: 0.17},
+}
+"""The shares that the public colour classifier reads correctly."""
+
+
+def vector(shares):
+    """A colormap as the public classifier takes it: 256 shares."""
+    row = np.zeros(256)
+    for code, share in shares.items():
+        row[code] = share
+    return row
+
+
+def test_colours_are_those_the_public_classifier_reads_correctly():
+    palette = load_palette()
+    assert {name: palette[name].colours for name in VERIFIED} == VERIFIED
+    known = {code for shares in VERIFIED.values() for code in shares}
+    assert not known & palette["novel"].colours.keys(), "a colour never seen is one"
+
+
+def test_a_linear_classifier_of_colours_tells_the_classes_apart_even_with_noise():
+    weights = np.linalg.pinv(np.stack([vector(shares) for shares in VERIFIED.values()]))
+    for number, shares in enumerate(VERIFIED.values()):
+        for disc in (False, True):
+            noise = Noise(random.Random(number), disc)
+            for _ in range(100):
+                scores = vector(noise.blur(shares)) @ weights
+                assert scores.argmax() == number
+                assert np.sort(scores)[-1] - np.sort(scores)[-2] > 0.5
+
+
 def test_every_class_is_told_apart_by_its_colours_even_with_noise():
     for name, look in load_palette().items():
         blurred = Noise(random.Random(3)).blur(look.colours)

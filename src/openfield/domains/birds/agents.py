@@ -12,18 +12,23 @@ import msgspec
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domains.birds.actions import Load, Shot
+from openfield.domains.birds.levels import Level
 from openfield.domains.birds.model import imagine
-from openfield.domains.birds.planner import Sight, aim, read_sight, release
+from openfield.domains.birds.planner import GRAVITY, Sight, aim, read_sight, release
 from openfield.domains.birds.solver import progress, replay
 from openfield.metrics.passive import Rule
 
 PIGS = ("pig", "novel")
 TAPS = {"bird_blue": 0.7, "bird_yellow": 0.7, "bird_white": 0.9, "bird_black": 0.95}
-"""The share of the way to the target at which birds are best tapped."""
+"""The share of the way to the target at which birds are tapped by who does not try."""
 WATCHED = 5
 """Levels a detector looks back on."""
 IMAGINED = 14
 """Shots the planner tries in its head for each bird."""
+RISE = -0.48 * 6.0
+"""Gravity of birds where it points upwards."""
+TAPPED, TAP_SHARES = 4, (0.5, 0.7, 0.9)
+"""Of how many of them it tries taps, and after which shares of the way."""
 
 
 class Shooter:
@@ -39,6 +44,8 @@ class Shooter:
         if turn.ask is Ask.READY and turn.observation["begins"] == "level":
             return Reply(msgspec.to_builtins(Load()))
         if turn.ask is not Ask.ACT:
+            if turn.last is not None and turn.observation:
+                self.notice(read_sight(turn.observation))
             return Reply()
         sight = read_sight(turn.observation)
         launch, tap = self.choose(sight)
@@ -48,6 +55,9 @@ class Shooter:
     def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
         """A launch vector, and milliseconds until the tap."""
         raise NotImplementedError
+
+    def notice(self, sight: Sight) -> None:
+        """Takes note of what a level looks like at its end; most do not."""
 
     def save(self) -> bytes:
         """The state of the generator."""
@@ -80,27 +90,59 @@ class NaiveShooter(Shooter):
 
 
 class Planner(Shooter):
-    """Rebuilds the level in its head from what it sees, tries shots there, and takes the best."""
+    """Rebuilds the level in its head from what it sees, tries shots there, and takes the best.
+
+    It learns one law: whether birds fall or rise.
+    """
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        super().__init__(spec, seed)
+        self._upwards = False
+
+    def notice(self, sight: Sight) -> None:
+        """Learns from the path of the last bird which way birds fall."""
+        if sight.rises is not None:
+            self._upwards = sight.rises
+
+    def save(self) -> bytes:
+        """The state of the generator, and what was learnt."""
+        return bytes((self._upwards,)) + super().save()
+
+    def load(self, state: bytes) -> None:
+        """Goes on where the saved agent was."""
+        self._upwards = bool(state[0])
+        super().load(state[1:])
 
     def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
-        """The launch that does most in the imagined level, and the tap, where the bird has a power."""
-        level = imagine(sight)
-        candidates = self._candidates(sight)
-        plans = [(launch, 0.0) for launch, _ in candidates]
-        plans += [(launch, tap) for launch, at in candidates if (tap := tap_time(sight, launch, at))]
-        return max(plans, key=lambda plan: progress(replay(level, [plan[0]], "sailon", plan[1] / 1000)))
+        """The launch that does most in the imagined level, and, where the bird has a power, the best moment for it."""
+        self.notice(sight)
+        level = imagine(sight, self._upwards)
+        launches = self._candidates(sight)
+        worth = {launch: _worth(level, launch) for launch, _ in launches}
+        best = sorted(launches, key=lambda shot: worth[shot[0]], reverse=True)[:TAPPED]
+        plans = [(worth[launch], launch, 0.0) for launch, _ in best]
+        for launch, target in best:
+            for share in TAP_SHARES:
+                if tap := tap_time(sight, launch, target, share):
+                    plans.append((_worth(level, launch, tap), launch, tap))
+        _, launch, tap = max(plans, key=lambda plan: plan[0])
+        return launch, tap
 
     def _candidates(self, sight: Sight) -> list[tuple[tuple[float, float], tuple[float, float]]]:
         """Both ways to every pig and block, and some angles between."""
         targets = [seen.centre for seen in sight.of(*PIGS, "wood", "stone", "ice", "tnt")]
         shots = [
-            (launch, target) for target in targets for high in (False, True) if (launch := aim(sight, target, high))
+            (launch, target)
+            for target in targets
+            for high in (False, True)
+            if (launch := aim(sight, target, high, RISE if self._upwards else GRAVITY))
         ]
         side = -1 if targets and targets[0][0] < sight.rest[0] else 1
         middle = targets[0] if targets else sight.rest
         for degrees in range(0, 71, 10):
             angle = math.radians(degrees + self._rng.uniform(-4, 4))
-            shots.append(((side * math.cos(angle), math.sin(angle)), middle))
+            up = -math.sin(angle) if self._upwards else math.sin(angle)
+            shots.append(((side * math.cos(angle), up), middle))
         sure, rest = shots[:4], shots[4:]
         self._rng.shuffle(rest)
         return (sure + rest)[:IMAGINED]
@@ -142,11 +184,18 @@ def make_fall_detector(spec: Spec, seed: int) -> Detector:
     return Detector(NaiveShooter(spec, seed), Rule(WATCHED, threshold=0.5))
 
 
-def tap_time(sight: Sight, launch: tuple[float, float], target: tuple[float, float]) -> float:
-    """Milliseconds until the tap: shortly before the target; 0 for a bird that has no power."""
+def tap_time(
+    sight: Sight, launch: tuple[float, float], target: tuple[float, float], share: float | None = None
+) -> float:
+    """Milliseconds until the tap, after some share of the way to the target; 0 for a bird that has no power."""
     birds = [seen for seen in sight.objects if seen.look.startswith("bird_")]
     ready = min(birds, key=lambda seen: math.dist(seen.centre, sight.rest), default=None)
     if ready is None or ready.look not in TAPS:
         return 0.0
     way = abs(target[0] - sight.rest[0]) / sight.scale
-    return 1000 * TAPS[ready.look] * way / (10.0 * max(abs(launch[0]), 0.1))
+    return 1000 * (share or TAPS[ready.look]) * way / (10.0 * max(abs(launch[0]), 0.1))
+
+
+def _worth(level: Level, launch: tuple[float, float], tap: float = 0.0) -> float:
+    """What a shot does in an imagined level."""
+    return progress(replay(level, [launch], "sailon", tap / 1000))

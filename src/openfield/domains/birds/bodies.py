@@ -106,7 +106,7 @@ class Builder:
     """Builds bodies of one profile in one world of the engine."""
 
     def __init__(self, engine: Any, world: Any, profile: Profile, level: Level) -> None:
-        self._engine, self._world, self._profile, self._level = engine, world, profile, level
+        self.engine, self._world, self._profile, self._level = engine, world, profile, level
 
     def frame(self) -> None:
         """The ground, and the slingshot's post."""
@@ -145,7 +145,7 @@ class Builder:
         drag = self._profile.bird_angular_drag
         physical = self._world.CreateDynamicBody(position=place, angularDamping=drag, bullet=True)
         physical.gravityScale = LAUNCH_GRAVITY
-        shape = self._engine.b2CircleShape(radius=kind.radius, pos=kind.offset)
+        shape = self.engine.b2CircleShape(radius=kind.radius, pos=kind.offset)
         friction = self._profile.bird_friction if kind.friction is None else kind.friction
         self._fixture(physical, shape, BIRD, kind.density, friction, kind.bounce)
         self._weigh(physical, kind.mass)
@@ -154,14 +154,14 @@ class Builder:
     def egg(self, place: tuple[float, float]) -> Body:
         """The egg of a white bird."""
         physical = self._world.CreateDynamicBody(position=place, bullet=True)
-        self._fixture(physical, self._engine.b2CircleShape(radius=0.2), BIRD, 1.0, PLAIN_FRICTION, 0.0)
+        self._fixture(physical, self.engine.b2CircleShape(radius=0.2), BIRD, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, 1.0)
         return _named(Body(physical, "egg", "Egg", box(0.3, 0.4)))
 
     def untouchable(self, body: Body) -> None:
         """Takes a body out of everybody's way; it goes on moving."""
         for fixture in body.physical.fixtures:
-            fixture.filterData = self._engine.b2Filter(categoryBits=0, maskBits=0)
+            fixture.filterData = self.engine.b2Filter(categoryBits=0, maskBits=0)
 
     def bird_kind(self, type_: str) -> BirdKind:
         """What a bird is made of; an unknown one is a red one."""
@@ -186,7 +186,7 @@ class Builder:
         physical.linearDamping = profile.block_linear_drag
         outline = form.outline or box(*form.size) if form.size else form.outline
         for piece in form.pieces or (outline,):
-            polygon = self._engine.b2PolygonShape(vertices=list(piece))
+            polygon = self.engine.b2PolygonShape(vertices=list(piece))
             density = material.density if form.density is None else form.density
             self._fixture(physical, polygon, BLOCK, density, material.friction, material.bounce)
         self._weigh(physical, None if form.mass is None else form.mass * material.mass)
@@ -199,7 +199,7 @@ class Builder:
     def _pig(self, thing: Thing) -> Body:
         profile, kind = self._profile, self.pig_kind(thing.type)
         physical = self._dynamic(thing, kind.gravity, profile.pig_angular_drag)
-        shape = self._engine.b2PolygonShape(vertices=list(kind.outline))
+        shape = self.engine.b2PolygonShape(vertices=list(kind.outline))
         self._fixture(physical, shape, BLOCK, 1.0, profile.pig_friction, profile.pig_bounce)
         self._weigh(physical, kind.mass)
         body = Body(physical, "pig", thing.type, kind.outline)
@@ -216,7 +216,7 @@ class Builder:
         tnt = self._profile.tnt
         physical = self._dynamic(thing, 1.0, 0.05)
         outline = box(tnt.size, tnt.size)
-        polygon = self._engine.b2PolygonShape(vertices=list(outline))
+        polygon = self.engine.b2PolygonShape(vertices=list(outline))
         self._fixture(physical, polygon, BLOCK, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, tnt.mass)
         body = Body(physical, "tnt", "TNT", outline)
@@ -241,14 +241,14 @@ class Builder:
     def _static(self, place: tuple[float, float], angle: float, outlines: list[Ring], group: int) -> Any:
         physical = self._world.CreateStaticBody(position=place, angle=angle)
         for outline in outlines:
-            shape = self._engine.b2PolygonShape(vertices=list(outline))
+            shape = self.engine.b2PolygonShape(vertices=list(outline))
             self._fixture(physical, shape, group, 0.0, PLAIN_FRICTION, 0.0)
         return physical
 
     def _fixture(self, physical: Any, shape: Any, group: int, *material: float) -> None:
         density, friction, bounce = material
-        groups = self._engine.b2Filter(categoryBits=group, maskBits=MASKS[group])
-        fixture = self._engine.b2FixtureDef(
+        groups = self.engine.b2Filter(categoryBits=group, maskBits=MASKS[group])
+        fixture = self.engine.b2FixtureDef(
             shape=shape, density=density, friction=friction, restitution=bounce, filter=groups
         )
         physical.CreateFixture(fixture)
@@ -258,7 +258,7 @@ class Builder:
         if mass is not None:
             data = physical.massData
             inertia = data.I * mass / data.mass
-            physical.massData = self._engine.b2MassData(mass=mass, center=data.center, I=inertia)
+            physical.massData = self.engine.b2MassData(mass=mass, center=data.center, I=inertia)
 
 
 def _named(body: Body) -> Body:

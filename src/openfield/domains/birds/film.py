@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from openfield.domains.birds.camera import zoomed_out
-from openfield.domains.birds.drawing import draw
+from openfield.domains.birds.drawing import pixels
 from openfield.domains.birds.game import Game
 from openfield.domains.birds.scene import see
 from openfield.domains.birds.world import BirdsWorld
@@ -18,7 +16,6 @@ from openfield.domains.birds.world import BirdsWorld
 EVERY = 5
 """Steps of the engine between two pictures: ten a second."""
 MILLISECONDS = 100
-SIZE = (480, 360)
 
 
 class Camera:
@@ -43,7 +40,7 @@ class Camera:
         view = zoomed_out(game.level.camera)
 
         def take() -> None:
-            self._taken.append(np.asarray(draw(see(game, view)).resize(SIZE)))
+            self._taken.append(pixels(see(game, view)))
 
         take()
         game.watch(EVERY, take)

@@ -21,6 +21,9 @@ class Flock:
         self._fuse: tuple[Body, int] | None = None
         self._next = NEVER  # when the first of them is to be looked at
 
+    def __bool__(self) -> bool:
+        return bool(self._out)
+
     def due(self, step: int) -> bool:
         """Whether one of them has to be looked at."""
         return step >= self._next

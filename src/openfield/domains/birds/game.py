@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from openfield.domains.birds.bodies import Body, load_engine
+from openfield.domains.birds.bodies import Body
 from openfield.domains.birds.contacts import ContactLog, Damage
 from openfield.domains.birds.fields import Field, make_fields
 from openfield.domains.birds.flock import Flock
@@ -52,7 +52,7 @@ class Game(Yard):
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
         self.fields: list[Field] = make_fields(self)
-        self._contacts = ContactLog(load_engine(), self.engine_world)
+        self._contacts = ContactLog(self.builder.engine, self.engine_world)
         self._damage = Damage(self)
         self._flock = Flock()
         self._edge = 17.5 * level.width / 2 + 0.5
@@ -80,9 +80,10 @@ class Game(Yard):
     @property
     def moving(self) -> bool:
         """Whether anything still happens by itself."""
-        return self.state == "playing" and (
-            self.flying is not None or self._ends_at >= 0 or self.slow_ticks < QUIET_TICKS or bool(self.ghosts)
-        )
+        if self.state != "playing":
+            return False
+        busy = self.flying is not None or self._ends_at >= 0 or self.slow_ticks < QUIET_TICKS
+        return busy or bool(self._flock or self.ghosts)
 
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
         """Pulls the sling for a second and lets go; the bird starts with ten times this vector, at most of length 1.

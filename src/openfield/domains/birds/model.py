@@ -16,10 +16,12 @@ GROUND = -3.5
 SLING_X = -12.0
 
 
-def imagine(sight: Sight) -> Level:
-    """A level that looks like what is seen, with the laws the agent knows."""
+def imagine(sight: Sight, upwards: bool = False) -> Level:
+    """A level that looks like what is seen, with the laws the agent knows, gravity perhaps the other way up."""
     origin = SLING_X + SLING_REST[0], GROUND + (sight.ground - sight.rest[1]) / sight.scale
     things = [thing for seen in sight.objects if (thing := _thing(seen, sight, origin)) is not None]
+    if upwards:
+        things.append(Thing(kind="Novelty", type="InverseGravity", x=0.0, y=0.0))
     birds = [seen for seen in sight.objects if seen.look.startswith("bird_")]
     near = min(birds, key=lambda seen: math.dist(seen.centre, sight.rest), default=None)
     bird = "Bird" + near.look.removeprefix("bird_").capitalize() if near else "BirdRed"
