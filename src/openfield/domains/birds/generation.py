@@ -32,6 +32,8 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
     A description newer than the list beside it, or without one, is drawn again and written there.
     """
     meta = path / META_NAME if path.is_dir() else path
+    if path.name == CONFIG_NAME and path.is_file() and path.with_name(META_NAME).is_file():
+        meta = path.with_name(META_NAME)
     if not meta.is_file() or not is_meta(meta):
         return path / CONFIG_NAME if path.is_dir() else path
     listed = meta.with_name(CONFIG_NAME if meta.name == META_NAME else f"{meta.stem}.config.xml")
