@@ -252,7 +252,12 @@ def test_bad_files_are_refused_in_a_line(run: Any, played: Any, tmp_path: Path) 
     cut = tmp_path / "cut.sqlite"
     cut.write_bytes(played[0].read_bytes()[:5000])
     text.write_text("no run")
-    for bad in (foreign, empty, cut, text):
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(played[0].read_bytes())
+    with sqlite3.connect(broken) as db:
+        db.execute("UPDATE chunks SET data = x'00ff'")
+    db.close()
+    for bad in (foreign, empty, cut, text, broken):
         status, _, errors = run(bad)
         assert status == 2
         assert bad.name in errors

@@ -66,7 +66,8 @@ def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording],
             runs.append(read_run(path, reading))
             entries.append(run_record(runs[-1]))
         except OpenfieldError as error:
-            entries.append({"run": str(path), "error": str(error)})
+            said = str(error)
+            entries.append({"run": str(path), "error": said if str(path) in said else f"{path}: {said}"})
     return runs, entries
 
 
