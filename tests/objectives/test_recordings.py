@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from openfield.objectives.files import save_table
 from openfield.objectives.recordings import read_human, read_run
 from openfield.objectives.runs import evaluate_runs
 from openfield.registry import use_domain
+from openfield.report.film import Film
 from openfield.settings import Settings
 
 LENGTH = 9
@@ -47,17 +49,24 @@ class Lamp:
         self.ended = None if self.left else "terminated"
         self.observation = self._see()
 
+    def look(self, query: str) -> Any:
+        """What is drawn: nothing once the episode has ended."""
+        return None if self.ended else self._draw()
+
     def _see(self) -> Any:
+        return {"eye": self._draw()} if self.settings.nested else self._draw()
+
+    def _draw(self) -> Any:
         picture = np.full((20, 32, 3), 10, np.uint8)
         picture[5:15, 4 * self.at : 4 * self.at + 4] = (self.settings.bright, 50, self.left)
-        return {"eye": picture} if self.settings.nested else picture
+        return picture
 
 
 class LampDomain(of.Domain[LampSettings]):
     """Two phases of lamps."""
 
     name, title, settings = "lamp", "A lamp that goes", LampSettings
-    novelties = (of.Novelty("dim", 1, "objects", "dim", lambda s: LampSettings(bright=90)),)
+    novelties = (of.Novelty("dim", 1, "objects", "dim", lambda s: msgspec.structs.replace(s, bright=90)),)
     default_novelty = "dim"
     version: ClassVar[int] = 1
 
@@ -69,6 +78,9 @@ class LampDomain(of.Domain[LampSettings]):
 
     def world(self, trial: of.Trial) -> of.World:
         return of.EpisodicWorld(self, trial, Lamp)
+
+    def film(self, trial: of.Trial) -> Film:
+        return Film(self.world(trial), tuple, 100)
 
 
 class Walker:
@@ -184,6 +196,27 @@ def test_a_picture_inside_a_mapping_counts_as_itself_or_another(lamp: LampDomain
     of.run({"walker": lambda spec, seed: Walker([], seed)}, lamp.trials(1, nested=True), path)
     before, _ = evaluate_runs([read_run(path)])
     assert before.values["input_entropy"].value > math.log(LENGTH)
+
+
+def test_what_the_world_looks_like_may_count_instead(run: Any, lamp: LampDomain, path: Path) -> None:
+    book: list[Any] = []
+    of.run({"walker": lambda spec, seed: Walker(book, seed)}, lamp.trials(1, nested=True), path)
+    status, output, _ = run(path, "--pictures", "--json", "--only", "input_entropy", "--only", "empowerment")
+    drawn, last = [], None
+    for observation, action in book:
+        last = observation["eye"] if action is not None else last  # nothing is drawn at the end: the last is seen on
+        drawn.append((last, action))
+    tables, _ = by_hand(drawn)
+    assert status == 0
+    assert [group["values"] for group in json.loads(output)["groups"]] == [
+        evaluate(table, only=["input_entropy", "empowerment"]).values for table in tables
+    ]
+
+
+def test_worlds_that_cannot_be_drawn_say_so(run: Any, maze: of.Domain[Any], path: Path) -> None:
+    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), path)
+    status, _, errors = run(path, "--pictures")
+    assert (status, "nothing to be seen" in errors) == (2, True)
 
 
 def test_what_a_picture_is() -> None:

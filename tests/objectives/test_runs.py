@@ -18,7 +18,7 @@ from openfield.errors import InvalidInput, UnknownName
 from openfield.journal import Journal
 from openfield.objectives import compare, evaluate
 from openfield.objectives.likeness import compare_episodes
-from openfield.objectives.recordings import cut_episodes, read_human, read_runs
+from openfield.objectives.recordings import Reading, cut_episodes, read_human, read_runs
 from openfield.objectives.runs import evaluate_runs
 from openfield.objectives.tables import as_table
 from openfield.record import Step
@@ -122,7 +122,7 @@ def test_intervals_need_five_episodes(played: Any) -> None:
 
 def test_human_similarity_is_that_of_tables_with_code_books(played: Any) -> None:
     path, books = played
-    human = read_human(path, "walker")
+    human = read_human(path, Reading(agent="walker"))
     for one in evaluate_runs(read_runs([path]), human=human):
         stage = one.group.stage
         first, second = tables([by_stage(books["walker"])[stage], by_stage(books[one.group.agent])[stage]])
@@ -148,7 +148,7 @@ def test_who_the_human_is_must_be_clear(played: Any) -> None:
     with pytest.raises(InvalidInput, match=r"compass.* is the human"):
         read_human(played[0])
     with pytest.raises(UnknownName, match="walker"):
-        read_human(played[0], "walkre")
+        read_human(played[0], Reading(agent="walkre"))
 
 
 def test_intervals_of_similarity_hold_the_value_and_stay_in_range() -> None:
@@ -252,7 +252,12 @@ def test_bad_files_are_refused_in_a_line(run: Any, played: Any, tmp_path: Path) 
     cut = tmp_path / "cut.sqlite"
     cut.write_bytes(played[0].read_bytes()[:5000])
     text.write_text("no run")
-    for bad in (foreign, empty, cut, text):
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(played[0].read_bytes())
+    with sqlite3.connect(broken) as db:
+        db.execute("UPDATE chunks SET data = x'00ff'")
+    db.close()
+    for bad in (foreign, empty, cut, text, broken):
         status, _, errors = run(bad)
         assert status == 2
         assert bad.name in errors

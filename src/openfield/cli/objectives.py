@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,6 +17,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from openfield.cli.common import print_json
+from openfield.cli.objectives_runs import RunFiles, evaluate_run_files
 from openfield.cli.objectives_tables import convert, frames
 from openfield.errors import InvalidInput, OpenfieldError
 
@@ -48,6 +49,7 @@ def evaluate(
     human: Path | None = None,
     human_agent: str | None = None,
     thresholds: Path | None = None,
+    pictures: bool = False,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
@@ -77,19 +79,27 @@ def evaluate(
         What the person is called in it; needed if several agents are in it.
     thresholds
         A table made by `frames` whose thresholds pictures seen in runs are discretised by; their own if not given.
+    pictures
+        Count what the world of a run looks like, drawn anew, instead of what it showed the agent.
     """
     from openfield.objectives.evaluation import check_names
-    from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines
+    from openfield.objectives.wording import SCHEMA, compat_lines, evaluation_lines, runs_lines
 
     if not tables:
         raise InvalidInput("Name at least one table: openfield objectives TABLE...")
     if compat and unit == "bits":
         raise InvalidInput("--compat prints the original's numbers, which are in nats.")
     check_names(only)
-    if human or human_agent or thresholds or any(_is_sqlite(path) for path in tables):
+    if human or human_agent or thresholds or pictures or any(_is_sqlite(path) for path in tables):
         if compat or inputs == "all" or num_actions is not None or intervals:
             raise InvalidInput("--compat, --inputs all, --intervals and --num-actions are for tables, not for runs.")
-        _print_runs(tables, human, human_agent, thresholds, json, num_obs=num_obs, only=only, unit=unit)
+        asked = RunFiles(tables, human, human_agent, thresholds, pictures)
+        record = evaluate_run_files(asked, num_obs=num_obs, only=only, unit=unit)
+        if json:
+            print_json(record)
+        else:
+            _print_lines(runs_lines(record))
+        _exit_with(record["runs"])
         return
     if intervals and inputs == "all":
         raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
@@ -199,49 +209,6 @@ def _is_sqlite(path: Path) -> bool:
             return file.read(16) == b"SQLite format 3\0"
     except OSError:
         return False  # whoever reads it as a table says why
-
-
-def _check_form(path: Path) -> None:
-    """What is read as a run does not begin as a table."""
-    with suppress(OSError), path.open("rb") as file:
-        if file.read(4)[:1] in (b"\x80", b"P"):
-            raise InvalidInput(f"{path}: a table; tables and runs cannot be evaluated by one command.")
-
-
-def _print_runs(
-    paths: Sequence[Path],
-    human: Path | None,
-    human_agent: str | None,
-    thresholds: Path | None,
-    json: bool,
-    **options: Any,
-) -> None:
-    from openfield.objectives.files import read_thresholds
-    from openfield.objectives.recordings import Recording, read_human, read_run
-    from openfield.objectives.runs import evaluate_runs
-    from openfield.objectives.sights import SIZE
-    from openfield.objectives.wording import run_record, runs_lines, runs_record
-
-    if human_agent and not human:
-        raise InvalidInput("--human-agent names the person in the run given by --human; there is none.")
-    bins = None if thresholds is None else read_thresholds(thresholds)
-    size = SIZE if bins is None else len(bins)
-    person = None if human is None else read_human(human, human_agent, size)
-    runs: list[Recording] = []
-    entries: list[dict[str, Any]] = []
-    for path in paths:
-        try:
-            _check_form(path)
-            runs.append(read_run(path, size=size))
-            entries.append(run_record(runs[-1]))
-        except OpenfieldError as error:
-            entries.append({"run": str(path), "error": str(error)})
-    record = runs_record(entries, human, options["unit"], evaluate_runs(runs, human=person, thresholds=bins, **options))
-    if json:
-        print_json(record)
-    else:
-        _print_lines(runs_lines(record))
-    _exit_with(entries)
 
 
 def _record(path: Path, options: dict[str, Any], hashed: bool, intervals: bool) -> dict[str, Any]:

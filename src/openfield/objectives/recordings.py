@@ -6,22 +6,22 @@ record has only digests of what was seen, and counted; what stays in memory are 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from openfield.cell import open_rollout
 from openfield.core import Ask, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.metrics.summary import scenario_of
 from openfield.objectives.intervals import Counted, count_episode
 from openfield.objectives.sights import SIZE, Small, key_of
-from openfield.plan import Cell
 from openfield.record import Step
 from openfield.registry import find_domain
+from openfield.rollout import Rollout
 from openfield.view import RESUMABLE, SCORED, CellRecord, Run
 
 Stage = Literal["training", "before", "after"]
@@ -39,6 +39,22 @@ class Group(msgspec.Struct, frozen=True):
     red_light: bool
     agent: str
     stage: Stage
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is read."""
+
+    agent: str | None = None
+    """Whose cells; those of all agents if not given."""
+    size: int = SIZE
+    """Height and width pictures are made small to."""
+    pictures: bool = False
+    """Whether what the world looks like counts, instead of what it showed the agent."""
+    outcomes: tuple[str | None, ...] = SCORED
+    """The ends of cells that count."""
+
+
+AS_SHOWN = Reading()
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,29 +85,27 @@ def read_runs(paths: Iterable[str | Path]) -> list[Recording]:
     return [read_run(path) for path in paths]
 
 
-def read_run(
-    path: str | Path, agent: str | None = None, size: int = SIZE, outcomes: Sequence[str | None] = SCORED
-) -> Recording:
-    """The episodes of all cells of a run that ended in one of these outcomes, of all agents or one.
+def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
+    """The episodes of a run, of all cells that count.
 
     Raises:
         InvalidInput: Nothing was scored, or what was seen cannot be counted, or not be made again by replay.
         JournalError: The file is no run, or damaged.
         UnknownName: The run has no agent of that name.
     """
-    found = Recording(path=Path(path), size=size)
+    found = Recording(path=Path(path), size=reading.size)
     with Run(path) as run:
-        if agent is not None and agent not in run.agents:
-            raise UnknownName("agent", agent, run.agents, label="In this run")
+        if reading.agent is not None and reading.agent not in run.agents:
+            raise UnknownName("agent", reading.agent, run.agents, label="In this run")
         for cell in run.cells(with_episodes=False):
-            if cell.outcome in outcomes and agent in (None, cell.agent):
-                _read_cell(run, cell, found)
+            if cell.outcome in reading.outcomes and reading.agent in (None, cell.agent):
+                _read_cell(run, cell, found, reading.pictures)
     if not found.groups:
         raise InvalidInput(f"{path}: no agent has finished a trial in which it acted.")
     return found
 
 
-def read_human(path: str | Path, agent: str | None = None, size: int = SIZE) -> Recording:
+def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
     """The episodes of the person in a run; who that is must be said if several agents are in it.
 
     People leave when they like: trials they did not finish count as far as they went.
@@ -101,9 +115,9 @@ def read_human(path: str | Path, agent: str | None = None, size: int = SIZE) -> 
     """
     with Run(path) as run:
         names = list(run.agents)
-    if agent is None and len(names) > 1:
+    if reading.agent is None and len(names) > 1:
         raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
-    return read_run(path, agent, size, (*SCORED, *RESUMABLE))
+    return read_run(path, msgspec.structs.replace(reading, outcomes=(*SCORED, *RESUMABLE)))
 
 
 def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any, Any]]]]:
@@ -138,13 +152,15 @@ def _stage(turn: Turn, novel: bool) -> Stage:
     return "training" if turn.phase == "training" else "after" if novel else "before"
 
 
-def _read_cell(run: Run, cell: CellRecord, found: Recording) -> None:
+def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> None:
     """Adds the episodes of a cell to their groups."""
     met = scenario_of(cell)
     domain = find_domain(run.facts.get(f"domain {met.domain}", met.domain))
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
-    steps = _replayed(run, cell, domain) if _must_replay(run, cell, domain) else run.steps(cell.id, cell.attempt)
-    for stage, moves in cut_episodes(_encoded(steps, domain, f"{run.path}: cell {cell.id}", found.size)):
+    replays = pictures or _must_replay(run, cell, domain)
+    steps = _replayed(run, cell, domain, pictures) if replays else run.steps(cell.id, cell.attempt)
+    encode = _as_it_is if pictures else domain.encode
+    for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
         group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
         found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
 
@@ -164,38 +180,49 @@ def _holds_digest(value: Any) -> bool:
     return isinstance(value, list) and any(map(_holds_digest, value))
 
 
-def _replayed(run: Run, cell: CellRecord, domain: Domain[Any]) -> Iterator[Step]:
-    """The steps of a cell with turns as they were shown: the trial is played again and compared with the record."""
-    past, replay = run.raw_steps(cell.id, cell.attempt), Cell(cell.agent, cell.trial, cell.repeat)
+def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -> Iterator[Step]:
+    """The steps of a cell with turns as they were shown: the trial is played again and compared with the record.
+
+    With `pictures` turns show what the world looks like; where nothing is drawn, what was seen last.
+    """
+    past, picture = run.raw_steps(cell.id, cell.attempt), None
     try:
-        rollout = open_rollout(domain, replay, None, past, rehearse_from=0)
-        try:
+        world = domain.film(cell.trial).world if pictures else domain.world(cell.trial)
+        with closing(world):
+            rollout = Rollout(world, cell.trial.limits, None, past, rehearse_from=0)
             for step in run.steps(cell.id, cell.attempt):
                 turn = rollout.turn if step.reply is None else rollout.reply(step.reply)
+                if pictures:
+                    seen = world.look("picture")
+                    picture = picture if seen is None else seen
+                    turn = msgspec.structs.replace(turn, observation=picture)
                 yield step if step.turn is None else msgspec.structs.replace(step, turn=turn)
-        finally:
-            rollout.close()
-    except OpenfieldError as error:
-        raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {error}") from None
+    except Exception as error:
+        said = str(error) if isinstance(error, OpenfieldError) else repr(error)
+        raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {said}") from None
 
 
-def _encoded(steps: Iterable[Step], domain: Domain[Any], place: str, size: int) -> Iterator[Step]:
+def _as_it_is(picture: Any) -> Any:
+    return picture
+
+
+def _encoded(
+    steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any], size: int, place: str
+) -> Iterator[Step]:
     """The steps with observations and actions as keys; turns that are not counted show nothing."""
     for number, step in enumerate(steps):
         try:
-            yield _with_keys(step, domain, size)
+            yield _with_keys(step, encode, domain.encode_action, size)
         except (OpenfieldError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput(f"{place}, turn {number} cannot be counted: {error!r}.") from None
 
 
-def _with_keys(step: Step, domain: Domain[Any], size: int) -> Step:
+def _with_keys(step: Step, encode: Callable[[Any], Any], encode_action: Callable[[Any], Any], size: int) -> Step:
     reply, turn = step.reply, step.turn
     if reply is not None and reply.action is not None:
-        reply = msgspec.structs.replace(reply, action=domain.encode_action(reply.action))
+        reply = msgspec.structs.replace(reply, action=encode_action(reply.action))
     if turn is not None:
         ends = turn.last is not None or (step.truth is not None and step.truth.episode_over)
         counts = turn.ask is Ask.ACT or ends
-        turn = msgspec.structs.replace(
-            turn, observation=key_of(domain.encode(turn.observation), size) if counts else None
-        )
+        turn = msgspec.structs.replace(turn, observation=key_of(encode(turn.observation), size) if counts else None)
     return msgspec.structs.replace(step, reply=reply, turn=turn)

@@ -71,7 +71,7 @@ def nothing_to_see() -> dict[str, Any]:
         **{"seconds left": math.inf, "hint": ""},
         "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
         **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
-        **dict.fromkeys(("screenshot", "initial screenshot"), picture),
+        **dict.fromkeys(("screenshot", "picture", "initial screenshot"), picture),
     }
 
 
@@ -92,5 +92,6 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "ground truth": lambda world: _ground_truth(world, False),
     "noisy ground truth": lambda world: _ground_truth(world, True),
     "screenshot": lambda world: _picture(world, False),
+    "picture": lambda world: _picture(world, False),
     "initial screenshot": lambda world: _picture(world, True),
 }
