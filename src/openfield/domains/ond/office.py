@@ -72,7 +72,7 @@ class Office:
         session = str(uuid.uuid4())
         facts: dict[str, Any] = {"created": self._clock(), "protocol": protocol, "domain": area}
         facts |= {"detection_threshold": threshold, "hints": hints}
-        detector = str(asked["novelty_detector_version"])[:200]
+        detector = _one_word(str(asked["novelty_detector_version"])[:200])
         await self._desk.open(session, detector, trials, facts)
         return session
 
@@ -294,6 +294,11 @@ def _finished(group: Group) -> dict[str, str]:
     """Completed tests and when, in that order."""
     done = sorted(_done(group).items(), key=lambda item: item[1]["completed"])
     return {test: value["completed"] for test, value in done}
+
+
+def _one_word(name: str) -> str:
+    """A name that cannot be taken for several columns or lines."""
+    return "".join(sign if sign.isprintable() and sign != "," else "_" for sign in name)
 
 
 def _threshold(value: Any) -> float:
