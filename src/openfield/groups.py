@@ -20,7 +20,7 @@ import msgspec
 
 from openfield.core import Reply
 from openfield.domain import Domain
-from openfield.errors import AgentFault, RunBusy
+from openfield.errors import AgentFault, JournalError, RunBusy
 from openfield.journal import Journal
 from openfield.plan import Cell, facts_of
 from openfield.record import Recorder
@@ -193,6 +193,8 @@ class GroupDesk:
             past = [] if again or not record.attempt else list(run.raw_steps(cell.id, attempt))
         recorder = Recorder(cell.id, attempt, self._journal.add, len(past)) if live else None
         rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
+        if live and rollout.over:  # a crash came between the last reply and the outcome
+            rollout.close(rollout.outcome)
         return Seat(rollout, self._domain.spec(cell.trial), cell.seed, group.id)
 
     def _cell(self, group: Group, trial: str) -> Cell:
@@ -217,9 +219,13 @@ def holding(path: Path) -> Iterator[None]:
     Raises:
         RunBusy: Another server has it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
-    with lock.open("ab") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = lock.open("ab")
+    except OSError as error:
+        raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
+from openfield.domains.ond.rows import _read_usual, read_sheet
+from openfield.domains.ond.sheet import Test
 from openfield.errors import DiskFull, RunBusy
 from openfield.groups import holding
 from openfield.journal import Journal
@@ -341,3 +345,22 @@ def test_tests_that_can_never_be_complete_are_refused(client: Client, data: Path
     asked = {"protocol": "OND", "novelty_detector_version": "1", "detection_threshold": 0.5}
     files = {"configuration": msgspec.json.encode(asked), "test_ids": b"OND.no"}
     refused(client.ask("POST", "/session", files=files), 500, "test_id_invalid")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "b", "c", ",", "\n", "0.5", "1", "0", ".5", "1e-3", "true", "null", "-1", "x", "\\"])
+    )
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_the_short_way_to_read_rows_reads_as_the_long_one(pieces: list[str]) -> None:
+    test = Test("t", "image_classification", [(key, "0", "1") for key in "abc"], {"round_size": 3, "known_classes": 1})
+    for content in ("".join(pieces), "a,0.5\nb,1\nc," + "".join(pieces)):
+        short = _read_usual(content, test, range(3))
+        if short is None:
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("openfield.domains.ond.rows._read_usual", lambda *_: None)
+            sheet = read_sheet("detection", content, test, 0, False)
+        assert sheet.numbers.tolist() == short.tolist()
+        assert sheet.positions.tolist() == [0, 1, 2]

@@ -199,3 +199,23 @@ def test_files_of_features_are_merged_the_later_one_winning(tmp_path: Path) -> N
     (tmp_path / "junk.npz").write_bytes(b"PK junk")
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_features(tmp_path / "junk.npz")
+
+
+def test_features_of_any_shape_are_kept_and_what_cannot_be_is_told(calls, capsys, caplog) -> None:
+    import guests
+
+    def ragged(self: Any, toolset: dict[str, Any]) -> Any:
+        calls.append("ragged")
+        ids = Path(toolset["dataset"]).read_text().split()
+        return {key: np.ones((at % 3 + 1, 2)) for at, key in enumerate(ids)}, {}
+
+    guests.Learner.feature_extraction = ragged
+    keep = ["-a", "guests:Learner", "--set", f"tests={TEST}", "--set", "features=kept"]
+    assert run(*keep) == run(*keep) == 0
+    assert calls.count("ragged") == 3
+    guests.Learner.feature_extraction = lambda self, toolset: (
+        {key: object() for key in Path(toolset["dataset"]).read_text().split()},
+        {},
+    )
+    assert run("-a", "guests:Learner", "--set", f"tests={TEST}", "--set", "features=other") == 0
+    assert "not everything was kept: A object among the features" in caplog.text

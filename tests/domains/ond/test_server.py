@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
+from openfield.groups import GroupDesk
+from openfield.view import Run
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
@@ -242,6 +244,8 @@ def test_a_token_keeps_strangers_out(data: Path, tmp_path: Path) -> None:
     client = Client(data, tmp_path / "t.sqlite", token="secret")
     refused(client.ask("GET", "/session/status"), 400, "BadRequest")
     assert client.ask("GET", "/session/status", headers={"Authorization": "Bearer secret"}).status_code == 200
+    assert client.ask("GET", "/secret/session/status").status_code == 200  # all an existing client can show
+    refused(client.ask("GET", "/secrets/session/status"), 400, "BadRequest")
     client.close()
 
 
@@ -281,3 +285,40 @@ def test_the_zip_tells_what_was_bought_and_where_rows_lie(client: Client) -> Non
         state = msgspec.json.decode(file.read(f"{session}.{TEST}.json"))
         assert state["post_results"]["detection file path"] in file.namelist()
     assert state["get_feedback"]["rounds"] == {"0": {"classification": 3}}
+
+
+def test_a_crash_between_the_last_round_and_the_outcome_is_mended(data: Path, tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "r.sqlite"
+    client = Client(data, path)
+    session, test = client.open(), known(client)
+    for number in range(3):
+        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupDesk, "finish", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        refused(client.complete(session), 500, "ServerError")
+    client.close(at_once=True)
+    client = Client(data, path)
+    assert client.complete(session).text == "OK"
+    client.close(at_once=True)
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"]
+
+
+def test_names_of_parts_are_found_wherever_they_stand(client: Client) -> None:
+    session = client.open()
+    asked = {"session_id": session, "test_id": TEST, "round_id": 0, "result_types": "detection"}
+    rows = "".join(f"{key},0.1\n" for key in known(client).ids[:10])
+    body = (
+        "--x\r\nContent-Disposition: form-data; name=test_identification\r\n\r\n"
+        f"{msgspec.json.encode(asked).decode()}\r\n"
+        '--x\r\nContent-Disposition: form-data; filename="a; name=b.csv"; name="detection_file"\r\n\r\n'
+        f"{rows}\r\n--x--\r\n"
+    )
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    assert client.ask("POST", "/session/results", content=body.encode(), headers=headers).text == "OK"
+
+
+def test_a_detector_cannot_write_lines_about_others(client: Client) -> None:
+    session = client.open(novelty_detector_version="a,b\nc")
+    (line,) = client.ask("GET", "/session/status").text.splitlines()
+    assert line.split(",")[:2] == [session, "a_b_c"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import openfield as of
+from openfield.cli import run_command
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
@@ -255,3 +256,34 @@ def test_another_typeface_is_another_print_of_the_same_characters() -> None:
     assert np.array_equal(printed[0].labels, printed[1].labels)
     ink = [float(samples.images.mean()) for samples in printed]
     assert ink[1] > 1.2 * ink[0]  # the second is a bold one
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["data=nope.npz"], "nope.npz holds no samples"),
+        (["data=few.npz"], "too few samples"),
+        (["known=20"], "20 known ones leave none unknown"),
+        (["data=bare.npz"], "labels"),
+        (["data=holes.npz"], "Sample 3 holds values that are no numbers"),
+        (["data=folder"], "a.png cannot be read as an image"),
+        (["data=junk.npz"], "holds no samples"),
+        (["data=glyphs", "known=60"], "There are 50 glyphs"),
+    ],
+)
+def test_data_that_do_not_suffice_are_told_before_anything_is_played(
+    tmp_path: Path, monkeypatch, capsys, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    holes = np.ones((900, 4))
+    holes[3, 1] = np.nan
+    np.savez("few.npz", images=np.zeros((9, 2, 2)), labels=np.arange(9))
+    np.savez("bare.npz", images=np.zeros((9, 2, 2)))
+    np.savez("holes.npz", features=holes, labels=np.arange(900) % 9)
+    Path("junk.npz").write_bytes(b"PK junk")
+    Path("folder/a").mkdir(parents=True)
+    Path("folder/a/a.png").write_bytes(b"no image")
+    sets = [part for word in words for part in ("--set", word)]
+    assert run_command(["run", "ond", "-a", "knn", "--trials", "1", "-o", "z.sqlite", *sets]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("z.sqlite").exists()

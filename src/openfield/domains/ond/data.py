@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import zipfile
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def read_arrays(path: Path) -> Samples:
         with np.load(path, allow_pickle=False) as file:
             images = file["images"] if "images" in file.files else file["features"]
             return make_samples(images, file["labels"])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InvalidInput(
             f"{path} holds no samples: {error}. It needs `images` or `features`, and `labels`."
         ) from None
@@ -94,6 +95,8 @@ def make_samples(images: Any, labels: Any) -> Samples:
         array = array.mean(axis=3)
     if array.ndim not in (2, 3) or known.shape != array.shape[:1] or not len(known):
         raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
+    if not np.isfinite(array).all():
+        raise InvalidInput(f"Sample {np.argwhere(~np.isfinite(array))[0][0]} holds values that are no numbers.")
     return Samples(array.astype(np.float32), known)
 
 
@@ -106,8 +109,11 @@ def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
     images, labels = [], []
     for label, folder in enumerate(sorted(part for part in path.iterdir() if part.is_dir())):
         for file in sorted(part for part in folder.iterdir() if part.suffix.lower() in SUFFIXES):
-            with Image.open(file) as image:
-                images.append(np.asarray(image.convert("L").resize((size, size)), dtype=np.uint8))
+            try:
+                with Image.open(file) as image:
+                    images.append(np.asarray(image.convert("L").resize((size, size)), dtype=np.uint8))
+            except (OSError, ValueError, SyntaxError):
+                raise InvalidInput(f"{file} cannot be read as an image.") from None
             labels.append(label)
     if not images:
         raise InvalidInput(f"{path} holds no folders with images ({', '.join(SUFFIXES)}).")

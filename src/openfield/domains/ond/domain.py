@@ -5,6 +5,7 @@ Importing this needs no extra; the protocol's server and the glyphs are imported
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,10 @@ class Ond(Domain[OndSettings]):
         chosen = make_settings(self.settings, settings)
         if not chosen.test:
             made, files = super().trials(count, seed, novelty, red_light, **settings), data_files(chosen)
-            return [msgspec.structs.replace(trial, files=files) for trial in made]
+            found = [msgspec.structs.replace(trial, files=files) for trial in made]
+            for trial in found[:1]:  # whether the data suffice is said before anything is played
+                self.world(trial).close()
+            return found
         test, digests = find_shelf(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
         changes = {key: value for key, value in changed_settings(chosen).items() if key != "test"}
         return [served_trial(test, digests, changes, self.version, red_light)]
@@ -163,6 +167,8 @@ class Ond(Domain[OndSettings]):
         if not root.is_dir():
             raise InvalidInput(f"There is no directory {root}.")
         desk, shelf = GroupDesk(journal, self, serving.token), find_shelf(str(root))
+        if not shelf.is_stocked():
+            logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
         if "legacy" in options:
             from openfield.domains.ond.legacy import import_results
 

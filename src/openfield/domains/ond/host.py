@@ -6,6 +6,7 @@ Stands in for the visit's `Player`. Steps exchange files, as they always did; fe
 from __future__ import annotations
 
 import inspect
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from openfield.domains.ond.keeping import Attributes, Features, find_features, w
 from openfield.domains.ond.visit import Feedback
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName
 
+LOG = logging.getLogger("openfield.ond")
 STEPS = {
     "Initialize": ("Initialize", "initialize"),
     "FeatureExtraction": ("FeatureExtraction", "feature_extraction"),
@@ -165,7 +167,7 @@ class StepPlayer:
     def _extract(self, ids: Sequence[str]) -> None:
         """Features of a round: those kept of it if they are all there, else the agent's."""
         kept, fresh = self._saved, None
-        if kept is None or not all(key in part for key in ids for part in kept):
+        if kept is None or not all(key in part for key in ids for part in kept if part):
             fresh = self._call("FeatureExtraction")
         features, logits = fresh or (
             ({key: part[key] for key in ids if key in part} for part in kept) if kept else ({}, {})
@@ -229,11 +231,14 @@ class StepPlayer:
     def _keep(self) -> None:
         """Writes features and attributes for another time."""
         place = self._options.feature_file(self._test, self.name)
-        if place is not None and self._kept[0]:
-            before = self._saved or ({}, {})
-            write_features(place, (before[0] | self._kept[0], before[1] | self._kept[1]))
-        if self._attributes is not None and not self._options.use_attributes:
-            self._attributes.write(self._test)
+        try:
+            if place is not None and self._kept[0]:
+                before = self._saved or ({}, {})
+                write_features(place, (before[0] | self._kept[0], before[1] | self._kept[1]))
+            if self._attributes is not None and not self._options.use_attributes:
+                self._attributes.write(self._test)
+        except (AgentProtocol, OSError) as error:  # the test was played all the same
+            LOG.warning("%s, test %s: not everything was kept: %s", self.name, self._test, error)
 
 
 def make_hosted(found: Any, config: Mapping[str, Any]) -> Any:

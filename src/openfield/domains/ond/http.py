@@ -20,7 +20,7 @@ from openfield.domains.ond.office import Office
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.wire import Answer, Wire, refuse
-from openfield.errors import AgentFault, JournalError, MissingExtra
+from openfield.errors import AgentFault, InvalidInput, JournalError, MissingExtra
 from openfield.groups import GroupDesk
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 << 20
 """Of a request's body; 100 rounds of 1,000 samples and 400 classes fit."""
+PARAMETER = re.compile(rb';\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))')
+"""Of a part's header; a file's name may come before the part's, and may look like one."""
+ROOTS = ("test", "session", "openapi.json")
 LOG = logging.getLogger("openfield.ond")
 
 
@@ -94,6 +97,8 @@ async def run_app(app: App, host: str, port: int, ready: Callable[[int], None]) 
         from openfield.domains.ond.transport import PatientProtocol
     except ImportError:
         raise MissingExtra("ond", "The server of ond") from None
+    if not 0 <= port <= 65_535:
+        raise InvalidInput(f"There is no port {port}; ports are 0 to 65535.")
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
     )
@@ -124,13 +129,13 @@ async def _answer(wire: Wire, check: Callable[[str | None], None], scope: Any, r
     """An answer to whatever came; what went wrong inside is logged here and not shown there."""
     try:
         request = await _read_request(scope, receive)
-        shown = request.headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
-        check(shown or request.query.get("token"))
-        if request.path == "/openapi.json":
+        shown, path = _find_token(request)
+        check(shown)
+        if path == "/openapi.json":
             from openfield.domains.ond.openapi import document
 
             return Answer(msgspec.json.encode(document()), type="application/json")
-        return await wire.answer(request.method, request.path, read_parameters(request))
+        return await wire.answer(request.method, path, read_parameters(request))
     except Refusal as error:
         return refuse(error)
     except AgentFault as error:
@@ -141,6 +146,18 @@ async def _answer(wire: Wire, check: Callable[[str | None], None], scope: Any, r
     except Exception:
         LOG.exception("a request of ond failed")
         return refuse(Refusal("ServerError", "The server failed on this request.", 500))
+
+
+def _find_token(request: Request) -> tuple[str | None, str]:
+    """The token a client shows, and the path without it.
+
+    Existing clients can show none but by their server's address: `http://HOST:PORT/TOKEN`.
+    """
+    shown = request.headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
+    first, _, rest = request.path.lstrip("/").partition("/")
+    if rest and first not in ROOTS:
+        return first, f"/{rest}"
+    return shown or request.query.get("token"), request.path
 
 
 async def _read_request(scope: Any, receive: Any) -> Request:
@@ -195,10 +212,10 @@ def read_multipart(body: bytes, content_type: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in parts[:-1]:
         head, _, content = part.partition(b"\r\n\r\n")
-        name = re.search(rb'name="((?:[^"\\]|\\.)*)"|name=([^;\s]+)', head)
-        if name is None:
+        named = [one[2] or one[3] or b"" for one in PARAMETER.finditer(head) if one[1].lower() == b"name"]
+        if not named:
             raise Refusal("BadRequest", "A part of the form has no name.")
-        key = (name[1] or name[2] or b"").decode("utf-8", "replace")
+        key = named[0].decode("utf-8", "replace")
         found[key] = _text(key, content)
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from openfield.domains.ond.archive import pack
 from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
 from openfield.domains.ond.feedback import quote
 from openfield.domains.ond.ledger import Ledger
+from openfield.domains.ond.listing import choose_sessions, done_tests, finished_tests, session_line, test_lines
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
 from openfield.domains.ond.sheet import Shelf, Test
@@ -72,7 +73,7 @@ class Office:
         session = str(uuid.uuid4())
         facts: dict[str, Any] = {"created": self._clock(), "protocol": protocol, "domain": area}
         facts |= {"detection_threshold": threshold, "hints": hints}
-        detector = str(asked["novelty_detector_version"])[:200]
+        detector = _one_word(str(asked["novelty_detector_version"])[:200])
         await self._desk.open(session, detector, trials, facts)
         return session
 
@@ -184,27 +185,20 @@ class Office:
 
     async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
         """A line for each session, or for each of its tests."""
-        after = _moment(wanted["after"]) if "after" in wanted else None
+        chosen = choose_sessions(self._desk.groups.values(), wanted)
+        if not with_tests:
+            return [session_line(group) for group in chosen]
         lines: list[str] = []
-        for group in sorted(self._desk.groups.values(), key=lambda group: (group.agent, group.id)):
-            ended = group.facts.get("ended")
-            if wanted.get("session_id", group.id) != group.id or wanted.get("detector", group.agent) != group.agent:
-                continue
-            if after is not None and (ended is None or _moment(ended) < after):
-                continue
-            if with_tests:
-                firsts = await self._first_posts(group, tests or ())
-                lines += _test_lines(group, tests, firsts)
-            else:
-                lines.append(f"{group.id},{group.agent},{group.facts['created']},{ended or 'Incomplete'}")
+        for group in chosen:
+            lines += test_lines(group, tests, await self._first_posts(group, tests or ()))
         return lines
 
     async def latest(self, session: str) -> dict[str, Any]:
         """The finished tests in order, and where the others stand."""
         group = self._group(session)
-        under_way = [test for test in await self._desk.begun(group) if test not in _finished(group)]
+        under_way = [test for test in await self._desk.begun(group) if test not in finished_tests(group)]
         rounds = {test: _world(await self._desk.take(group, test)).ledger.next_round for test in under_way}
-        return {"finished_tests": list(_finished(group)), "next_rounds": rounds}
+        return {"finished_tests": list(finished_tests(group)), "next_rounds": rounds}
 
     async def zip(self, session: str, tests: Sequence[str] | None) -> bytes:
         """All that was posted in a session, in the layout clients know."""
@@ -218,9 +212,9 @@ class Office:
         """When results of these tests were first posted, those under way included."""
         under_way = set(await self._desk.begun(group)) & set(tests) if tests else set()
         found = {
-            test: _world(await self._desk.take(group, test)).first_post for test in under_way - {*_finished(group)}
+            test: _world(await self._desk.take(group, test)).first_post for test in under_way - {*finished_tests(group)}
         }
-        return found | {test: value["first"] for test, value in _done(group).items()}
+        return found | {test: value["first"] for test, value in done_tests(group).items()}
 
     def _group(self, session: str, test: str | None = None) -> Group:
         """A session that has not ended, and has this test."""
@@ -280,20 +274,9 @@ def _world(seat: Seat) -> TestWorld:
     return world
 
 
-def _done(group: Group) -> dict[str, dict[str, str]]:
-    """Completed tests, and those that an original server listed as such."""
-    found = {}
-    for key, value in group.facts.items():
-        kind, _, test = key.partition(" ")
-        if kind in ("test", "listed"):
-            found[test] = value
-    return found
-
-
-def _finished(group: Group) -> dict[str, str]:
-    """Completed tests and when, in that order."""
-    done = sorted(_done(group).items(), key=lambda item: item[1]["completed"])
-    return {test: value["completed"] for test, value in done}
+def _one_word(name: str) -> str:
+    """A name that cannot be taken for several columns or lines."""
+    return "".join(sign if sign.isprintable() and sign != "," else "_" for sign in name)
 
 
 def _threshold(value: Any) -> float:
@@ -322,18 +305,3 @@ def _text_rows(test: Test, span: range) -> bytes:
     rows = (test.rows[at] for at in span)
     lines = (f"{row[0]},{row[2]},|{row[1].replace('|', '||')}|,{row[4]},{row[5]}\n" for row in rows)
     return "".join(lines).encode("utf-16")
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
-        raise Refusal("BadRequest", "after must be a time such as 2026-01-31 12:00:00.") from None
-
-
-def _test_lines(group: Group, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
-    ended = group.facts.get("ended", "Incomplete")
-    for test in list(_finished(group)) if tests is None else tests:
-        yield f"{group.id},{group.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
-    if tests is None and not _finished(group):
-        yield f"{group.id},{group.agent}, NA,N/A,{ended}"

@@ -53,8 +53,10 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
     Raises:
         Refusal: A row is not about a sample of the test, or says what it may not.
     """
-    ids, rests = _split(content, test)
     span = test.span(number)
+    if kind == "detection" and (usual := _read_usual(content, test, span)) is not None:
+        return Sheet(np.arange(span.start, span.stop), usual)
+    ids, rests = _split(content, test)
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
     else:
@@ -70,6 +72,23 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
     if not compat:
         _check_columns(kind, numbers.shape[1], test)
     return Sheet(positions, numbers)
+
+
+def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | None:
+    """One value from 0 to 1 for each sample of a round, in order, as most clients post it; None if it is anything else.
+
+    The rows are made the JSON list `["id",0.1,"id",0.2]` and checked and read in one go, in half the time.
+    """
+    if test.has_commas or any(sign in content for sign in _RARE):
+        return None
+    text = content.removesuffix("\n").replace(",", '",').replace("\n", ',"')
+    try:
+        flat = _PAIRS.decode(f'["{text}]')
+    except msgspec.DecodeError:
+        return None
+    values = np.array(flat[1::2]) if flat[::2] == test.ids[span.start : span.stop] else np.zeros(0)
+    fits = values.size and values.min() >= 0 and values.max() <= 1
+    return values.astype(np.float64, copy=False)[:, None] if fits else None
 
 
 def _check_columns(kind: str, columns: int, test: Test) -> None:
@@ -175,5 +194,6 @@ def _fields(rest: str) -> list[str]:
 
 
 _FIRST, _LAST = itemgetter(0), itemgetter(2)
-_RARE = ("|", '"', " ", "\t", "\r")
+_RARE = ("|", '"', " ", "\t", "\r", "\\")
+_PAIRS: msgspec.json.Decoder[list[str | float]] = msgspec.json.Decoder(list[str | float])
 _LIST: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[float])

@@ -165,6 +165,10 @@ class Shelf:
         self.root = Path(root)
         self._known: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
 
+    def is_stocked(self) -> bool:
+        """Whether there is any test."""
+        return any(self.names(protocol, area) for protocol in PROTOCOLS for area in areas())
+
     def has_area(self, protocol: str, area: str) -> bool:
         """Whether there are tests of this protocol and area."""
         return protocol in PROTOCOLS and area in areas() and (self.root / protocol / area).is_dir()
