@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -306,6 +309,24 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
     assert [cell.outcome for cell in found] == ["done", "done"]
     of.run({"patient": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL), tmp_path / "local.sqlite")
     assert [c.steps for c in found] == [c.steps for c in cells(tmp_path / "local.sqlite")]
+
+
+def test_a_private_broker_does_not_outlive_its_owner() -> None:
+    script = "import sys; from openfield.domains.doom.rabbit import own_broker; print(own_broker().port, flush=True); "
+    command = [sys.executable, "-c", script + "sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        port = int(owner.stdout.readline())
+        owner.kill()
+    deadline = time.monotonic() + 20
+    while is_listening(port) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not is_listening(port)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
