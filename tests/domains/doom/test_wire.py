@@ -27,7 +27,8 @@ from openfield.domains.doom.broker import AmqpWire
 from openfield.domains.doom.client import Client, Rpc
 from openfield.domains.doom.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.errors import AgentFault, InvalidInput
+from openfield.domains.doom.world import DoomWorld
+from openfield.errors import AgentFault, InvalidInput, WorldFault
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 from openfield.view import CellRecord, Run
@@ -431,3 +432,25 @@ def test_a_broker_that_refuses_is_one_clear_error(broker: PrivateBroker, tmp_pat
 
     with pytest.raises(InvalidInput, match=said):
         run(work)
+
+
+def test_trials_that_cannot_be_opened_are_not_passed_over(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(world: DoomWorld) -> Turn:
+        raise WorldFault("no engine today")
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "unlucky")
+            await first.play(no_testing=True)
+            with monkeypatch.context() as broken:
+                broken.setattr(DoomWorld, "reset", fail)
+                with pytest.raises(AgentFault, match="cannot be opened"):
+                    await Client(rpc, agent(), "unlucky").play(first.secret)
+            again = Client(rpc, agent(), "unlucky")
+            await again.play(first.secret)
+            assert len(again.performances) == 3
+
+    run(work)
+    assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["done", "done"]
