@@ -258,3 +258,21 @@ def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -
     with Image.open(film) as pictures:
         assert pictures.size == (320, 240)
         assert getattr(pictures, "n_frames", 1) > 1
+
+
+@TASKS
+def test_workers_and_their_number_do_not_matter(domain: DoomDomain, tmp_path: Path) -> None:
+    trials = domain.trials(3, novelty=domain.default_novelty, **{**SHORT, "limit": 40})
+
+    def played(workers: int, order: int) -> dict[str, list[tuple[Any, bytes]]]:
+        path = tmp_path / f"{workers}.sqlite"
+        of.run({"chance": "random", "expert": "reference"}, trials[::order], path, workers=workers)
+        with Run(path) as opened:
+            cells = opened.cells()
+            assert [cell.outcome for cell in cells] == ["done"] * 6
+            return {
+                cell.id: [(step.reply and step.reply.action, bytes(step.turn)) for step in opened.raw_steps(cell.id, 1)]
+                for cell in cells
+            }
+
+    assert played(0, 1) == played(2, -1)
