@@ -105,6 +105,14 @@ class AmqpWire:
         if self.config is not None:
             experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)  # a wrong name is found now
 
+    @property
+    def offer(self) -> str:
+        """What every agent gets, and where."""
+        config = self.config
+        count = 0 if config is None else config.trials * len(list(experiments.groups_of(config)))
+        what = "the trials of this command" if config is None else f"training and {count} trials of its configuration"
+        return f"every agent {what} through {_without_password(self.url or '')}"
+
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         if self.url is None:
