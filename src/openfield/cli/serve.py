@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -79,7 +79,8 @@ def serve(
 
     def ready(opened: int) -> None:
         print(
-            f"Serving {len(made)} trials of {known.name} on {place}:{opened}, recorded in {path}. Ctrl-C stops.",
+            f"Serving {_offer(launch.wire or wire, f'{len(made)} trials of {known.name} on {place}:{opened}')}, "
+            f"recorded in {path}. Ctrl-C stops.",
             flush=True,
         )
 
@@ -96,3 +97,8 @@ def serve(
     finally:
         for finish in launch.finish:
             finish(Result([path]))
+
+
+def _offer(wire: Any, usual: str) -> str:
+    """What agents get, and where: a wire with trials of its own, or at a place of its own, says so itself."""
+    return str(getattr(wire, "offer", usual))

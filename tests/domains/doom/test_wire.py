@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -24,7 +27,8 @@ from openfield.domains.doom.broker import AmqpWire
 from openfield.domains.doom.client import Client, Rpc
 from openfield.domains.doom.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.errors import AgentFault, InvalidInput
+from openfield.domains.doom.world import DoomWorld
+from openfield.errors import AgentFault, InvalidInput, WorldFault
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 from openfield.view import CellRecord, Run
@@ -308,6 +312,24 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
     assert [c.steps for c in found] == [c.steps for c in cells(tmp_path / "local.sqlite")]
 
 
+def test_a_private_broker_does_not_outlive_its_owner() -> None:
+    script = "import sys; from openfield.domains.doom.rabbit import own_broker; print(own_broker().port, flush=True); "
+    command = [sys.executable, "-c", script + "sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        port = int(owner.stdout.readline())
+        owner.kill()
+    deadline = time.monotonic() + 20
+    while is_listening(port) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not is_listening(port)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def test_no_broker_is_one_clear_error(tmp_path: Path) -> None:
     async def work() -> None:
         async with serving("amqp://guest:guest@127.0.0.1:1/", tmp_path / "run.sqlite"):
@@ -410,3 +432,25 @@ def test_a_broker_that_refuses_is_one_clear_error(broker: PrivateBroker, tmp_pat
 
     with pytest.raises(InvalidInput, match=said):
         run(work)
+
+
+def test_trials_that_cannot_be_opened_are_not_passed_over(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(world: DoomWorld) -> Turn:
+        raise WorldFault("no engine today")
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "unlucky")
+            await first.play(no_testing=True)
+            with monkeypatch.context() as broken:
+                broken.setattr(DoomWorld, "reset", fail)
+                with pytest.raises(AgentFault, match="cannot be opened"):
+                    await Client(rpc, agent(), "unlucky").play(first.secret)
+            again = Client(rpc, agent(), "unlucky")
+            await again.play(first.secret)
+            assert len(again.performances) == 3
+
+    run(work)
+    assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["done", "done"]

@@ -76,6 +76,18 @@ def test_projectiles_are_seen() -> None:
     assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
 
 
+def test_things_are_written_down_as_they_are() -> None:
+    """The order in which the engine's package writes down what it otherwise shows attribute by attribute."""
+    world = open_world(ARENA, limit=5)
+    world.reset()
+    assert world._engine is not None
+    for thing in world._engine._game.get_state().objects:
+        number, _, x, y, z, angle, _, roll, *_, name, _ = thing.__getstate__()
+        shown = (thing.id, thing.position_x, thing.position_y, thing.position_z, thing.angle, thing.roll, thing.name)
+        assert (number, x, y, z, angle, roll, name) == shown
+    world.close()
+
+
 def test_time_stamps_are_ticks_from_the_epoch() -> None:
     turns = list(play(open_world(DUEL, limit=10), lambda turn: Reply("nothing")))
     stamps = [turn.observation["time_stamp"] for turn in turns[:11]]
@@ -246,3 +258,21 @@ def test_a_recorded_episode_becomes_a_film(domain: DoomDomain, tmp_path: Path) -
     with Image.open(film) as pictures:
         assert pictures.size == (320, 240)
         assert getattr(pictures, "n_frames", 1) > 1
+
+
+@TASKS
+def test_workers_and_their_number_do_not_matter(domain: DoomDomain, tmp_path: Path) -> None:
+    trials = domain.trials(3, novelty=domain.default_novelty, **{**SHORT, "limit": 40})
+
+    def played(workers: int, order: int) -> dict[str, list[tuple[Any, bytes]]]:
+        path = tmp_path / f"{workers}.sqlite"
+        of.run({"chance": "random", "expert": "reference"}, trials[::order], path, workers=workers)
+        with Run(path) as opened:
+            cells = opened.cells()
+            assert [cell.outcome for cell in cells] == ["done"] * 6
+            return {
+                cell.id: [(step.reply and step.reply.action, bytes(step.turn)) for step in opened.raw_steps(cell.id, 1)]
+                for cell in cells
+            }
+
+    assert played(0, 1) == played(2, -1)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from openfield.domains.doom import experiments, ini
+from openfield.domains.doom.line import Line
 from openfield.domains.doom.messages import (
     REGISTRATION_QUEUE,
     VERSION,
@@ -40,7 +41,6 @@ from openfield.errors import (
     InvalidInput,
     MissingExtra,
     OpenfieldError,
-    WorldFault,
 )
 from openfield.plan import Cell
 from openfield.serve import Desk, SingleDesk, TrialDesk
@@ -105,6 +105,14 @@ class AmqpWire:
         if self.config is not None:
             experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)  # a wrong name is found now
 
+    @property
+    def offer(self) -> str:
+        """What every agent gets, and where."""
+        config = self.config
+        count = 0 if config is None else config.trials * len(list(experiments.groups_of(config)))
+        what = "the trials of this command" if config is None else f"training and {count} trials of its configuration"
+        return f"every agent {what} through {_without_password(self.url or '')}"
+
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         if self.url is None:
@@ -140,7 +148,7 @@ class Server:
         self._wire = wire
         self._desk = desk
         self._url = url
-        self._sessions: dict[str, _Line] = {}
+        self._sessions: dict[str, Line] = {}
         self._count = 0
         self._pika = load_aio_pika()
 
@@ -196,7 +204,7 @@ class Server:
                     raise AgentProtocol(f"{type(request).__name__} is no registration")
                 await self._open(request, incoming)
             except OpenfieldError as error:
-                await self._send(incoming, encode(error_message(type(error).__name__, str(error))))
+                await self.send(incoming, encode(error_message(type(error).__name__, str(error))))
 
     async def _open(self, request: Registration, incoming: Any) -> None:
         if not request.domain_dict.get("vizdoom"):
@@ -209,7 +217,7 @@ class Server:
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
         self._count += 1
         session = Session(office, secret, mode_of(request), self._count, self._wire.benchmark)
-        line = _Line(self, session, queue)
+        line = Line(self, session, queue)
         reply = message(
             "experiment_response",
             server_rpc_queue=name,
@@ -268,7 +276,7 @@ class Server:
         if line.session.seat is not None and isinstance(self._desk, TrialDesk):
             await self._desk.leave(line.session.seat.session, fault)
 
-    async def _send(self, incoming: Any, body: bytes) -> None:
+    async def send(self, incoming: Any, body: bytes) -> None:
         """Replies; what cannot be sent now is sent when the agent asks again."""
         with suppress(self._pika.exceptions.AMQPError, ConnectionError, RuntimeError):
             await self._channel.default_exchange.publish(
@@ -286,56 +294,6 @@ class Server:
         except self._pika.exceptions.DeliveryError:
             return False
         return True
-
-
-class _Line:
-    """A session's private queue: one request at a time, a repeated one answered as before."""
-
-    def __init__(self, server: Server, session: Session, queue: Any) -> None:
-        self._server = server
-        self.session = session
-        self.queue = queue
-        self._lock = asyncio.Lock()
-        self._last: tuple[str | None, bytes] = (None, b"")
-        self.dropped = ""
-        """Why the session was ended, for an agent that comes back."""
-        self._heard = asyncio.get_running_loop().time()
-
-    @property
-    def at_work(self) -> bool:
-        """Whether a request is being handled."""
-        return self._lock.locked()
-
-    def silent(self) -> float:
-        """Seconds since the agent was heard of."""
-        return asyncio.get_running_loop().time() - self._heard
-
-    async def take(self, incoming: Any) -> None:
-        """Handles a request, replies, and only then lets the broker forget it."""
-        async with self._lock:
-            self._heard = asyncio.get_running_loop().time()
-            known, body = self._last
-            if known is None or known != incoming.correlation_id:
-                body = await self._answer(incoming.body)
-                self._last = incoming.correlation_id, body
-            if incoming.reply_to is not None:
-                await self._server._send(incoming, body)
-            with suppress(Exception):  # a broker that is gone has forgotten it by itself
-                await incoming.ack()
-            self._heard = asyncio.get_running_loop().time()
-
-    async def _answer(self, body: bytes) -> bytes:
-        if self.dropped:
-            return encode(message("experiment_exception", message=self.dropped))
-        try:
-            return encode(await self.session.handle(decode_request(body)))
-        except AgentProtocol as error:
-            return encode(error_message(type(error).__name__, str(error)))
-        except Exception as error:
-            fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
-            LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
-            await self._server.drop(self.queue.name, fault)
-            return encode(message("experiment_exception", message=str(fault)))
 
 
 def _without_password(url: str) -> str:

@@ -30,8 +30,9 @@ MOST_RESTARTS = 3
 """Of an engine within one episode before the world is called broken."""
 MOST_IDLE = 2
 CHECK_SECONDS = 60.0
+START_SECONDS = 60.0
 CALL_SECONDS = 60.0
-"""How long the engine may be silent, at its start and in any tick, before it is ended as one that hangs."""
+"""How long the engine may be silent, at its start and in any tick, before it counts as one that hangs."""
 CHECK_SETTINGS = "check.ini"
 FIRST_MAP = "HALL"
 """A map every WAD has, the same everywhere: what the engine loads before any episode."""
@@ -145,6 +146,8 @@ class Engine:
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
+_abandoned: list[threading.Thread] = []
+"""Starts of engines that nobody waits for any more; they would take this process with them if they were ended."""
 _idle: list[Engine] = []
 """Engines at rest, latest last; worlds of the same trial take them up again."""
 
@@ -180,8 +183,8 @@ def _keeper(process: int) -> keeper.Keeper:
 def _leave() -> None:
     for engine in list(_alive):  # also those of worlds nobody closed
         engine.close()
-    if _keeper.cache_info().currsize:
-        _keeper(os.getpid()).close()
+    if _keeper.cache_info().currsize and not any(thread.is_alive() for thread in _abandoned):
+        _keeper(os.getpid()).close()  # otherwise it ends them when this process is gone
     workplace.leave()
 
 
@@ -239,9 +242,10 @@ def _initialise(game: Any) -> None:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(CALL_SECONDS)
+    thread.join(START_SECONDS)
     if thread.is_alive():
-        raise WorldFault(f"The engine did not start within {CALL_SECONDS:g} s.")
+        _abandoned.append(thread)
+        raise WorldFault(f"The engine did not start within {START_SECONDS:g} s.")
     if failures:
         raise failures[0]
 

@@ -24,6 +24,8 @@ from openfield.errors import InvalidInput
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
 INSTALL = "apt-get install rabbitmq-server"
+GUARD = 'read -r _; kill -s KILL -- "-$0"; epmd -port "$1" -kill >/dev/null; rm -rf "$2"'
+"""Told the broker's process group, the port of its name server and its folder."""
 
 
 def is_installed() -> bool:
@@ -55,6 +57,7 @@ class PrivateBroker:
         self._environment = _environment(self._home, distribution, names)
         _write_config(self._home, self.port)
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self.url = f"amqp://field:field@127.0.0.1:{self.port}/"
         self.start()
 
@@ -68,6 +71,7 @@ class PrivateBroker:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._guard = self._set_guard(self._process.pid)
         deadline = time.monotonic() + START_SECONDS
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -76,8 +80,19 @@ class PrivateBroker:
                 raise InvalidInput(f"RabbitMQ does not start: {tail}")
             time.sleep(0.2)
 
+    def _set_guard(self, group: int) -> subprocess.Popen[bytes]:
+        """A shell that waits until this process is gone, however it went, and then ends the broker."""
+        words = [str(group), self._environment["ERL_EPMD_PORT"], str(self._home)]
+        return subprocess.Popen(  # noqa: S603
+            ["/bin/sh", "-c", GUARD, *words], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
     def stop(self) -> None:
         """Ends it at once; `start` brings it back with its durable queues."""
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)

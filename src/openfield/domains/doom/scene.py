@@ -12,6 +12,12 @@ import msgspec
 
 KINDS = {"FieldHealth": "health", "FieldAmmo": "ammo", "FieldTrap": "trap", "FieldPillar": "obstacle"}
 ITEMS = ("health", "ammo", "trap", "obstacle")
+Facts = tuple[Any, ...]
+"""A thing as the engine's package writes it down: id, sector, x, y, z, angle, pitch, roll, velocities, name, category.
+
+One call instead of one for each attribute: a scene is read in two thirds of the time.
+"""
+_ID, _NAME = 0, 11
 _ENEMY = re.compile(r"FieldEnemy\d+$")
 _BOLT = re.compile(r"FieldBolt\d+$")
 
@@ -67,7 +73,8 @@ class Reader:
         player: Body | None = None
         skipped = self._as_before(objects)
         for thing in objects[: self._start] + objects[self._end :] if skipped else objects:
-            number = thing.id
+            facts = thing.__getstate__()
+            number = facts[_ID]
             kind = kinds.get(number)
             if kind is None:
                 self._meet(objects)
@@ -75,12 +82,12 @@ class Reader:
             if kind == "item":
                 present.append(number)
             elif kind == "enemy":
-                if thing.name[0] == "F":  # the dead are called Dead...
-                    enemies.append(self._body(thing, number))
+                if facts[_NAME][0] == "F":  # the dead are called Dead...
+                    enemies.append(self._body(facts))
             elif kind == "player":
-                player = self._body(thing, number)
+                player = self._body(facts)
             elif kind == "bolt":
-                bolts.append(self._body(thing, number))
+                bolts.append(self._body(facts))
         if not skipped:
             if present != self._present or self._drifting:
                 self._arrange(present, objects)
@@ -131,15 +138,16 @@ class Reader:
         """The place of a new enemy: at the start one after the other, later that of the one it stands in for."""
         return self.returning.pop(0) if self.returning else len(self._tags)
 
-    def _body(self, thing: Any, number: int) -> Body:
+    def _body(self, facts: Facts) -> Body:
         """A body, its numbers rounded as `round(value, 4)` would, which costs four times as much."""
+        number, _, x, y, z, angle, _, roll, *_ = facts
         return Body(
             self._ids[number],
-            (thing.position_x * 1e4 + 0.5) // 1 / 1e4,
-            (thing.position_y * 1e4 + 0.5) // 1 / 1e4,
-            (thing.position_z * 1e4 + 0.5) // 1 / 1e4,
-            (thing.angle * 1e4 + 0.5) // 1 / 1e4 % 360.0,
-            (thing.roll + 0.5) // 1,
+            (x * 1e4 + 0.5) // 1 / 1e4,
+            (y * 1e4 + 0.5) // 1 / 1e4,
+            (z * 1e4 + 0.5) // 1 / 1e4,
+            (angle * 1e4 + 0.5) // 1 / 1e4 % 360.0,
+            (roll + 0.5) // 1,
             self._tags.get(number, 0),
         )
 
@@ -149,7 +157,7 @@ class Reader:
         self._items = {kind: [] for kind in ITEMS}
         things = {thing.id: thing for thing in objects}
         for number in sorted(present, key=self._ids.__getitem__):
-            self._items[KINDS[things[number].name]].append(self._body(things[number], number))
+            self._items[KINDS[things[number].name]].append(self._body(things[number].__getstate__()))
 
 
 def _by_id(body: Body) -> int:

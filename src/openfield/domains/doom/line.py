@@ -1,0 +1,71 @@
+"""Protocol 0.8, an agent's line: the private queue of a session, one request at a time.
+
+At the rim, between `broker.Server`, which opens lines and drops them, and `wire.Session`, which knows the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from openfield.domains.doom.messages import decode_request, encode, error_message, message
+from openfield.domains.doom.wire import Session
+from openfield.errors import AgentProtocol, OpenfieldError, WorldFault
+
+if TYPE_CHECKING:
+    from openfield.domains.doom.broker import Server
+
+LOG = logging.getLogger(__name__)
+
+
+class Line:
+    """A session's private queue: one request at a time, a repeated one answered as before."""
+
+    def __init__(self, server: Server, session: Session, queue: Any) -> None:
+        self._server = server
+        self.session = session
+        self.queue = queue
+        self._lock = asyncio.Lock()
+        self._last: tuple[str | None, bytes] = (None, b"")
+        self.dropped = ""
+        """Why the session was ended, for an agent that comes back."""
+        self._heard = asyncio.get_running_loop().time()
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a request is being handled."""
+        return self._lock.locked()
+
+    def silent(self) -> float:
+        """Seconds since the agent was heard of."""
+        return asyncio.get_running_loop().time() - self._heard
+
+    async def take(self, incoming: Any) -> None:
+        """Handles a request, replies, and only then lets the broker forget it."""
+        async with self._lock:
+            self._heard = asyncio.get_running_loop().time()
+            known, body = self._last
+            if known is None or known != incoming.correlation_id:
+                body = await self._answer(incoming.body)
+                self._last = incoming.correlation_id, body
+            if incoming.reply_to is not None:
+                await self._server.send(incoming, body)
+            with suppress(Exception):  # a broker that is gone has forgotten it by itself
+                await incoming.ack()
+            self._heard = asyncio.get_running_loop().time()
+
+    async def _answer(self, body: bytes) -> bytes:
+        if self.dropped:
+            return encode(message("experiment_exception", message=self.dropped))
+        try:
+            return encode(await self.session.handle(decode_request(body)))
+        except AgentProtocol as error:
+            return encode(error_message(type(error).__name__, str(error)))
+        except Exception as error:
+            fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
+            LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
+            with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
+                await self._server.drop(self.queue.name, fault)
+            return encode(message("experiment_exception", message=str(fault)))
