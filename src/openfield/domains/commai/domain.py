@@ -52,6 +52,10 @@ class CommaiDomain(Domain[Settings]):
     }
     oracles = ("oracle",)
     flags = FLAGS
+    exports = {
+        "results": "openfield.domains.commai.summary:export_results",
+        "tasks": "openfield.domains.commai.tables:export_table",
+    }
     metrics = ("performance", "gradual", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
     demo_settings = {
