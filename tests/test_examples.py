@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import shutil
 import subprocess
 import sys
@@ -89,5 +90,26 @@ def test_programs_import_nothing_of_ours_and_no_new_syntax(name: str) -> None:
 
 def test_every_example_says_what_it_is() -> None:
     for file in EXAMPLES.glob("*.py"):
-        words = ast.get_docstring(ast.parse(file.read_text())) or ""
-        assert "Try it: openfield run " in words or "Try it: python examples/" in words
+        (command,) = (line for line in _words(file).splitlines() if line.startswith("Try it: "))
+        assert f"examples/{file.name}" in command
+        subject = "commai" if file.name == "commai_learner.py" else "examples/maze.py"
+        start = (
+            "python examples/commai_task.py" if file.name == "commai_task.py" else f"openfield run {subject} --agent "
+        )
+        assert command.startswith(f"Try it: {start}")
+
+
+def test_a_learner_of_the_challenge_runs_as_its_first_lines_say(tmp_path: Path) -> None:
+    command = _words(EXAMPLES / "commai_learner.py").partition("Try it: openfield ")[2].splitlines()[0]
+    words = [*shlex.split(command.replace("examples/", f"{EXAMPLES}/")), "--trials", "1", "--set", "max_steps=3000"]
+    done = subprocess.run([sys.executable, "-m", "openfield", *words], cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    with Run(tmp_path / "runs" / "commai.sqlite") as run:
+        cells = {cell.agent.rpartition(":")[2]: cell for cell in run.cells()}
+    patient, echo = (cells[name].episodes for name in ("Patient", "echo"))
+    assert sum(bool(episode.detail["solved"]) for episode in patient) > 3
+    assert not any(episode.detail["solved"] for episode in echo if episode.detail["task"] == "micro1")
+
+
+def _words(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text())) or ""

@@ -21,7 +21,7 @@ from openfield.view import CellRecord
 BLOCK = 100
 """Questions per point of a learning curve."""
 STREAK, STRICT_STREAK = 5, 20
-"""Instances in a row that solve a task: by the original criterion, and by one that luck does not meet."""
+"""Instances in a row that solve a task: as in the original's curriculum, and so many that luck does not do."""
 
 
 class TaskRow(msgspec.Struct, frozen=True):
@@ -42,12 +42,18 @@ class TaskRow(msgspec.Struct, frozen=True):
     interruptions: int
 
 
-def task_rows(cell: CellRecord, streak: int = STREAK, strict_streak: int = STRICT_STREAK) -> list[TaskRow]:
-    """What each task took, in the order of first appearance; what came after its solution is not counted."""
+def task_rows(cell: CellRecord, streak: int | None = None, strict_streak: int = STRICT_STREAK) -> list[TaskRow]:
+    """What each task took, in the order of first appearance; what came after its solution is not counted.
+
+    A task is solved by as many instances in a row as its curriculum asks for (`needs`), unless told otherwise.
+    """
     tasks: dict[str, list[dict[str, Any]]] = {}
     for detail in _instances(cell):
         tasks.setdefault(detail["task"], []).append(detail)
-    return [_row(task, instances, streak, strict_streak) for task, instances in tasks.items()]
+    return [
+        _row(task, instances, streak or instances[0].get("needs", STREAK), strict_streak)
+        for task, instances in tasks.items()
+    ]
 
 
 def learning_curve(cell: CellRecord, size: int = BLOCK) -> list[float]:
@@ -155,7 +161,8 @@ def _solved_at(instances: Sequence[dict[str, Any]], needed: int, key: str) -> in
 def _is_strict(instances: Sequence[dict[str, Any]], end: int | None) -> bool:
     """Whether instances were played by the strict criterion, whose streaks cover all keys, and were solved so."""
     played = "original" in instances[0] and len(instances[0]["marks"]) > 1
-    return played and end is not None and _solved_at(instances, STREAK, "solved") is not None
+    needed = instances[0].get("needs", STREAK)
+    return played and end is not None and _solved_at(instances, needed, "solved") is not None
 
 
 def _instances(cell: CellRecord) -> Iterator[dict[str, Any]]:

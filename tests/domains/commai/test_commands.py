@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from openfield.cli import run_command
+from openfield.domains.commai import Oracle, Session, Settings, make_environment
 from openfield.view import Run
 
 PEER = Path(__file__).with_name("peer.py")
@@ -54,6 +55,28 @@ def test_a_configuration_runs_with_any_learner_and_leaves_a_summary(agent, capsy
     summary = Path("results.out").read_text()
     assert "Total reward: 20" in summary
     assert "* Number of trials per task\nM4: 2" in summary
+
+
+def test_a_summary_counts_steps_as_a_session_does_and_can_be_exported_later(capsys):
+    words = ["run", "commai", "-a", "oracle", "--trials", "1", "--novelty", "none", "--workers", "0"]
+    tasks = "tasks=micro4,micro5.3,mini1"
+    assert run_command([*words, "--set", tasks, "--set", "success_threshold=2", "--summary", "results.out"]) == 0
+    seed = cells()[0].trial.seed
+    environment = make_environment(Settings(tasks=("micro4", "micro5.3", "mini1"), success_threshold=2), seed)
+    Session(environment, Oracle(environment)).run()
+    summary = Path("results.out").read_text()
+    for name, book in environment.books().items():
+        assert f"* Total time per task\n{name}: {book.steps}" in summary or f"\n{name}: {book.steps}\n" in summary
+    assert f"Total time: {sum(book.steps for book in environment.books().values())}" in summary
+    assert run_command(["export", "runs/commai.sqlite", "-f", "results", "-o", "again.out"]) == 0
+    assert Path("again.out").read_text() == summary
+    assert run_command(["export", "runs/commai.sqlite", "-f", "tasks", "-o", "tasks.json"]) == 0
+    rows = json.loads(Path("tasks.json").read_text())[0]["tasks"]
+    assert [(row["task"], row["solved"], row["instances"]) for row in rows] == [
+        ("micro4", True, 2),
+        ("micro5.3", True, 2),
+        ("mini1", True, 2),
+    ]
 
 
 def test_options_become_settings(capsys):

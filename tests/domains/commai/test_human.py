@@ -54,6 +54,12 @@ def test_immediate_asks_at_every_step_and_an_empty_line_is_silence():
     assert said == [97, 32, 98]
 
 
+def test_a_teacher_who_never_pauses_is_interrupted_in_the_end():
+    _, said, shown = sit_down("QUIT\n", "line", tasks="micro5.1")
+    assert len(said) == 300
+    assert "--mode immediate asks at every step" in shown
+
+
 def test_bits_are_put_together_and_taken_apart():
     _, _, shown = sit_down("", "dot", tasks="small.Repeat1V1L", bit_mode=True)
     letter = shown.split("repeat:_")[1][0]

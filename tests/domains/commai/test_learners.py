@@ -8,6 +8,7 @@ import pytest
 
 import openfield
 from openfield.domains.commai import (
+    DOMAIN,
     EchoLearner,
     MappingLearner,
     MemorisingLearner,
@@ -22,8 +23,8 @@ from openfield.domains.commai.learners import LearnerAdapter
 from openfield.errors import AgentProtocol, InvalidInput
 
 
-def play(learner, *tasks, steps=20_000, **settings):
-    environment = make_environment(Settings(tasks=tasks, **settings), seed=1)
+def play(learner, *tasks, steps=20_000, seed=1, **settings):
+    environment = make_environment(Settings(tasks=tasks, **settings), seed=seed)
     session = Session(environment, learner)
     session.run(steps)
     return session.books()
@@ -53,8 +54,9 @@ def test_an_echo_games_micro3_and_not_micro1():
 
 
 @pytest.mark.parametrize("name", ["micro1", "micro3", "micro4", "micro5.1", "micro5.4", "micro5.10", "micro5.17"])
-def test_the_baseline_learns_mappings(name):
-    tally = play(MappingLearner(), name, cyclic=True)[name]
+@pytest.mark.parametrize("seed", [1, 4711, 271828])
+def test_the_baseline_learns_mappings(name, seed):
+    tally = play(MappingLearner(), name, cyclic=True, seed=seed)[name]
     assert tally.solved / tally.instances > 0.5
     assert tally.solved >= 20
 
@@ -131,11 +133,32 @@ def test_the_example_runs():
     assert len(text[text.index("class Backwards") : text.index("if __name__")].strip().splitlines()) < 30
 
 
-def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before(tmp_path):
-    options = {"tasks": "micro2", "cyclic": True, "max_steps": 4000, "onset_instances": 40}
-    trials = openfield.trials("commai", 5, novelty="alphabet:hard", **options)
+@pytest.mark.parametrize("task", ["micro2", "micro4"])
+def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before(tmp_path, task):
+    """On seeds that nothing was chosen by: of 400 others, 200 with the novelty, all were right and 192 at once."""
+    options = {"tasks": task, "cyclic": True, "max_steps": 4000, "onset_instances": 40}
+    trials = openfield.trials("commai", 12, seed=8675309, novelty="alphabet:hard", **options)
     result = openfield.run(["mapper"], trials, tmp_path / "run.sqlite")
+    delays = []
     for cell in result.cells:
-        detected = [episode.number for episode in cell.episodes if episode.detected]
-        assert detected
-        assert detected[0] in (40, 41)
+        onset = next(episode.number for episode in cell.episodes if episode.novel)
+        delays.append(next(episode.number for episode in cell.episodes if episode.detected) - onset)
+    assert min(delays) >= 0
+    assert sum(delay <= 1 for delay in delays) >= 10
+
+
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_the_baseline_bears_any_task(seed):
+    environment = make_environment(Settings(tasks=("all",), scheduler="random"), seed=seed)
+    Session(environment, MappingLearner()).run(30_000)
+    assert environment.finished >= 3
+
+
+def test_the_demonstration_shows_a_drop_and_a_detection(tmp_path):
+    trials = DOMAIN.trials(3, novelty=DOMAIN.demo_novelty, **DOMAIN.demo_settings)
+    result = openfield.run(DOMAIN.demo_agents, trials, tmp_path / "run.sqlite")
+    assert {cell.outcome for cell in result.cells} == {"done"}
+    for cell in result.cells:
+        before, after = ([e.performance for e in cell.episodes if e.novel is novel] for novel in (False, True))
+        assert sum(before) / len(before) > sum(after) / len(after) + 0.2
+        assert any(episode.detected for episode in cell.episodes) is (cell.agent == "mapper")

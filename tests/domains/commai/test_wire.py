@@ -186,7 +186,7 @@ def play_raw(tmp_path, script, **limits):
     """Plays a trial, waiting for whoever comes, with a peer of our own making; returns the cell."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    trials = [limit(trial, limits) for trial in of.trials("commai", 1, tasks="micro4", max_steps=60)]
+    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=60), limits)
     peer = threading.Thread(target=script, args=(port,))
     peer.start()
     result = of.run([f"wire:@127.0.0.1:{port}"], trials, tmp_path / "run.sqlite")

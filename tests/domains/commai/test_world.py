@@ -70,6 +70,7 @@ def test_the_end_of_a_hidden_instance_is_truth_and_tells_how_it_went():
         "of": 1,
         "at": 1,
         "streak": 1,
+        "needs": 5,
     }
     assert ends[-1]["solved"] is None
     assert ends[-1]["marks"] == "+++++"

@@ -52,10 +52,21 @@ class CommaiDomain(Domain[Settings]):
     }
     oracles = ("oracle",)
     flags = FLAGS
+    exports = {
+        "results": "openfield.domains.commai.summary:export_results",
+        "tasks": "openfield.domains.commai.tables:export_table",
+    }
     metrics = ("performance", "gradual", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
-    demo_settings = {"tasks": ("micro4",), "cyclic": True, "onset_instances": 60, "max_steps": 3000}
-    demo_novelty = "alphabet:hard"
+    demo_settings = {
+        "tasks": ("micro4",),
+        "cyclic": True,
+        "success_tolerance": 1.0,
+        "failed_task_tolerance": 0.0,
+        "onset_instances": 60,
+        "max_steps": 9000,
+    }
+    demo_novelty = "alphabet:hard+new-task:hard"
     check_settings = {
         "tasks": ("micro6", "micro7.2", "micro14"),
         "scheduler": "sequential",

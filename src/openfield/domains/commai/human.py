@@ -20,6 +20,8 @@ from openfield.spaces import Discrete
 Mode = Literal["line", "dot", "immediate"]
 """When a person is asked: at a dot or when the teacher was silent twice; at a dot; at every step."""
 _SILENCE = " "
+_RESTLESS = 300
+"""Steps after which a person in line mode is asked even if the teacher never paused, as in micro1 to micro5.2."""
 
 
 def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) -> AgentFactory:
@@ -51,6 +53,7 @@ class Human:
         self._bits = deque(SPACE_BITS)
         self._heard = ""  # the last two characters of the teacher
         self._earned = 0
+        self._unasked = 0  # steps since the person was asked
 
     def __call__(self, turn: Turn) -> Reply:
         """Shows a turn, and asks the person if it is time to."""
@@ -73,6 +76,7 @@ class Human:
 
     def _step(self, symbol: str, turn: Turn) -> Reply:
         self._streams.hear(symbol, self._earned, turn.feedback or "")
+        self._unasked += 1
         self._earned = 0
         self._heard = (self._heard + symbol)[-2:]
         if turn.ask is Ask.NONE:
@@ -94,7 +98,9 @@ class Human:
 
     def _ask(self) -> str | None:
         """A line of symbols; what is none is asked for again."""
-        line = self._view.ask(self._streams)
+        note = "The teacher does not pause here; --mode immediate asks at every step." if self._is_restless() else ""
+        self._unasked = 0
+        line = self._view.ask(self._streams, note)
         while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
             line = self._view.ask(self._streams, f"'{foreign}' is no symbol: its code is above 255. Try again.")
         return line
@@ -103,7 +109,10 @@ class Human:
         if self._mode == "immediate":
             return True
         dot = self._heard.endswith(".")
-        return dot if self._mode == "dot" else dot or self._heard == _SILENCE * 2
+        return dot if self._mode == "dot" else dot or self._heard == _SILENCE * 2 or self._is_restless()
+
+    def _is_restless(self) -> bool:
+        return self._mode == "line" and self._unasked > _RESTLESS
 
 
 def _single_dots(line: str) -> str:

@@ -65,13 +65,13 @@ class IncrementalScheduler:
 
     def __init__(self, tasks: Sequence[Task], success_threshold: int = 2) -> None:
         self.tasks = _some(tasks)
-        self._threshold = success_threshold
+        self.threshold = success_threshold
         self.position = 0
         self.streak = 0
 
     def next_task(self, rng: random.Random) -> Task:
         """The task under way."""
-        if self.streak >= self._threshold:
+        if self.streak >= self.threshold:
             self.streak, self.position = 0, self.position + 1
         return self.tasks[self.position % len(self.tasks)]
 
@@ -99,7 +99,7 @@ class ConsecutiveScheduler:
         thresholds: Mapping[str, int] | None = None,
     ) -> None:
         self.tasks = _some(tasks)
-        self._threshold = success_threshold
+        self.threshold = success_threshold
         self._cyclic = cyclic
         self._thresholds = thresholds or {}
         self.position = 0
@@ -110,7 +110,7 @@ class ConsecutiveScheduler:
     def next_task(self, rng: random.Random) -> Task | None:
         """The task under way, None after the last."""
         if self.position < len(self.tasks):
-            threshold = self._thresholds.get(self.tasks[self.position].name, self._threshold)
+            threshold = self._thresholds.get(self.tasks[self.position].name, self.threshold)
             if self.streak >= threshold:
                 self.streak, self.position = 0, self.position + 1
         if self._cyclic:

@@ -33,20 +33,27 @@ def write_results(result: Result, path: Path) -> None:
     path.write_text("\n".join(texts) + "\n")
 
 
+def export_results(path: Path, target: Path, cell: str | None) -> str:
+    """Writes the summary of a run file, for `openfield export --format results`."""
+    write_results(Result([path]), target)
+    return f"The original's summary in {target}"
+
+
 def books_of(run: Run, cell: CellRecord) -> dict[str, Book]:
     """Steps, rewards and instances by task; a reward is booked on the task that earned it."""
     books: dict[str, Book] = {}
     steps, reward = 0, 0.0
     for step in run.steps(cell.id, cell.attempt):
-        if step.turn is None:
+        if (turn := step.turn) is None:
             continue
-        steps += step.turn.last != "truncated"  # such a turn comes after the last step, with its reward
-        reward += step.turn.reward
+        reward += turn.reward
         if step.truth is None or not step.truth.episode_over:
+            steps += 1
             continue
         book = books.setdefault(step.truth.detail["task"], Book())
+        steps += turn.last == "terminated"  # a truncated one comes after the last step; others show the next task
         book.steps, book.reward, book.instances = book.steps + steps, book.reward + reward, book.instances + 1
-        steps, reward = 0, 0.0
+        steps, reward = 1, 0.0
     return books
 
 

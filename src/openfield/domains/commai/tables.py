@@ -32,6 +32,12 @@ def write_table(result: Result, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode([describe_cell(cell, cells) for cell in cells])))
 
 
+def export_table(path: Path, target: Path, cell: str | None) -> str:
+    """Writes the table of a run file, for `openfield export --format tasks`."""
+    write_table(Result([path]), target)
+    return f"What each task took, in {target}"
+
+
 def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:
     """Everything about one agent in one trial; cells with a single task, by the same agent, are the scratch ones."""
     scratch = [other for other in cells if other.agent == cell.agent and len(task_rows(other)) == 1]

@@ -59,7 +59,7 @@ class View(Protocol):
         ...
 
     def ask(self, streams: Streams, note: str = "") -> str | None:
-        """Reads a line; None if there is nobody any more. A note says why it asks again."""
+        """Reads a line; None if there is nobody any more. A note says why it asks."""
         ...
 
     def close(self) -> None:
@@ -90,11 +90,8 @@ class LineView:
         if not self._helped:
             self._target.write(f"{HELP}\n")
             self._helped = True
-        if note:
-            self._target.write(f"{note}\n")
-        else:
-            self.print(streams)
-        self._target.write("> ")
+        self.print(streams)
+        self._target.write(f"{note}\n> " if note else "> ")
         self._target.flush()
         line = self._source.readline()
         return line.rstrip("\r\n") if line else None

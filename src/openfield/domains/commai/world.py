@@ -284,7 +284,7 @@ def _place(scheduler: Scheduler) -> dict[str, int]:
     inner = scheduler.scheduler if isinstance(scheduler, IntrudedScheduler) else scheduler
     tasks = len(inner.tasks)
     if isinstance(inner, IncrementalScheduler | ConsecutiveScheduler):
-        return {"of": tasks, "at": inner.position % tasks + 1, "streak": inner.streak}
+        return {"of": tasks, "at": inner.position % tasks + 1, "streak": inner.streak, "needs": inner.threshold}
     return {"of": tasks}
 
 

@@ -62,7 +62,7 @@ class MappingLearner:
         if self._wrong and feedback and self._asked:
             self._correct(feedback)
         self._asked = question
-        self._answer = self._plan = self._guess(question)
+        self._answer = self._plan = self._guess(question) or SILENCE
         return self._say()
 
     def _say(self) -> str:

@@ -5,6 +5,8 @@ It needs the environment it talks to, so it can only play at home.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from openfield.domains.commai.bits import BitEnvironment
 from openfield.domains.commai.engine import Environment
 from openfield.domains.commai.serializers import to_bits
@@ -16,21 +18,31 @@ _SILENCE = " "
 class Oracle:
     """Says what the instance hints at, as soon as the teacher is silent, in the environment's own symbols."""
 
+    next: Callable[[str], str]
+    """The next symbol of the answer, or silence while the teacher talks."""
+
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._spelling = environment if isinstance(environment, BitEnvironment) else None
         self._instance: Instance | None = None
         self._planned = iter("")
+        self.next = self._spell if isinstance(environment, BitEnvironment) else self._speak
 
-    def next(self, symbol: str) -> str:
-        """The next symbol of the answer, or silence while the teacher talks."""
-        if self._spelling is not None and self._instance is not self._environment.instance:
-            self._instance, self._planned = self._environment.instance, iter("")  # a new one hears no half characters
+    def _speak(self, symbol: str) -> str:
         said = next(self._planned, None)
         if said is not None:
             return said
-        plan = self._plan() or _SILENCE
-        self._planned = iter(plan if self._spelling is None else to_bits(plan.translate(self._spelling.alphabet)))
+        self._planned = iter(self._plan())
+        return next(self._planned, _SILENCE)
+
+    def _spell(self, bit: str) -> str:
+        """The same in bits; a new instance hears no half characters."""
+        if self._instance is not self._environment.instance:
+            self._instance, self._planned = self._environment.instance, iter("")
+        said = next(self._planned, None)
+        if said is not None:
+            return said
+        alphabet = getattr(self._environment, "alphabet", {})
+        self._planned = iter(to_bits((self._plan() or _SILENCE).translate(alphabet)))
         return next(self._planned)
 
     def reward(self, reward: int) -> None:
