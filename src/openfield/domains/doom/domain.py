@@ -212,7 +212,7 @@ class ArenaDomain(DoomDomain):
     novelties = catalogue.ARENA
     default_novelty = "203:easy"
     check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 2, "before": 1, "limit": 120}
-    demo_settings = {"training": 2, "episodes": 6, "limit": 400}
+    demo_settings = {"training": 4, "episodes": 12, "limit": 400}
     demo_novelty = "205:hard"
 
 
