@@ -289,3 +289,28 @@ def test_a_missing_gymnasium_is_named() -> None:
     line = "import sys; sys.modules['gymnasium'] = None; import openfield.gym"
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith("Install it: pip install 'openfield[gym]'")
+
+
+@pytest.mark.parametrize("action", [99, -1, 0.5, "left", None])
+def test_what_is_no_action_at_all_is_refused(action: Any) -> None:
+    env = gymnasium.make(register_domain(find_domain(MAZE)) or "").unwrapped
+    env.reset()
+    with pytest.raises(AgentProtocol, match=r"is no action of Discrete\(4\)"):
+        env.step(action)
+    env.close()
+
+
+def test_what_is_no_belief_is_refused() -> None:
+    env = gymnasium.make(register_domain(WALKS) or "").unwrapped
+    env.reset()
+    for novel in (7.0, -1.0, "yes", ()):
+        with pytest.raises(InvalidInput, match="is no belief"):
+            env.believe(novel)  # type: ignore[attr-defined]
+    env.step(1)
+    env.close()
+
+
+def test_the_ids_are_known_to_whoever_imports_gymnasium_first() -> None:
+    code = "import gymnasium, openfield; print(gymnasium.make('openfield/CommAI-v0').action_space)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+    assert done.stdout.strip() == b"Discrete(256)"

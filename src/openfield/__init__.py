@@ -73,3 +73,6 @@ def _register_environments() -> None:
     """Makes `gymnasium.make("openfield/...")` work for those who have imported Gymnasium; it has no way to ask us."""
     if "gymnasium" in sys.modules and "openfield.gym" not in sys.modules:
         import_module("openfield.gym")
+
+
+_register_environments()

@@ -6,6 +6,7 @@ Importing this module registers all installed domains; `register_domain` registe
 
 from __future__ import annotations
 
+import operator
 import re
 import warnings
 from pathlib import Path
@@ -18,8 +19,9 @@ from openfield import __version__
 from openfield.cell import explain
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domain import Domain
-from openfield.errors import InvalidInput, MissingExtra, OpenfieldError
+from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
 from openfield.journal import Journal
+from openfield.likeness import UNWRITABLE, check_belief
 from openfield.plan import Cell
 from openfield.record import Recorder
 from openfield.registry import PluginWarning, domain_source, find_domain, installed_domains, use_domain
@@ -79,7 +81,12 @@ class DomainEnv(gymnasium.Env[Any, Any]):
 
     def believe(self, novel: float | tuple[float, ...], level: int | None = None, detail: Any = None) -> None:
         """Says what you think happened to the world; it rides on the next reply, also on that to an episode's end."""
-        self._belief = Belief(novel, level, detail)
+        belief = Belief(novel, level, detail)
+        try:
+            check_belief(belief)
+        except (*UNWRITABLE, msgspec.DecodeError) as error:
+            raise InvalidInput(f"{belief} is no belief: {error}.") from None
+        self._belief = belief
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Starts the trial anew if a seed is given; otherwise goes on to its next episode."""
@@ -105,7 +112,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         if rollout is None or rollout.over or rollout.turn.last is not None:
             raise ResetNeeded("The episode is over; call reset() to go on.")
         self._moved = True
-        reward = self._reply(from_gym(self._actions, action)).reward
+        reward = self._act(action).reward
         while not rollout.over and rollout.turn.ask is not Ask.ACT and rollout.turn.last is None:
             reward += self._reply().reward
         turn = rollout.turn
@@ -135,6 +142,19 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             recorder.end(*explain(error), steps=0, seconds=0.0)
             raise
 
+    def _act(self, action: Any) -> Turn:
+        try:
+            return self._reply(from_gym(self._actions, action))
+        except (IndexError, KeyError, TypeError, ValueError):
+            self._fail(fault := AgentProtocol(f"{action!r} is no action of {self.action_space}."))
+            raise fault from None
+
+    def _fail(self, error: OpenfieldError) -> None:
+        """Books the trial as ended by a failure."""
+        if self._rollout is not None:
+            self._rollout.close(*explain(error))
+        self._rollout = None
+
     def _reply(self, action: Any = None) -> Turn:
         """Replies with an action, with a belief where one was given or is asked for; a failure ends the trial."""
         rollout = self._rollout
@@ -145,8 +165,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             return rollout.reply(Reply(action, belief))
         except OpenfieldError as error:
-            rollout.close(*explain(error))
-            self._rollout = None
+            self._fail(error)
             raise
 
     def _end(self) -> None:
@@ -212,9 +231,9 @@ def from_gym(space: Space, value: Any) -> Any:
     """What Gymnasium has as a value of a space, as plain data."""
     match space:
         case Discrete():
-            return int(value)
+            return operator.index(value)
         case Choice(options):
-            return options[int(value)]
+            return dict(enumerate(options))[operator.index(value)]
         case Box():
             return np.asarray(value).tolist()
         case Fields(parts):
