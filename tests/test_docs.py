@@ -198,6 +198,8 @@ def test_every_command_has_help_for_each_of_its_parameters() -> None:
         text = inspect.getdoc(function) or ""
         for parameter in get_type_hints(function).keys() - {"return"}:
             assert re.search(rf"^{parameter}$", text, re.MULTILINE), f"{name}: {parameter}"
+        for argument in command.assemble_argument_collection(parse_docstring=True):
+            assert argument.parameter.help or not argument.parse, f"{name}: {argument.name}"
 
 
 def test_the_screenshot_is_small() -> None:
