@@ -67,7 +67,7 @@ def _results(summary: Summary, groups: list[Group]) -> Table:
     table.add_column("")
     for group in groups:
         table.add_column(Text(group.agent), justify="right")
-    table.add_row("cells", *(say_outcomes(group.outcomes) for group in groups), style="dim")
+    table.add_row("cells", *(Text(say_outcomes(group.outcomes)) for group in groups), style="dim")
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
             table.add_row(Text(number.title), *_cells(groups, number.name))
@@ -93,5 +93,5 @@ def _comparisons(comparisons: list[Comparison]) -> Table:
         table.add_column(title)
     for one in comparisons:
         figures = str(one.difference), str(one.improvement), describe_basis(one)
-        table.add_row(Text(one.first), Text(one.second), *figures)
+        table.add_row(*map(Text, (one.first, one.second, *figures)))
     return table
