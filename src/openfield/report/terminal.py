@@ -23,6 +23,7 @@ from openfield.report.words import (
     describe_basis,
     describe_novelty,
     describe_terms,
+    name_number,
     pick_comparisons,
     say_outcomes,
     title_domain,
@@ -70,7 +71,7 @@ def _results(summary: Summary, groups: list[Group]) -> Table:
     table.add_row("cells", *(Text(say_outcomes(group.outcomes)) for group in groups), style="dim")
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
-            table.add_row(Text(number.title), *_cells(groups, number.name))
+            table.add_row(Text(name_number(number, groups[0].scenario)[0]), *_cells(groups, number.name))
     table.add_row("Interquartile mean", *(_estimate(group.iqm, group.trials) for group in groups))
     return table
 
