@@ -109,6 +109,13 @@ def test_a_legacy_session_without_threshold_is_opened_in_compat_only(client: Cli
     assert compat.ask("POST", "/session", files=files).status_code == 200
 
 
+@pytest.mark.parametrize(("version", "status"), [("v" * 5000, 200), ("a\nb", 400), ("\x1b[2J", 400)])
+def test_a_detector_is_called_by_a_name_that_can_be_read(client: Client, version: str, status: int) -> None:
+    asked = {"protocol": "OND", "novelty_detector_version": version, "detection_threshold": 0.5}
+    files = {"configuration": msgspec.json.encode(asked), "test_ids": TEST.encode()}
+    assert client.ask("POST", "/session", files=files).status_code == status
+
+
 def test_ids_with_commas_bars_and_unicode_are_samples_like_any_other(client: Client, data: Path) -> None:
     odd = ["a,b.png", "ü|ñ.png", "雪.png", "x" * 4096]
     place = data / "OND/image_classification"
