@@ -32,4 +32,4 @@ def check(domain: str, /, *, json: bool = False) -> None:
         raise InvalidInput(f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}.")
 
 
-_MARKS = {True: "ok", False: "FAILED", None: "not judged"}
+_MARKS = {True: "ok", False: "FAILED"}

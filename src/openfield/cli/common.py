@@ -14,7 +14,7 @@ import msgspec
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from openfield.domain import Domain
     from openfield.flags import Launch
