@@ -60,8 +60,7 @@ class Constants:
         both._arrays = self._arrays | other._arrays
         for place in self._arrays.keys() & other._arrays.keys():
             (first, same), (again, there) = self._arrays[place], other._arrays[place]
-            if first.shape == again.shape:
-                both._arrays[place] = first, same & there & (first == again)
+            both._arrays[place] = first, _agree(first, same, again, there)
         return both
 
     def differences(self, changed: Constants) -> dict[Place, Difference]:
@@ -86,8 +85,7 @@ class Constants:
 
     def _look_closely(self, place: Place, array: np.ndarray[Any, Any]) -> None:
         first, same = self._arrays.get(place, (array.copy(), np.ones(array.shape, dtype=bool)))
-        if first.shape == array.shape:
-            self._arrays[place] = first, same & (first == array)
+        self._arrays[place] = first, _agree(first, same, array)
 
     def _constant(self, place: Place) -> bytes | None:
         """What a place always is: nothing, where it is missing from something that is there; None if it varies."""
@@ -163,6 +161,11 @@ def describe(place: Place, difference: Difference, novelties: Sequence[str]) -> 
     return f"{path} is {changed} exactly when the world is novel ({', '.join(novelties)}), and {usual} otherwise"
 
 
+def _agree(first: Any, same: Any, array: Any, there: Any = True) -> Any:
+    """Where an array equals the first one, and all others so far did here and there; nowhere if its shape differs."""
+    return same & there & (first == array) if first.shape == array.shape else np.zeros(first.shape, dtype=bool)
+
+
 def _is_plain(encoded: bytes) -> bool:
     """Whether a value is nothing, yes, no, or so many times the same of these."""
     leaves = set(_leaves(msgspec.msgpack.decode(encoded))) if encoded else set()
@@ -178,5 +181,8 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _say(encoded: bytes) -> str:
-    text = repr(msgspec.msgpack.decode(encoded)) if encoded else "not there"
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    value = msgspec.msgpack.decode(encoded) if encoded else None
+    text = repr(value) if encoded else "not there"
+    if len(text) <= 40:
+        return text
+    return f"{type(value).__name__} of {len(value)}" if isinstance(value, (list, dict)) else f"{text[:39]}…"
