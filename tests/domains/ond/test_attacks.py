@@ -111,10 +111,7 @@ def test_a_legacy_session_without_threshold_is_opened_in_compat_only(client: Cli
 
 @pytest.mark.parametrize("version", ["v" * 5000, "a\nb", "\x1b[2J"])
 def test_a_detector_is_called_by_a_name_that_can_be_read(client: Client, version: str) -> None:
-    asked = {"protocol": "OND", "novelty_detector_version": version, "detection_threshold": 0.5}
-    files = {"configuration": msgspec.json.encode(asked), "test_ids": TEST.encode()}
-    session = client.ask("POST", "/session", files=files).json()["session_id"]
-    name = client.server.desk.groups[session].agent
+    name = client.desk.groups[client.open(novelty_detector_version=version)].agent
     assert name.isprintable()
     assert len(name) <= 200
 
