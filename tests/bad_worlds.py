@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 import openfield as of
+from openfield.errors import AgentProtocol
 from openfield.trial import derive
 from walks import Walk, Walks, WalkSettings
 
@@ -61,6 +62,13 @@ class ReadsCalendar(Walk):
         return super().see() | {"hour": datetime.now().isoformat()}
 
 
+class ReadsYear(Walk):
+    """Reads a calendar that only another year would show."""
+
+    def see(self) -> Any:
+        return super().see() | {"year": time.localtime().tm_year, "day": time.strftime("%j")}
+
+
 class GlobalRandom(Walk):
     def see(self) -> Any:
         return super().see() | {"more": random.random()}
@@ -109,6 +117,114 @@ class ShowsFlag(Walk):
 class ShowsKey(Walk):
     def see(self) -> Any:
         return super().see() | {"novelty": 0}
+
+
+class ShowsOneFlag(Walk):
+    """Says yes or no, and only to one of the novelties."""
+
+    def see(self) -> Any:
+        return super().see() | {"mirrored": self.settings.stride < 0}
+
+
+class ShowsSpareKey(Walk):
+    def see(self) -> Any:
+        return super().see() | ({"spare": 0} if self.settings.stride < 0 else {})
+
+
+class ShowsLength(Walk):
+    """Says nothing, but more often."""
+
+    def see(self) -> Any:
+        return super().see() | {"hints": [{"at": None}] * (5 if self.settings.stride < 0 else 1)}
+
+
+class ShowsSmallArray(Walk):
+    def see(self) -> Any:
+        return super().see() | {"sensors": np.full(3, float(self.settings.stride < 0))}
+
+
+class ShowsPixel(Walk):
+    """Draws noise, but for one pixel in its corner."""
+
+    def see(self) -> Any:
+        picture = np.frombuffer(self.rng.randbytes(400), dtype=np.uint8).reshape(20, 20).copy()
+        picture[19, 19] = 255 if self.settings.stride != 1 else 17
+        return {"picture": picture}
+
+
+class ShowsWord(Walk):
+    """Says the same word for every novelty."""
+
+    def see(self) -> Any:
+        return super().see() | {"mode": "b" if self.settings.stride != 1 else "a"}
+
+
+class ShowsAtStart(Walk):
+    """Says it in the first turn of an episode and never again."""
+
+    def see(self) -> Any:
+        return super().see() | {"hello": not self.moves and self.settings.stride != 1}
+
+
+class Effects(Walk):
+    """Shows what its novelties do, which is no leak: a measure, a new thing, a wall in a map, a colour."""
+
+    def see(self) -> Any:
+        backwards = self.settings.stride < 0
+        thing = {"thing": {"at": self.rng.randrange(9), "alive": True}} if backwards else {}
+        plan = [[1, 1, 1], [1, int(backwards), 1], [1, 0, 1]]
+        colour = "red" if backwards else "blue"
+        return super().see() | {"stride": self.settings.stride, "map": plan, "colour": colour} | thing
+
+
+class SharesList(Walk):
+    """Shows its own memory instead of a copy."""
+
+    def __init__(self, settings: WalkSettings, rng: random.Random) -> None:
+        self.places: list[int] = []
+        super().__init__(settings, rng)
+
+    def see(self) -> Any:
+        self.places.append(self.at)
+        return {"places": self.places[-3:], "sum": sum(self.places), "all": self.places}
+
+
+class SharesGlobal(Walk):
+    """Shows every agent the same legend."""
+
+    legend: dict[str, list[int]] = {"ways": [0, 1]}
+
+    def see(self) -> Any:
+        return super().see() | {"legend": self.legend}
+
+
+class AltersTurns(Walk):
+    """Draws everything onto one canvas."""
+
+    def __init__(self, settings: WalkSettings, rng: random.Random) -> None:
+        self.canvas = np.zeros(100)
+        super().__init__(settings, rng)
+
+    def see(self) -> Any:
+        self.canvas[:] = self.at + self.rng.randrange(1000)
+        return self.canvas
+
+
+class KeepsActions(Walk):
+    """Shows what was said before, from the agent's own lists."""
+
+    def __init__(self, settings: WalkSettings, rng: random.Random) -> None:
+        self.said: list[list[int]] = []
+        super().__init__(settings, rng)
+
+    def move(self, action: Any) -> None:
+        if not isinstance(action, list) or action not in ([0], [1]):
+            raise AgentProtocol(f"{action!r} is neither [0] nor [1]")
+        self.said.append(action)
+        super().move(action[0])
+
+    def see(self) -> Any:
+        return super().see() | {"said": [list(action) for action in self.said]}
 
 
 class Altering(of.EpisodicWorld[WalkSettings]):
@@ -180,6 +296,19 @@ class StructActions(BadWalks):
         return of.Spec(domain=self.name, task="Walk.")
 
 
+class ListActions(BadWalks):
+    agents = {"lister": lambda spec, seed: lambda turn: of.Reply([1])}
+
+    def spec(self, trial: of.Trial) -> of.Spec:
+        return of.Spec(domain=self.name, task="Walk.")
+
+
+class Declared(BadWalks):
+    """Says that agents are meant to see it."""
+
+    shown_effects = ("mirrored",)
+
+
 class Unhashable(Walk):
     def move(self, action: Any) -> None:
         super().move(action if action in {0, 1} else 0)
@@ -212,3 +341,17 @@ IDLE_NOVELTY = IdleNovelty("idle_novelty")
 NARROW_SPACE = NarrowSpace("narrow_space")
 WIDE_ACTIONS = WideActions("wide_actions")
 STRUCT_ACTIONS = StructActions("struct_actions", Struct)
+READS_YEAR = BadWalks("reads_year", ReadsYear)
+SHOWS_ONE_FLAG = BadWalks("shows_one_flag", ShowsOneFlag)
+SHOWS_SPARE_KEY = BadWalks("shows_spare_key", ShowsSpareKey)
+SHOWS_LENGTH = BadWalks("shows_length", ShowsLength)
+SHOWS_SMALL_ARRAY = BadWalks("shows_small_array", ShowsSmallArray)
+SHOWS_PIXEL = BadWalks("shows_pixel", ShowsPixel)
+SHOWS_WORD = BadWalks("shows_word", ShowsWord)
+SHOWS_AT_START = BadWalks("shows_at_start", ShowsAtStart)
+SHARES_LIST = BadWalks("shares_list", SharesList)
+SHARES_GLOBAL = BadWalks("shares_global", SharesGlobal)
+ALTERS_TURNS = BadWalks("alters_turns", AltersTurns)
+KEEPS_ACTIONS = ListActions("keeps_actions", KeepsActions)
+EFFECTS = BadWalks("effects", Effects)
+DECLARED = Declared("declared", ShowsOneFlag)

@@ -192,12 +192,22 @@ def test_every_outcome_is_documented() -> None:
     assert {outcome for outcome, scored in rows.items() if scored == "yes"} == set(SCORED)
 
 
+def test_every_check_of_a_world_is_documented() -> None:
+    from openfield.testing.world import CHECKS
+
+    page = (ROOT / "docs" / "domain.md").read_text(encoding="utf-8")
+    table = page[page.index("| check | what it proves |") : page.index("A novelty may of course be seen")]
+    assert set(re.findall(r"`(\w+)`", table)) == CHECKS.keys()
+
+
 def test_every_command_has_help_for_each_of_its_parameters() -> None:
     for name, command in commands_of_the_line().items():
         function = command.default_command
         text = inspect.getdoc(function) or ""
         for parameter in get_type_hints(function).keys() - {"return"}:
             assert re.search(rf"^{parameter}$", text, re.MULTILINE), f"{name}: {parameter}"
+        for argument in command.assemble_argument_collection(parse_docstring=True):
+            assert argument.parameter.help or not argument.parse, f"{name}: {argument.name}"
 
 
 def test_the_screenshot_is_small() -> None:

@@ -169,6 +169,19 @@ def test_a_wrong_token_is_refused(serve: Any, path: Path) -> None:
     assert attempts(path) == [(1, "done", "")]
 
 
+def test_a_name_nobody_could_read_is_refused(serve: Any, path: Path) -> None:
+    program, port = serve(1)
+    for name in ("n" * 201, "n" * 100_000, "a\nb", "\x1b[31mred"):
+        with client(port, name=name) as agent:
+            assert agent.welcome["type"] == "bye"
+            assert agent.welcome["note"] == "An agent's name is at most 200 characters, all of which can be printed."
+    with client(port, name="é" * 200) as agent:
+        assert agent.play()["type"] == "bye"
+    end(program)
+    with Run(path) as run:
+        assert [cell.agent for cell in run.cells()] == ["é" * 200]
+
+
 @pytest.mark.parametrize(
     ("message", "note"),
     [

@@ -32,6 +32,7 @@ BAD_WORLDS = {
     "READS_CLOCK": {"clock", "replay", "same_seed"},
     "READS_DEADLINE": {"clock"},
     "READS_CALENDAR": {"clock", "replay", "same_seed"},
+    "READS_YEAR": {"clock"},
     "GLOBAL_RANDOM": {"global_random"},
     "GLOBAL_NUMPY_RANDOM": {"global_random"},
     "CRASHES": {"answers"},
@@ -40,6 +41,13 @@ BAD_WORLDS = {
     "PERFORMANCE": {"performance"},
     "SHOWS_NAME": {"secrets"},
     "SHOWS_FLAG": {"secrets"},
+    "SHOWS_ONE_FLAG": {"secrets"},
+    "SHOWS_SPARE_KEY": {"secrets"},
+    "SHOWS_LENGTH": {"secrets"},
+    "SHOWS_SMALL_ARRAY": {"secrets"},
+    "SHOWS_PIXEL": {"secrets"},
+    "SHOWS_WORD": {"secrets"},
+    "SHOWS_AT_START": {"secrets"},
     "SHOWS_KEY": {"secrets"},
     "SHOWS_DETAIL": {"secrets"},
     "SHOWS_PHASE": {"secrets"},
@@ -51,6 +59,10 @@ BAD_WORLDS = {
     "IDLE_NOVELTY": {"novelties"},
     "NARROW_SPACE": {"observations"},
     "WIDE_ACTIONS": {"actions"},
+    "SHARES_LIST": {"own_turns"},
+    "SHARES_GLOBAL": {"own_turns"},
+    "ALTERS_TURNS": {"own_turns"},
+    "KEEPS_ACTIONS": {"own_turns"},
     "STRUCT_ACTIONS": {"plain_actions", "odd_actions", "same_seed", "replay"},
 }
 BAD_AGENTS = {
@@ -96,7 +108,29 @@ def test_details_say_what_is_wrong() -> None:
     assert details["HANGS"] == "backwards: no answer within 0.3 s"
     assert "Turn 4: the world raised ZeroDivisionError: out of luck" in details["CRASHES"]
     assert "idle: nothing shown changes" in _detail(check_world(bad_worlds.IDLE_NOVELTY))
-    assert _detail(check_world(bad_worlds.SHOWS_FLAG)) == "observation.parts[1] is 1 exactly when the world is novel"
+    assert _detail(check_world(bad_worlds.SHOWS_FLAG)) == (
+        "observation.parts[1] is True exactly when the world is novel (backwards, leaps:easy, leaps:hard), "
+        "and False otherwise"
+    )
+
+
+@pytest.mark.parametrize("name", ["EFFECTS", "DECLARED"])
+def test_what_a_novelty_does_may_be_seen(name: str) -> None:
+    report = check_world(getattr(bad_worlds, name))
+    assert report.passed, report
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("SHOWS_SPARE_KEY", "observation.spare is 0 exactly when the world is novel (backwards), and not there"),
+        ("SHOWS_PIXEL", "observation.picture[19][19] is 255 exactly when the world is novel (backwards, leaps:easy, "),
+        ("SHARES_GLOBAL", "backwards, with an agent that alters what it is shown: Turn 1 differs"),
+        ("ALTERS_TURNS", "backwards: turn 0 is altered after it was shown"),
+    ],
+)
+def test_it_says_what_gives_a_world_away(name: str, said: str) -> None:
+    assert said in _detail(check_world(getattr(bad_worlds, name)))
 
 
 def test_what_a_domain_declares_as_shown_is_no_secret() -> None:

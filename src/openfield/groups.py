@@ -22,7 +22,7 @@ from openfield.core import Reply
 from openfield.domain import Domain
 from openfield.errors import AgentFault, JournalError, RunBusy
 from openfield.journal import Journal
-from openfield.plan import Cell, facts_of
+from openfield.plan import Cell, check_visitor, facts_of
 from openfield.record import Recorder
 from openfield.rollout import Rollout
 from openfield.serve import Seat
@@ -65,6 +65,7 @@ class GroupDesk:
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Group:
         """Enters a session; returns when it is safely on disk."""
+        check_visitor(agent)
         repeat = sum(group.agent == agent for group in self.groups.values())
         ids = {known: trial.id for known, trial in trials.items()}
         group = Group(name, agent, repeat, ids, dict(facts))

@@ -12,9 +12,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from openfield import __version__
-from openfield.errors import InvalidInput
+from openfield.errors import AgentFault, InvalidInput
 from openfield.registry import AgentSource, absolute, domain_source
 from openfield.trial import Trial, derive
+
+LONGEST_NAME = 200
+"""Characters of a name that an agent gives itself over a wire: it is in every table, page and file about it."""
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -86,3 +89,13 @@ def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
     found = {name: domain_source(name) for name in names}
     sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
     return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}
+
+
+def check_visitor(name: str) -> None:
+    """Refuses names of agents over a wire that nobody could read.
+
+    Raises:
+        AgentFault: It is too long, or holds characters that cannot be printed.
+    """
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise AgentFault(f"An agent's name is at most {LONGEST_NAME} characters, all of which can be printed.")

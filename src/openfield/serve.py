@@ -20,7 +20,7 @@ from openfield.core import Reply, Spec, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
 from openfield.journal import Journal
-from openfield.plan import Cell, facts_of, make_cells
+from openfield.plan import Cell, check_visitor, facts_of, make_cells
 from openfield.record import Recorder
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
@@ -141,6 +141,7 @@ class TrialDesk:
         """A seat for an agent: the one it had, or the next of its trials that is left."""
         if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
             raise AgentFault("The token is wrong.")
+        check_visitor(name or "")
         async with self._lock:
             self._book()
             if session is not None:
@@ -154,6 +155,7 @@ class TrialDesk:
 
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
         """Gives an agent trials of its own, and puts on record what it says of itself."""
+        check_visitor(name)
         cells = self._own[name] = make_cells([name], trials)
         await asyncio.to_thread(self._journal.enter, cells, {name: None}, {**facts_of(cells), **(facts or {})})
 

@@ -49,6 +49,8 @@ def complain(said: Any) -> str:
         (["run", MAZE, "--set", "size"], "--set takes key=value, not 'size'."),
         (["run", MAZE, "--trials", "0"], "Expected `int` >= 1 (key 'trials')."),
         (["run", MAZE, "--trials", "many"], "Invalid value for --trials"),
+        (["serve", MAZE, "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),
+        (["play", MAZE, "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),
         (["run", MAZE, "--workers", "-1"], "(key 'workers')"),
         (["run", MAZE, "--reply-seconds", "0"], "(key 'reply_seconds')"),
         (["run", MAZE, "-a", "random", "-a", "random"], "Two agents are called 'random'."),

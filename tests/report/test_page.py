@@ -70,8 +70,20 @@ class TestContent:
         assert "first detection after the onset" in page
 
     def test_without_novelty_there_is_no_onset_in_the_curves(self) -> None:
-        cells = [make_cell([], [0.5, 0.6], [], trial=make_trial(s, novelty=())) for s in range(5)]
-        assert ">onset</text>" not in render(cells)
+        cells = [make_cell([0.4, 0.5], [0.5, 0.6], [], trial=make_trial(s, novelty=())) for s in range(5)]
+        page = render(cells)
+        assert ">onset</text>" not in page
+        assert "onset, from which episodes are counted" not in page
+        assert "first detection after the onset" not in page
+        assert ">−2</text>" in page  # counted from the start of the test, with a minus as everywhere
+        assert ">-2</text>" not in page
+
+    def test_without_novelty_no_number_is_called_after_an_onset_that_never_comes(self) -> None:
+        cells = [make_cell([0.4], [0.5, 0.6], [], trial=make_trial(s, novelty=())) for s in range(5)]
+        assert "Performance in the test" in render(cells)
+        assert "before the onset" not in render(cells)
+        assert "Performance before the onset" in render(make_run())
+        assert "onset, from which episodes are counted" in render(make_run())
 
     def test_trials_that_never_reached_the_onset_are_counted_beside_the_panel(self) -> None:
         early = make_cell([], [0.5, 0.5], [], outcome="truncated", trial=make_trial(99), id="early")

@@ -41,3 +41,9 @@ def test_names_are_no_markup() -> None:
 def test_many_agents_are_compared_with_the_best() -> None:
     text = render(make_run([f"a{number}" for number in range(7)], trials=5))
     assert "Of 21 pairs only those with a0 are shown" in text
+
+
+def test_without_novelty_there_is_only_a_test() -> None:
+    text = render([make_cell([], [0.9], [], trial=make_trial(s, novelty=())) for s in range(5)])
+    assert "Performance in the test" in text
+    assert "before the onset" not in text

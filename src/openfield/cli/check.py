@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from openfield.cli.common import print_json, print_table
+from openfield.cli.common import print_json
+from openfield.cli.tables import print_table
 
 
 def check(domain: str, /, *, json: bool = False) -> None:
@@ -31,4 +32,4 @@ def check(domain: str, /, *, json: bool = False) -> None:
         raise InvalidInput(f"{domain} breaks {len(report.failed)} rules: {', '.join(report.failed)}.")
 
 
-_MARKS = {True: "ok", False: "FAILED", None: "not judged"}
+_MARKS = {True: "ok", False: "FAILED"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from shlex import quote
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from openfield.plan import Cell
     from openfield.result import Result
 
-WIDEST = 52
-"""Characters of a cell before the last column; more would squeeze the names beside it on a terminal of 80."""
 MOST_NOTES = 5
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
@@ -60,20 +57,6 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
 def print_json(value: Any) -> None:
     """Prints one JSON document."""
     print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
-
-
-def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a plain table."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for title in titles:
-        table.add_column(title, no_wrap=title != titles[-1], overflow="fold" if title == titles[-1] else "ellipsis")
-    for *first, last in rows:
-        table.add_row(*(Text(fill(str(value), WIDEST)) for value in first), Text(str(last)))
-    Console().print(table)
 
 
 def print_result(result: Result, as_json: bool, metrics: list[str] | None = None) -> None:

@@ -30,12 +30,12 @@ Domains = dict[str, Domain[Any]]
 def showing_progress(cells: Iterable[Cell], run: Path, domains: Domains) -> Iterator[Watch]:
     """Shows a bar per agent while a run is under way, and gives the watcher that feeds them."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[unit]}"),
         TimeRemainingColumn(compact=True),
-        TextColumn("[dim]{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", style="dim", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=8) as progress:
         yield _Bars(progress, {cell.id: cell for cell in cells}, run, domains)

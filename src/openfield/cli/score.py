@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from openfield.cli.common import print_json, print_table
+from openfield.cli.common import print_json
+from openfield.cli.tables import print_table
 
 HEADLINES = {
     "m_acc": ("full_top1", "pre_top1", "post_top1"),

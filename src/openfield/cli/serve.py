@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from openfield.cli.common import Words, take_flags
+from openfield.cli.options import DEFAULT, TrialOptions
 
 
 def serve(
@@ -15,11 +16,7 @@ def serve(
     /,
     *words: Words,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    trials: int | None = None,
-    seed: int = 0,
-    novelty: str | None = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
-    redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False,
+    options: TrialOptions = DEFAULT,
     agent_name: str = "remote",
     host: str | None = None,
     port: int | None = None,
@@ -37,16 +34,8 @@ def serve(
         Options of the domain.
     output
         The run file [runs/DOMAIN-served.sqlite].
-    trials
-        Trials for each agent [5].
-    seed
-        The root of all seeds.
-    novelty
-        `NAME[:difficulty]`, `a+b` for both at once, or `none`.
-    set_
-        `key=value`, a setting of the domain; give it again for further settings.
-    redlight
-        Tell the agents when the world has changed.
+    options
+        Which trials.
     agent_name
         What agents are called that do not say so themselves.
     host
@@ -60,7 +49,6 @@ def serve(
     import os
 
     from openfield.errors import InvalidInput
-    from openfield.experiment import limit, make_trials, parse_settings
     from openfield.groups import holding
     from openfield.journal import Journal
     from openfield.registry import find_domain
@@ -72,9 +60,7 @@ def serve(
     place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
     if not launch.let_in:
         check_exposure(place, token)
-    settings = {**(launch.settings or {}), **parse_settings(set_ or [])}
-    made = make_trials(known, trials or launch.trials or 5, seed, novelty or launch.novelty, redlight, settings)
-    made = limit(made, launch.limits or {})
+    made = options.make(known, launch, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
 
     def ready(opened: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openfield.cli.common import print_json, print_table
+from openfield.cli.common import print_json
+from openfield.cli.tables import print_table
 
 if TYPE_CHECKING:
     from msgspec import Struct

@@ -151,8 +151,7 @@ def _ground(frame: Frame, onset: bool) -> str:
     )
     ends = [0] * onset + [at for at in (frame.first, frame.last) if abs(frame.x(at) - frame.x(0)) > 20 or not onset]
     ticks = "".join(
-        f'<text class="t m" x="{frame.x(at)}" y="{frame.height - 4}">{_signed(at) if onset else at}</text>'
-        for at in ends
+        f'<text class="t m" x="{frame.x(at)}" y="{frame.height - 4}">{_signed(at, onset)}</text>' for at in ends
     )
     return _band(frame, onset) + grid + ticks
 
@@ -232,5 +231,6 @@ def _mark(frame: Frame, point: Point, onset: bool) -> str:
     )
 
 
-def _signed(at: int) -> str:
-    return f"{at:+d}".replace("-", "−") if at else "0"
+def _signed(at: int, onset: bool) -> str:
+    """An episode's number, with a plus where an onset divides them."""
+    return (f"{at:+d}" if at and onset else str(at)).replace("-", "−")

@@ -15,19 +15,13 @@ from openfield.report.chart import Curve, draw_panel, draw_trial, pick_evenly, t
 from openfield.view import CellRecord
 
 KEY = (
-    '<ul class="key">'
-    '<li><svg viewBox="0 0 30 10"><path class="p" d="M1 5h28"/></svg>performance, mean over trials</li>'
-    '<li><svg viewBox="0 0 30 10"><path class="f" style="opacity:.5" d="M1 3h28M1 7h28"/></svg>single trials</li>'
-    '<li><svg viewBox="0 0 30 10"><path class="b" d="M1 5h28"/></svg>belief that the world has changed</li>'
-    '<li><svg viewBox="0 0 30 10"><path class="o" d="M15 0v10"/></svg>onset, from which episodes are counted</li>'
-    "</ul>"
+    ('<path class="p" d="M1 5h28"/>', "performance, mean over trials"),
+    ('<path class="f" style="opacity:.5" d="M1 3h28M1 7h28"/>', "single trials"),
+    ('<path class="b" d="M1 5h28"/>', "belief that the world has changed"),
 )
-MARKS = (
-    '<ul class="key">'
-    '<li><svg viewBox="0 0 30 10"><path class="d" d="M15 1l4 7h-8z"/></svg>first detection after the onset</li>'
-    '<li><svg viewBox="0 0 30 10"><path class="d h" d="M15 1l4 7h-8z"/></svg>false alarm</li>'
-    "</ul>"
-)
+ONSET = ('<path class="o" d="M15 0v10"/>', "onset, from which episodes are counted")
+DETECTION = ('<path class="d" d="M15 1l4 7h-8z"/>', "first detection after the onset")
+ALARM = ('<path class="d h" d="M15 1l4 7h-8z"/>', "false alarm")
 
 
 def draw_curves(played: Sequence[tuple[Group, Sequence[CellRecord]]], faint: int, single: int) -> str:
@@ -38,7 +32,13 @@ def draw_curves(played: Sequence[tuple[Group, Sequence[CellRecord]]], faint: int
     traced = [(group.agent, cells, trace_all(cells)) for group, cells in known]
     panels = "".join(_draw_panel(agent, cells, curves, faint) for agent, cells, curves in traced)
     singles = "".join(_draw_singles(agent, cells, curves, single) for agent, cells, curves in traced if single)
-    return f'<h3>Episode by episode</h3>{KEY}<div class="panels">{panels}</div>{singles}'
+    key = _draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells in known) else []))
+    return f'<h3>Episode by episode</h3>{key}<div class="panels">{panels}</div>{singles}'
+
+
+def _draw_key(*items: tuple[str, str]) -> str:
+    drawn = (f'<li><svg viewBox="0 0 30 10">{mark}</svg>{meaning}</li>' for mark, meaning in items)
+    return f'<ul class="key">{"".join(drawn)}</ul>'
 
 
 def _draw_panel(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curve], faint: int) -> str:
@@ -60,7 +60,8 @@ def _draw_singles(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curv
     shown = f"{len(chosen)} of {len(cells)}, evenly picked" if len(chosen) < len(cells) else f"all {len(cells)}"
     figures = "".join(_draw_single(cells[index], curves[index]) for index in chosen)
     summary = f"<b>{escape(agent)}</b>, trial by trial <small>from the worst to the best: {shown}</small>"
-    return f'<details><summary>{summary}</summary>{MARKS}<div class="trials">{figures}</div></details>'
+    marks = _draw_key(*([DETECTION] if _has_onset(cells) else []), ALARM)
+    return f'<details><summary>{summary}</summary>{marks}<div class="trials">{figures}</div></details>'
 
 
 def _draw_single(cell: CellRecord, curve: Curve) -> str:

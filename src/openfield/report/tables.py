@@ -12,7 +12,7 @@ from openfield.metrics.metric import Number
 from openfield.metrics.stats import Bounds, Estimate
 from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
 from openfield.report.chart import draw_interval
-from openfield.report.words import OUTCOMES, count_failed, describe_basis, say_outcomes
+from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes
 from openfield.view import SCORED, CellRecord
 
 MOST_NOTES = 12
@@ -91,8 +91,9 @@ def _shorten(note: str) -> str:
 def _draw_number(number: Number, groups: Sequence[Group]) -> str:
     sign = {"higher": "↑", "lower": "↓", "": ""}[number.better]
     better = f' <span class="better" title="{number.better} is better">{sign}</span>' if sign else ""
+    title, note = name_number(number, groups[0].scenario)
     return (
-        f"<tr><th scope=row>{escape(number.title)}{better}<small>{escape(number.note)}</small></th>"
+        f"<tr><th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>"
         + "".join(_draw_cell(group, group.estimates.get(number.name), number.bounds) for group in groups)
         + "</tr>"
     )

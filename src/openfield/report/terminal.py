@@ -23,6 +23,7 @@ from openfield.report.words import (
     describe_basis,
     describe_novelty,
     describe_terms,
+    name_number,
     pick_comparisons,
     say_outcomes,
     title_domain,
@@ -67,10 +68,10 @@ def _results(summary: Summary, groups: list[Group]) -> Table:
     table.add_column("")
     for group in groups:
         table.add_column(Text(group.agent), justify="right")
-    table.add_row("cells", *(say_outcomes(group.outcomes) for group in groups), style="dim")
+    table.add_row("cells", *(Text(say_outcomes(group.outcomes)) for group in groups), style="dim")
     for number in summary.numbers:
         if any(number.name in group.estimates for group in groups):
-            table.add_row(Text(number.title), *_cells(groups, number.name))
+            table.add_row(Text(name_number(number, groups[0].scenario)[0]), *_cells(groups, number.name))
     table.add_row("Interquartile mean", *(_estimate(group.iqm, group.trials) for group in groups))
     return table
 
@@ -93,5 +94,5 @@ def _comparisons(comparisons: list[Comparison]) -> Table:
         table.add_column(title)
     for one in comparisons:
         figures = str(one.difference), str(one.improvement), describe_basis(one)
-        table.add_row(Text(one.first), Text(one.second), *figures)
+        table.add_row(*map(Text, (one.first, one.second, *figures)))
     return table

@@ -10,6 +10,7 @@ from typing import Any
 
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
+from openfield.metrics.metric import Number
 from openfield.metrics.stats import FEWEST
 from openfield.metrics.summary import Comparison, Group, Scenario
 from openfield.view import SCORED
@@ -62,6 +63,13 @@ def describe_terms(scenario: Scenario) -> str:
     light = "agents are told when the world changes (red light)" if scenario.red_light else "agents are not told"
     terms = [light] if scenario.novelty else []
     return "; ".join(terms + ([f"settings: {scenario.settings}"] if scenario.settings else []))
+
+
+def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
+    """The title and note of a number; where nothing changes there is no onset to speak of."""
+    if scenario.novelty:
+        return number.title, number.note
+    return number.title.replace(" before the onset", " in the test"), number.note.replace(" before the onset", "")
 
 
 def describe_basis(comparison: Comparison) -> str:

@@ -12,6 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
+CALENDARS = ("localtime", "gmtime", "ctime")
+"""Take seconds, and the present ones if none are given."""
+FAR = 400 * 86_400
+"""Seconds that drifting clocks are off from the start: another day, month and year."""
 
 
 class _Drift:
@@ -28,7 +32,7 @@ class _Drift:
             return 0
         self.looks += 1
         self.seconds += self.rate
-        return self.seconds
+        return self.seconds + (FAR if self.rate else 0)
 
 
 _drift = _Drift()
@@ -36,7 +40,11 @@ _drift = _Drift()
 
 def replace_clocks() -> None:
     """Puts the clocks in place, for good: before any domain is imported, so that none gets hold of a real one."""
-    for name in NAMES:
+    for name in CALENDARS:
+        setattr(time, name, _at_present(getattr(time, name)))
+    for name in ("strftime", "asctime"):
+        setattr(time, name, _saying(getattr(time, name)))
+    for name in (*NAMES, "clock_gettime"):
         setattr(time, name, _drifting(getattr(time, name), 1))
         setattr(time, f"{name}_ns", _drifting(getattr(time, f"{name}_ns"), 10**9))
     dates.datetime = _DriftingTime  # type: ignore[misc]
@@ -68,8 +76,19 @@ def clock_looks() -> int:
     return _drift.looks
 
 
-def _drifting(clock: Callable[[], Any], unit: int) -> Callable[[], Any]:
-    return lambda: clock() + _drift.look() * unit
+def _drifting(clock: Callable[..., Any], unit: int) -> Callable[..., Any]:
+    return lambda *which: clock(*which) + _drift.look() * unit
+
+
+def _at_present(calendar: Callable[[float], Any]) -> Callable[..., Any]:
+    """The same calendar, which asks the drifting clock when it is not told a time."""
+    return lambda seconds=None: calendar(time.time() if seconds is None else seconds)
+
+
+def _saying(words: Callable[..., str]) -> Callable[..., str]:
+    """The same words for a time, whose last argument is the present one if it is left out."""
+    wanted = 2 if words.__name__ == "strftime" else 1
+    return lambda *given: words(*given, *([time.localtime()] if len(given) < wanted else []))
 
 
 class _StandsIn(type):
@@ -87,6 +106,10 @@ class _DriftingTime(dates.datetime, metaclass=_StandsIn):
         return super().now(tz) + dates.timedelta(seconds=_drift.look())
 
     @classmethod
+    def utcnow(cls) -> _DriftingTime:
+        return cls.now(dates.UTC).replace(tzinfo=None)
+
+    @classmethod
     def today(cls) -> _DriftingTime:
         return cls.now()
 
@@ -96,4 +119,4 @@ class _DriftingDate(dates.date, metaclass=_StandsIn):
 
     @classmethod
     def today(cls) -> _DriftingDate:
-        return super().today() + dates.timedelta(days=_drift.look())
+        return cls.fromtimestamp(time.time())

@@ -16,14 +16,18 @@ from openfield.asking import Asking
 from openfield.core import Ask, Spec, Truth, Turn
 from openfield.domain import Domain
 from openfield.errors import InvalidInput
-from openfield.record import ENCODER
+from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.testing.clocks import clock_looks, drifting_clocks
+from openfield.testing.places import Constants, sort_turns
 from openfield.testing.report import Judgement
-from openfield.testing.secrets import find_detail, find_mirrors, find_named, words_of
-from openfield.testing.tape import Tape, Watched, record, replay, spec_of
+from openfield.testing.secrets import find_detail, find_named, words_of
+from openfield.testing.tape import Replayed, Tape, Watched, record, replay, replay_scribbled, spec_of
 from openfield.testing.worker import Here, Worker, global_random
-from openfield.trial import Trial
+from openfield.trial import Trial, derive
+
+MORE_SEEDS = 2
+"""How many further seeds a novelty may take to show its effect, and a leak to prove that it is none."""
 
 
 def check_trials(domain: Domain[Any]) -> list[Trial]:
@@ -60,14 +64,18 @@ class Played:
     rehearsal: Rehearsal
     shown: list[bytes]
     """All turns in the form they are compared in."""
+    altered: str
+    """The first turn that the world altered after it had shown it."""
     truths: list[Truth]
     red_lights: list[bool | None]
     misfit: str
     """The first observation that does not fit the declared space."""
     secrets: list[str]
     """Where something of the truth is shown."""
-    mirrors: set[str]
-    """Where something is 1 exactly when the world is novel."""
+    usual: Constants
+    """What never varies as long as the world is not novel."""
+    changed: Constants
+    """What never varies when it is."""
     differs: str
     """How the replay here differs."""
 
@@ -109,6 +117,18 @@ class Evidence:
             raise Judgement("its replays differ anyway")
         return played
 
+    def attempts(self, trial: Trial) -> Iterator[tuple[Trial, int]]:
+        """Ways to see what a novelty does: all agents on this trial, then on others like it."""
+        for number in range(MORE_SEEDS + 1):
+            like = trial if not number else msgspec.structs.replace(trial, seed=derive(trial.seed, "again", number))
+            yield from ((like, agent) for agent in range(len(self.agents)))
+
+    def scribble(self, trial: Trial) -> str:
+        """Where a world notices that the agent alters what it was shown; it may not be fit for use in that process."""
+        source = domain_source(self.domain.name) or self.domain.name
+        steps = msgspec.msgpack.encode(self.play_whole(trial).rehearsal.tape.steps)
+        return self.worker.call(str, rehearse_scribbled, source, trial, steps)
+
     def all(self) -> Iterator[Played]:
         """All trials, with their novelty and without."""
         for trial in self.trials:
@@ -134,24 +154,38 @@ def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
     return Rehearsal(tape, str(plain or ""), str(clock or ""), str(random or ""))
 
 
+def rehearse_scribbled(source: str, trial: Trial, steps: bytes) -> str:
+    """Replays a trial for an agent that alters all it can; runs in a worker."""
+    with global_random(1):
+        return replay_scribbled(find_domain(source), trial, msgspec.msgpack.decode(steps, type=list[RawStep]))
+
+
 def without_novelty(trial: Trial) -> Trial:
     """The same trial in which nothing changes."""
     phases = tuple(msgspec.structs.replace(phase, novelty=()) for phase in trial.phases)
     return msgspec.structs.replace(trial, phases=phases)
 
 
-def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: Watched, differs: str) -> Played:
+def name_trial(trial: Trial) -> str:
+    """What is special about a trial."""
+    return "+".join(trial.novelty) or "without novelty"
+
+
+def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: Replayed, differs: str) -> Played:
     """Takes from a replay what checks need."""
     spec, turns, truths = domain.spec(trial), watched.turns, watched.truths
+    usual, changed = sort_turns(turns, truths)
     return Played(
         trial=trial,
         rehearsal=rehearsal,
-        shown=[ENCODER.encode(msgspec.structs.astuple(turn)) for turn in turns],
+        shown=watched.shown,
+        altered=watched.altered(),
         truths=truths,
         red_lights=[turn.red_light for turn in turns],
         misfit=next(_misfits(spec, turns), ""),
         secrets=list(_secrets(domain, trial, spec, watched)),
-        mirrors=find_mirrors(turns, truths),
+        usual=usual,
+        changed=changed,
         differs=differs,
     )
 

@@ -20,8 +20,6 @@ from openfield.trial import Trial
 
 TELLING = frozenset({"novel", "novelty", "novelties", "is_novel", "truth", "onset"})
 """Keys that say by their name what an agent must find out."""
-LEAST_TURNS = 5
-"""On each side of the onset, before a value that follows the truth is more than chance."""
 SHORTEST_WORD = 4
 LEAST_NUMBER = 10_000
 """Shorter words and smaller numbers occur by themselves."""
@@ -52,22 +50,6 @@ def find_detail(turn: Turn, truth: Truth, known: frozenset[str], shown: Iterable
             yield f"{path} shows '{leaf}', which the truth's detail holds"
 
 
-def find_mirrors(turns: Sequence[Turn], truths: Sequence[Truth]) -> set[str]:
-    """The places where a value is 1 exactly when the world is novel."""
-    sides = [truth.novel for truth in truths]
-    if min(sides.count(True), sides.count(False)) < LEAST_TURNS:
-        return set()
-    agreed: dict[str, set[bool]] = {}
-    refuted: set[str] = set()
-    for turn, truth in zip(turns, truths, strict=True):
-        for path, leaf, is_key in leaves_of_turn(turn):
-            if is_key or not isinstance(leaf, (bool, int, float)) or leaf != truth.novel:
-                refuted.add(path)
-            else:
-                agreed.setdefault(path, set()).add(truth.novel)
-    return {path for path, seen in agreed.items() if len(seen) == 2} - refuted
-
-
 def words_of(spec: Spec) -> Iterator[str]:
     """The vocabulary a domain declares: what its spec says, words of it included."""
     for _, leaf, _ in walk(msgspec.to_builtins(spec), "spec"):
@@ -84,26 +66,42 @@ def leaves_of_turn(turn: Turn) -> Iterator[Leaf]:
 
 def walk(value: Any, path: str) -> Iterator[Leaf]:
     """All leaves and keys of a value. Large arrays hold no words."""
+    parts = parts_of(value)
+    for name, part in parts:
+        is_key = not name.startswith("[")
+        inner = f"{path}.{name}" if is_key else f"{path}{name}"
+        if is_key:
+            yield inner, name, True
+        yield from walk(part, inner)
+    if not parts and not _is_container(value):
+        yield path, _plain(value), False
+
+
+def parts_of(value: Any) -> list[tuple[str, Any]]:
+    """What a value is made of: fields by their names, items by `[number]`; nothing where it is not made of parts."""
     if isinstance(value, dict):
-        for key, part in value.items():
-            yield f"{path}.{key}", key, True
-            yield from walk(part, f"{path}.{key}")
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for number, part in enumerate(value):
-            yield from walk(part, f"{path}[{number}]")
-    elif isinstance(value, msgspec.Struct):
-        yield from walk({name: getattr(value, name) for name in value.__struct_fields__}, path)
-    elif is_dataclass(value) and not isinstance(value, type):
-        yield from walk({field.name: getattr(value, field.name) for field in fields(value)}, path)
-    elif isinstance(value, np.ndarray):
-        if value.size <= SMALL_ARRAY:
-            yield from walk(value.tolist(), path)
-    elif isinstance(value, np.generic):
-        yield path, value.item(), False
-    elif isinstance(value, (bytes, bytearray)):
-        yield path, bytes(value).decode(errors="replace"), False
-    else:
-        yield path, value, False
+        return [(str(key), part) for key, part in value.items()]
+    if isinstance(value, msgspec.Struct):
+        return [(name, getattr(value, name)) for name in value.__struct_fields__]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, np.ndarray) and value.ndim > 0 and value.size <= SMALL_ARRAY:
+        value = value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [(f"[{number}]", part) for number, part in enumerate(value)]
+    return []
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (dict, list, tuple, set, frozenset, msgspec.Struct)) or (
+        isinstance(value, np.ndarray) and value.ndim > 0
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.item()
+    return bytes(value).decode(errors="replace") if isinstance(value, (bytes, bytearray)) else value
 
 
 def _distinctive(detail: Any, shown: frozenset[str]) -> Iterator[str | int]:

@@ -5,11 +5,15 @@ The ground of the conformance kit: its checks compare tapes with each other and 
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from openfield.asking import NEVER
 from openfield.cell import explain
@@ -19,6 +23,7 @@ from openfield.errors import OpenfieldError
 from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
 from openfield.rollout import Rollout, drive
 from openfield.testing.clocks import inside_world
+from openfield.testing.secrets import parts_of
 from openfield.testing.worker import beat
 from openfield.trial import Limits, Trial
 
@@ -92,6 +97,53 @@ class Watched:
         return turn
 
 
+class Replayed(Watched):
+    """A world that also remembers in what form it showed everything."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.shown: list[bytes] = []
+
+    def altered(self) -> str:
+        """The first turn that is no longer what it was when it was shown."""
+        for number, (turn, shown) in enumerate(zip(self.turns, self.shown, strict=True)):
+            if _compared(turn) != shown:
+                return f"turn {number} is altered after it was shown"
+        return ""
+
+    def _keep(self, turn: Turn) -> Turn:
+        self.shown.append(_compared(turn))
+        return super()._keep(turn)
+
+
+class Scribbled(Watched):
+    """A world whose agent spoils what it was shown and what it said, as soon as the next turn is there."""
+
+    def step(self, reply: Reply) -> Turn:
+        """Takes a reply."""
+        copied = msgspec.structs.replace(reply, action=copy.deepcopy(reply.action))
+        shown = self.turns[-1]
+        scribble(shown.observation)
+        scribble(shown.feedback)
+        turn = super().step(copied)
+        scribble(copied.action)
+        return turn
+
+
+def scribble(value: Any) -> None:
+    """Spoils everything in a value that can be altered."""
+    for _, part in parts_of(value):
+        scribble(part)
+    with suppress(AttributeError, TypeError):
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value.fill(0)
+        elif isinstance(value, (dict, list, set, bytearray)):
+            value.clear()
+        elif isinstance(value, msgspec.Struct) or is_dataclass(value):
+            for name, _ in parts_of(value):
+                setattr(value, name, None)
+
+
 def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
     """What an agent is told of a trial."""
     return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
@@ -116,9 +168,9 @@ def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Tape:
     return Tape(_steps(entries), outcome, note, unwritable, states[0] if states else None)
 
 
-def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple[Watched, OpenfieldError | None]:
+def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple[Replayed, OpenfieldError | None]:
     """Plays recorded replies to a fresh world; returns what it showed, and what kept it from being as recorded."""
-    watched = Watched(domain.world(trial))
+    watched = Replayed(domain.world(trial))
     try:
         Rollout(watched, past=steps, rehearse_from=NEVER)
     except OpenfieldError as error:
@@ -126,6 +178,18 @@ def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple
     finally:
         watched.close()
     return watched, None
+
+
+def replay_scribbled(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> str:
+    """Plays recorded replies for an agent that spoils all it is shown and said; returns where the world notices."""
+    watched = Scribbled(domain.world(trial))
+    try:
+        Rollout(watched, past=steps, rehearse_from=NEVER)
+    except OpenfieldError as error:
+        return str(error)
+    finally:
+        watched.close()
+    return ""
 
 
 def rehearse_agent(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape, known: int = 0) -> str:
@@ -140,6 +204,11 @@ def rehearse_agent(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape, 
     finally:
         watched.close()
     return ""
+
+
+def _compared(turn: Turn) -> bytes:
+    """A turn in a form in which equal ones are equal."""
+    return ENCODER.encode(msgspec.structs.astuple(turn))
 
 
 def _steps(entries: list[Entry]) -> list[RawStep]:

@@ -17,14 +17,13 @@ from openfield.domain import Domain
 from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
-from openfield.testing.evidence import Evidence, check_agents, check_trials, without_novelty
+from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
+from openfield.testing.leaks import find_leaks
 from openfield.testing.report import Judgement, Report, judge
 from openfield.testing.tape import SCORED, replay
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial, derive
 
-MORE_SEEDS = 2
-"""How many further seeds a novelty may take to show its effect."""
 ODD_ACTIONS: tuple[Any, ...] = (
     ["left"],
     {"left": []},
@@ -66,16 +65,18 @@ def _answers(evidence: Evidence) -> Iterator[str]:
         try:
             tape = evidence.play(trial).rehearsal.tape
         except OpenfieldError as error:
-            yield f"{_name(trial)}: {error}"
+            yield f"{name_trial(trial)}: {error}"
             return
         by_chance = evidence.agents[0] is RandomAgent and tape.outcome == "agent_protocol"  # see `actions`
         if tape.outcome not in SCORED and not tape.unwritable and not by_chance:
-            yield f"{_name(trial)}: {tape.outcome}: {tape.note}"
+            yield f"{name_trial(trial)}: {tape.outcome}: {tape.note}"
 
 
 def _recorded(evidence: Evidence) -> Iterator[str]:
     """Every turn can be written down."""
-    return (f"{_name(p.trial)}, {p.rehearsal.tape.unwritable}" for p in evidence.all() if p.rehearsal.tape.unwritable)
+    return (
+        f"{name_trial(p.trial)}, {p.rehearsal.tape.unwritable}" for p in evidence.all() if p.rehearsal.tape.unwritable
+    )
 
 
 def _actions(evidence: Evidence) -> Iterator[str]:
@@ -170,19 +171,17 @@ def _secrets(evidence: Evidence) -> Iterator[str]:
     domain = evidence.domain
     for trial in evidence.trials:
         if domain.spec(trial) != domain.spec(without_novelty(trial)):
-            yield f"the spec of {_name(trial)} differs from that of the same trial without it"
+            yield f"the spec of {name_trial(trial)} differs from that of the same trial without it"
     for played in evidence.all():
         yield from played.secrets
-    mirrors = [evidence.play(trial).mirrors for trial in evidence.trials if trial.novelty]
-    for path in sorted(set.intersection(*mirrors) if mirrors else ()):
-        yield f"{path} is 1 exactly when the world is novel"
+    yield from find_leaks(evidence)
 
 
 def _red_light(evidence: Evidence) -> Iterator[str]:
     """The red light is there only if granted, and never lies."""
     for played in evidence.all():
         if not played.trial.red_light and any(light is not None for light in played.red_lights):
-            yield f"{_name(played.trial)}: a red light is shown that the trial does not grant"
+            yield f"{name_trial(played.trial)}: a red light is shown that the trial does not grant"
     granted = evidence.play(msgspec.structs.replace(evidence.trials[0], red_light=True))
     for number, (light, truth) in enumerate(zip(granted.red_lights, granted.truths, strict=True)):
         if light and not truth.novel:
@@ -194,26 +193,35 @@ def _onset(evidence: Evidence) -> Iterator[str]:
     for trial in evidence.trials:
         changed, normal = evidence.play_whole(trial), evidence.play_whole(without_novelty(trial))
         if normal.onset < len(normal.truths):
-            yield f"{_name(normal.trial)}: turn {normal.onset} is called novel"
+            yield f"{name_trial(normal.trial)}: turn {normal.onset} is called novel"
         pairs = zip(changed.shown[: changed.onset], normal.shown, strict=False)
         differing = [number for number, (one, other) in enumerate(pairs) if one != other]
         if differing:
-            yield f"{_name(trial)}: turn {differing[0]} differs before the onset at turn {changed.onset}"
+            yield f"{name_trial(trial)}: turn {differing[0]} differs before the onset at turn {changed.onset}"
 
 
 def _novelties(evidence: Evidence) -> Iterator[str]:
     """Every novelty changes what is shown after its onset."""
     for trial in evidence.trials:
-        if trial.novelty and not any(_has_effect(evidence, *attempt) for attempt in _attempts(evidence, trial)):
+        if trial.novelty and not any(_has_effect(evidence, *attempt) for attempt in evidence.attempts(trial)):
             reached = evidence.play_whole(trial).onset < len(evidence.play_whole(trial).truths)
-            yield f"{_name(trial)}: {'nothing shown changes' if reached else 'the onset is never reached'}"
+            yield f"{name_trial(trial)}: {'nothing shown changes' if reached else 'the onset is never reached'}"
 
 
 def _performance(evidence: Evidence) -> Iterator[str]:
     """The performance is a number from 0 to 1."""
     for played in evidence.all():
         wrong = [t.performance for t in played.truths if t.performance is not None and not 0 <= t.performance <= 1]
-        yield from (f"{_name(played.trial)}: a performance of {value}" for value in wrong[:1])
+        yield from (f"{name_trial(played.trial)}: a performance of {value}" for value in wrong[:1])
+
+
+def _own_turns(evidence: Evidence) -> Iterator[str]:
+    """What is shown belongs to the agent: the world neither alters it later nor minds what the agent does to it."""
+    yield from (f"{name_trial(p.trial)}: {p.altered}" for p in evidence.all() if p.altered)
+    for trial in evidence.trials:
+        noticed = evidence.scribble(trial)
+        if noticed:
+            yield f"{name_trial(trial)}, with an agent that alters what it is shown: {noticed}"
 
 
 CHECKS = {
@@ -233,14 +241,8 @@ CHECKS = {
     "onset": _onset,
     "novelties": _novelties,
     "performance": _performance,
+    "own_turns": _own_turns,  # the last: a world that minds may be spoilt by it
 }
-
-
-def _attempts(evidence: Evidence, trial: Trial) -> Iterator[tuple[Trial, int]]:
-    """Ways to see an effect: all agents on this trial, then on others like it."""
-    for number in range(MORE_SEEDS + 1):
-        like = trial if not number else msgspec.structs.replace(trial, seed=derive(trial.seed, "again", number))
-        yield from ((like, agent) for agent in range(len(evidence.agents)))
 
 
 def _has_effect(evidence: Evidence, trial: Trial, agent: int) -> bool:
@@ -253,7 +255,3 @@ def _through_json(step: RawStep) -> RawStep:
         return step
     action = msgspec.json.decode(msgspec.json.encode(step.reply.action))
     return msgspec.structs.replace(step, reply=msgspec.structs.replace(step.reply, action=action))
-
-
-def _name(trial: Trial) -> str:
-    return "+".join(trial.novelty) or "without novelty"

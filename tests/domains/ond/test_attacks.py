@@ -109,6 +109,13 @@ def test_a_legacy_session_without_threshold_is_opened_in_compat_only(client: Cli
     assert compat.ask("POST", "/session", files=files).status_code == 200
 
 
+@pytest.mark.parametrize("version", ["v" * 5000, "a\nb", "\x1b[2J"])
+def test_a_detector_is_called_by_a_name_that_can_be_read(client: Client, version: str) -> None:
+    name = client.desk.groups[client.open(novelty_detector_version=version)].agent
+    assert name.isprintable()
+    assert len(name) <= 200
+
+
 def test_ids_with_commas_bars_and_unicode_are_samples_like_any_other(client: Client, data: Path) -> None:
     odd = ["a,b.png", "ü|ñ.png", "雪.png", "x" * 4096]
     place = data / "OND/image_classification"

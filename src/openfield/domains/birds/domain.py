@@ -63,6 +63,7 @@ class Birds(Domain[BirdsSettings]):
     demo_agents = ("detector", "random")
     demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8}
     check_settings = {"before": 5, "after": 7}
+    shown_detail = ("novel",)  # ids, which all objects show; which of them are novel is the secret
     scripted_agent = "naive"
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)

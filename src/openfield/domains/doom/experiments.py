@@ -15,6 +15,7 @@ from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
 from openfield.domains.doom.trials import compose
 from openfield.errors import AgentFault, InvalidInput
+from openfield.plan import LONGEST_NAME, check_visitor
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, derive, with_limits
@@ -25,8 +26,8 @@ NORMAL = (0, 50, 200)
 DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
 """The duel's novelties by the numbers they were published under."""
 SHORT_LIMIT = 200
-LONGEST_NAME = 200
-"""Of a model, in characters."""
+LONGEST_MODEL = LONGEST_NAME - 9
+"""Characters of a model's name; the mark of its secret follows."""
 LONGEST_FACT = 2000
 
 
@@ -92,7 +93,9 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
 
 def agent_name(model: str, secret: str) -> str:
     """What a model's experiment is called on record: its name, and something only its secret leads to."""
-    return f"{_model_name(model)}{_mark(secret)}"
+    name = f"{_model_name(model)}{_mark(secret)}"
+    check_visitor(name)
+    return name
 
 
 def _mark(secret: str) -> str:
@@ -127,7 +130,7 @@ def _model_name(model: str) -> str:
 
 
 class _Model(msgspec.Struct):
-    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
+    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_MODEL)]
 
 
 def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from openfield.domains.ond.trials import served_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
+from openfield.plan import LONGEST_NAME
 
 LOG = logging.getLogger("openfield.ond")
 
@@ -74,7 +75,8 @@ class _Import:
             name: served_trial(test, digests, settings, self._version, light) for name, (test, digests) in tests.items()
         }
         said["detection_threshold"] = threshold
-        group = await self._desk.open(session, str(created.get("detector", "legacy")), trials, said)
+        detector = str(created.get("detector", "legacy"))[:LONGEST_NAME]
+        group = await self._desk.open(session, detector, trials, said)
         for name, (test, _) in tests.items():
             await self._play(group, test, name in done)
         if "termination" in facts:

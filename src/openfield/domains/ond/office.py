@@ -26,6 +26,7 @@ from openfield.domains.ond.trials import served_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
+from openfield.plan import LONGEST_NAME
 from openfield.serve import Seat
 
 
@@ -73,7 +74,7 @@ class Office:
         session = str(uuid.uuid4())
         facts: dict[str, Any] = {"created": self._clock(), "protocol": protocol, "domain": area}
         facts |= {"detection_threshold": threshold, "hints": hints}
-        detector = _one_word(str(asked["novelty_detector_version"])[:200])
+        detector = _one_word(str(asked["novelty_detector_version"])[:LONGEST_NAME])
         await self._desk.open(session, detector, trials, facts)
         return session
 

@@ -1,0 +1,76 @@
+"""Plain tables for a terminal of any width: columns are folded between words, and what has no room goes below.
+
+Only the command line imports this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+GAP = 2
+"""Blanks between columns."""
+LONGEST_WORD = 16
+"""Characters of a word that is still kept in one piece where there is little room."""
+INDENT = 4
+
+
+def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Prints a table. Where its columns do not fit side by side the last one goes below its row."""
+    from rich.console import Console
+
+    console = Console()
+    cells = [list(titles), *([str(value) for value in row] for row in rows)]
+    least = [min(LONGEST_WORD, max(_longest(text.split()) for text in column)) for column in zip(*cells, strict=True)]
+    below = sum(least) + GAP * len(least) > console.width
+    for part in _lay_out(cells, least, console.width, below):
+        console.print(part)
+
+
+def _lay_out(cells: list[list[str]], least: list[int], room: int, below: bool) -> Iterable[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    beside = [row[:-1] for row in cells] if below else cells
+    widths = _fit(beside, least, room)
+    table = _begin(widths)
+    for number, (row, whole) in enumerate(zip(beside, cells, strict=True)):
+        style = "bold" if not number else ""
+        table.add_row(*(Text(text, style=style) for text in row))
+        if below and whole[-1]:
+            yield table
+            yield Padding(Text(whole[-1], style=style), (0, 0, 0, INDENT))
+            table = _begin(widths)
+    if table.row_count:
+        yield table
+
+
+def _begin(widths: Sequence[int]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0))
+    for width in widths:
+        table.add_column(width=width, overflow="fold")
+    return table
+
+
+def _fit(cells: Sequence[Sequence[str]], least: Sequence[int], room: int) -> list[int]:
+    """The width of every column: as much as it needs, taken from the widest where there is not enough for all."""
+    columns = list(zip(*cells, strict=True))
+    left = max(len(columns), room - GAP * len(columns))
+    widths = [min(left, max(_longest(text.splitlines()) for text in column)) for column in columns]
+    while sum(widths) > left:
+        spare = [index for index in range(len(widths)) if widths[index] > least[index]] or range(len(widths))
+        widths[max(spare, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _longest(texts: Iterable[str]) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, texts), default=0)
