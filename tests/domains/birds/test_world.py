@@ -269,6 +269,18 @@ def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measur
     assert "1 rows" in write_measures(tmp_path / "run.sqlite", tmp_path / "measures.csv")
 
 
+def test_logs_of_several_agents_are_kept_apart_and_number_the_trials(tmp_path):
+    trials = DOMAIN.trials(2, before=1, after=1, scenario="single", family=1)
+    result = of.run({"one": "random", "a/b": "random"}, trials, tmp_path / "run.sqlite", workers=0)
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    for folder in ("one", "a%2Fb"):
+        with (tmp_path / "logs" / folder / "EvaluationData.csv").open() as file:
+            assert [row["trial"] for row in csv.DictReader(file)] == ["0", "0", "1", "1"]
+    write_logs(tmp_path / "run.sqlite", tmp_path / "last", result.cells[-1].id)
+    with (tmp_path / "last" / "EvaluationData.csv").open() as file:
+        assert [row["trial"] for row in csv.DictReader(file)] == ["1", "1"]
+
+
 @pytest.mark.parametrize(
     ("novelty", "left", "all_"), [("fan", 1, 1), ("colour", 0, 1), ("wind", 1, 1), ("gravity", 0, 0)]
 )

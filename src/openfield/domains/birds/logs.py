@@ -6,9 +6,11 @@ Stands beside report, after the journal: one row per finished level, and one per
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from openfield.core import Ask, Belief
 from openfield.errors import InvalidInput
@@ -27,17 +29,26 @@ REPORT_COLUMNS = (
 
 
 def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
-    """Writes both logs into a folder, of all cells or of one; says what was written."""
+    """Writes both logs into a folder, of all cells or of one; says what was written.
+
+    The original logs know one agent: where a run has several, each has a folder of its own inside.
+    """
     if output.is_file():
         raise InvalidInput(f"{output} is a file; the logs go into a folder.")
     with Run(run) as opened:
-        cells = [opened.cell(cell)] if cell else opened.cells()
-        cells = [found for found in cells if found.trial.domain == "birds"]
-        levels = [row for number, found in enumerate(cells) for row in _levels(number, found)]
-        reports = [row for number, found in enumerate(cells) for row in _reports(number, found, opened)]
-    _write(output / "EvaluationData.csv", LEVEL_COLUMNS, levels)
-    _write(output / "NoveltyLikelihoodData.csv", REPORT_COLUMNS, reports)
-    return f"{len(levels):,} levels and {len(reports):,} reports in {output}"
+        known = [found for found in opened.cells() if found.trial.domain == "birds"]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(found.trial.id for found in known))}
+        chosen = [opened.cell(cell)] if cell else known
+        counts = Counter[str]()
+        for agent in dict.fromkeys(found.agent for found in chosen):
+            folder = output / quote(agent, safe=" ") if len({found.agent for found in chosen}) > 1 else output
+            cells = [found for found in chosen if found.agent == agent]
+            levels = [row for found in cells for row in _levels(numbers[found.trial.id], found)]
+            reports = [row for found in cells for row in _reports(numbers[found.trial.id], found, opened)]
+            _write(folder / "EvaluationData.csv", LEVEL_COLUMNS, levels)
+            _write(folder / "NoveltyLikelihoodData.csv", REPORT_COLUMNS, reports)
+            counts += Counter(levels=len(levels), reports=len(reports))
+    return f"{counts['levels']:,} levels and {counts['reports']:,} reports in {output}"
 
 
 def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
