@@ -6,7 +6,10 @@ A wire is to a foreign agent what `drive` is to one that lives here; both go thr
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
+import os
+import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -329,6 +332,16 @@ def check_port(port: int | None, flag: str) -> None:
     """Refuses a number that is no port: some event loops take it for another one."""
     if port is not None and not 0 <= port <= LAST_PORT:
         raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")
+
+
+def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
+    """What to say of a place nobody can listen on, and what to change: the host, or the port."""
+    where = host if port is None else f"{host}:{port}"
+    if isinstance(error, socket.gaierror):
+        return InvalidInput(f"Cannot listen on {where}: {error.strerror}. This machine: --host 127.0.0.1.")
+    reason = os.strerror(error.errno or 0)  # an event loop's own words repeat the place
+    advice = "This machine: --host 127.0.0.1." if error.errno == errno.EADDRNOTAVAIL else "Another port: --port 0."
+    return InvalidInput(f"Cannot listen on {where}: {reason}. {advice}")
 
 
 def check_exposure(host: str, token: str | None) -> None:
