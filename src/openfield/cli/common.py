@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 WIDEST = 52
 """Characters of a cell before the last column; more would squeeze the names beside it on a terminal of 80."""
-MOST_NOTES = 5
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
 
@@ -84,13 +83,3 @@ def print_result(result: Result, as_json: bool, metrics: list[str] | None = None
     from rich.console import Console
 
     Console().print(result.table(metrics))
-    print_notes(result)
-
-
-def print_notes(result: Result) -> None:
-    """Prints what was noted of cells that failed, each thing once: a count alone does not say what to mend."""
-    notes = dict.fromkeys(f"{cell.agent}: {cell.note}" for cell in result.cells if cell.note)
-    for note in list(notes)[:MOST_NOTES]:
-        print(note)
-    if len(notes) > MOST_NOTES:
-        print(f"... and {len(notes) - MOST_NOTES} more: openfield show {quote(str(result.paths[0]))}")
