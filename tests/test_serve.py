@@ -17,7 +17,7 @@ import pytest
 
 from conftest import Spawn
 from openfield.errors import InvalidInput
-from openfield.serve import check_exposure, refuse_place
+from openfield.listening import check_exposure, refuse_place
 from openfield.view import Run
 from stories import attempts, rows, story, wait_until
 

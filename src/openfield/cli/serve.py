@@ -61,9 +61,10 @@ def serve(
     from openfield.experiment import limit, make_trials, parse_settings
     from openfield.groups import holding
     from openfield.journal import Journal
+    from openfield.listening import check_exposure, fastest_loop, refuse_place
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import Serving, check_exposure, fastest_loop, refuse_place, serve_domain
+    from openfield.serve import Serving, serve_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)
