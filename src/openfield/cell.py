@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.asking import NEVER, Asking, Pulse
 from openfield.core import Agent, Saves
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import (
     AgentDiffers,
     AgentFault,
@@ -193,8 +193,7 @@ def open_rollout(
 
 def make_agent(job: Job, domain: Domain[Any], ask: Asking) -> Agent:
     """A fresh agent for a cell."""
-    trial, factory = job.cell.trial, find_agent(job.agent, domain)
-    spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+    factory, spec = find_agent(job.agent, domain), spec_of(domain, job.cell.trial)
     return ask(lambda: factory(spec, job.cell.seed), "The agent could not be made:")
 
 

@@ -38,9 +38,7 @@ class Docket:
 
     def find(self, name: str) -> list[Cell]:
         """The cells of an agent that enrolled, if only before a restart."""
-        return self._own.get(name) or [
-            Cell(record.agent, record.trial, record.repeat) for record in self.records() if record.agent == name
-        ]
+        return self._own.get(name) or [record.cell for record in self.records() if record.agent == name]
 
     def records(self) -> list[CellRecord]:
         """What is on record of everybody, also from before a restart."""

@@ -18,7 +18,7 @@ import msgspec
 from openfield.cell import explain, open_rollout
 from openfield.core import Reply, Spec, Turn
 from openfield.docket import Docket
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
 from openfield.journal import Journal
 from openfield.plan import Cell
@@ -222,15 +222,14 @@ class TrialDesk:
         """A seat in an attempt; None if it cannot be gone on with, which is booked."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
-        recorder, limits = Recorder(cell.id, attempt, self._journal.add, len(past)), cell.trial.limits
+        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
         domain = self._domain if cell.trial.domain == self._domain.name else find_domain(cell.trial.domain)
         try:
             rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:
             recorder.end(*explain(error), len(past), 0.0)
             return None
-        spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
-        seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex, self._book)
+        seat = Seat(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
         self._seats[seat.session] = cell, seat
         return seat
 

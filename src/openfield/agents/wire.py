@@ -20,10 +20,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from openfield.agents.process import split_command
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
 from openfield.plan import Cell
 from openfield.rollout import Rollout
@@ -39,8 +37,7 @@ PORT_SECONDS, PORT_TRIES = 0.2, 150
 
 def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
     """Has a program play a rollout over the domain's wire; returns the outcome."""
-    spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=cell.trial.limits.reply_seconds)
-    return asyncio.run(_play(Seat(rollout, spec, cell.seed), domain, cell, command))
+    return asyncio.run(_play(Seat(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
 
 
 async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> str:
