@@ -154,6 +154,13 @@ class Lingerer(Bad):
         threading.Thread(target=time.sleep, args=(600,)).start()
 
 
+class Wanderer(Bad):
+    """Goes to another folder."""
+
+    def fail(self) -> None:
+        os.chdir("/")
+
+
 class BadCloser(Bad):
     def fail(self) -> None:
         pass

@@ -14,7 +14,7 @@ from openfield.journal import Journal
 from openfield.plan import Cell, make_cells
 from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.registry import AgentSource
-from players import BadCloser, BadSaver, Crasher, Learner, Leaver, copycat
+from players import BadCloser, BadSaver, Crasher, Learner, Leaver, Wanderer, copycat
 from stories import Kept
 from worlds import TINY, Scripted, tiny_trials
 
@@ -64,6 +64,34 @@ def test_what_close_raises_is_a_warning_and_no_outcome(cell: Cell, path: Path) -
     with pytest.warns(RuntimeWarning, match="close\\(\\) raised OSError: cannot close"):
         ended, _ = play(cell, path, BadCloser)
     assert ended.outcome == "done"
+
+
+def test_an_agent_is_closed_where_it_was_and_after_its_outcome_is_written(
+    cell: Cell, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    kept, closed = Kept(), []
+
+    class Closes(Wanderer):
+        def close(self) -> None:
+            closed.append((Path.cwd(), [entry.outcome for entry in kept.of(AttemptEnd)]))
+
+    Player(kept).play(Job(cell, 1, Closes, "worlds:TINY", path))
+    assert closed == [(Path("/"), ["done"])]
+    assert Path.cwd() == path.parent
+
+
+def test_a_folder_that_is_gone_is_not_returned_to(cell: Cell, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gone := path.parent / "gone").mkdir()
+    monkeypatch.chdir(gone)
+
+    class Removes(Wanderer):
+        def fail(self) -> None:
+            super().fail()
+            gone.rmdir()
+
+    ended, _ = play(cell, path, Removes)
+    assert (ended.outcome, Path.cwd()) == ("done", Path("/"))
 
 
 def test_a_world_that_cannot_be_made_or_started_is_a_world_error(

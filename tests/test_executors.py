@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from players import (
     Stateless,
     Suicide,
     Swallower,
+    Wanderer,
     copycat,
     numpy_believer,
 )
@@ -108,11 +110,6 @@ class Unraisable(Bad):
         raise KeyboardInterrupt
 
 
-class Wanderer(Bad):
-    def fail(self) -> None:
-        os.chdir("/")
-
-
 @pytest.mark.parametrize(
     ("agent", "outcome", "note"),
     [
@@ -171,6 +168,57 @@ def test_an_agent_may_not_hang_elsewhere_either(path: Path) -> None:
         "HangsSaving": ("agent_timeout", 1),
         "HangsClosing": ("done", 8),
     }
+
+
+class Exits(Hangs):
+    """Ends its process once the trial is over."""
+
+    def close(self) -> None:
+        os._exit(5)
+
+
+class FailsAndExits(Exits):
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        raise ValueError("what was wrong")
+
+
+class Stubborn(Hangs):
+    """Cannot be interrupted while it closes."""
+
+    def close(self) -> None:
+        while True:
+            with suppress(Exception):
+                time.sleep(600)
+
+
+class SlowCloser(Hangs):
+    """Takes longer to close than an idle worker has to end."""
+
+    def close(self) -> None:
+        time.sleep(2.5 * executors.GRACE_SECONDS)
+        Path("closed").touch()
+
+
+@pytest.mark.parametrize("agent", [Exits, Stubborn])
+def test_how_a_trial_ended_is_known_before_its_agent_is_closed(path: Path, agent: type[Hangs]) -> None:
+    of.run([agent, copycat], tiny_trials(1, IMPATIENT), path, workers=1)
+    with Run(path) as run:
+        found = [(cell.outcome, cell.note, cell.attempt, len(cell.episodes)) for cell in run.cells()]
+    assert found == [("done", "", 1, 8)] * 2
+
+
+def test_a_failed_agent_that_ends_its_process_in_the_end_is_blamed_for_its_failure(path: Path) -> None:
+    of.run([FailsAndExits, copycat], tiny_trials(2), path, workers=1)
+    with Run(path) as run:
+        found = {(cell.agent, cell.outcome, cell.note) for cell in run.cells()}
+    fault = "Turn 0: the agent raised ValueError: what was wrong"
+    assert found == {("FailsAndExits", "agent_error", fault), ("copycat", "done", "")}
+
+
+def test_an_agent_has_time_to_close_before_a_run_is_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    of.run([SlowCloser], tiny_trials(1), path, workers=1)
+    assert path.with_name("closed").exists()
 
 
 def test_a_thread_an_agent_leaves_behind_does_not_keep_the_run(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from conftest import Spawn
 from openfield.errors import InvalidInput
-from openfield.serve import check_exposure
+from openfield.listening import check_exposure, refuse_place
 from openfield.view import Run
 from stories import attempts, rows, story, wait_until
 
@@ -275,3 +276,29 @@ def test_other_machines_are_let_in_only_with_a_token() -> None:
     for host in ("0.0.0.0", "192.168.1.5", "::"):
         with pytest.raises(InvalidInput, match="needs a token: --token SECRET"):
             check_exposure(host, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "port", "said"),
+    [
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            None,
+            "Cannot listen on arena: Name or service not known. This machine: --host 127.0.0.1.",
+        ),
+        (
+            OSError(errno.EADDRNOTAVAIL, "while attempting to bind"),
+            5570,
+            "Cannot listen on arena:5570: Cannot assign requested address. This machine: --host 127.0.0.1.",
+        ),
+        (
+            OSError(errno.EADDRINUSE, "while attempting to bind"),
+            5570,
+            "Cannot listen on arena:5570: Address already in use. Another port: --port 0.",
+        ),
+    ],
+)
+def test_a_place_nobody_can_listen_on_is_refused_with_what_to_change(
+    error: OSError, port: int | None, said: str
+) -> None:
+    assert str(refuse_place(error, "arena", port)) == said

@@ -56,7 +56,6 @@ class Asking:
 
     def close(self, agent: Agent) -> None:
         """Lets an agent free what it holds; what goes wrong then no longer matters to the record."""
-        self._pulse[0] = 0  # a turn may have been left without an answer
         close = getattr(agent, "close", None)
         if close is not None:
             try:

@@ -76,7 +76,7 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
         records = run.cells(with_episodes=False)
-    cells = [Cell(record.agent, record.trial, record.repeat) for record in records]
+    cells = [record.cell for record in records]
     for name in {cell.trial.domain for cell in cells}:
         find_domain(facts.get(f"domain {name}", name))
     for missing in {cell.agent for cell in cells} - sources.keys():

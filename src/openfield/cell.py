@@ -6,9 +6,10 @@ Stands between run, which hands out cells, and rollout, which plays them; it is 
 from __future__ import annotations
 
 import itertools
+import os
 import time
-from collections.abc import Iterable
-from contextlib import chdir, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import msgspec
 
 from openfield.asking import NEVER, Asking, Pulse
 from openfield.core import Agent, Saves
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import (
     AgentDiffers,
     AgentFault,
@@ -78,22 +79,31 @@ class Player:
             raise AgentTimeout("No answer in time.")
 
     def play(self, job: Job) -> None:
-        """Plays a cell to its end and emits everything, its outcome last."""
+        """Plays a cell to its end, emits everything, its outcome last, and then has the agent closed.
+
+        How it ended is known before that: whatever an agent does in its `close` no longer matters to the record.
+        """
         recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps)
-        try:
-            with chdir(Path.cwd()):  # an agent may go elsewhere; the next one starts here again
-                outcome, note = self._play(job, recorder), ""
-        except JournalError:
-            raise
-        except Exception as error:
-            outcome, note = explain(error)
+        with ExitStack() as afterwards:
+            try:
+                afterwards.enter_context(_returning())
+                outcome, note = self._play(job, recorder, afterwards), ""
+            except JournalError:
+                raise
+            except Exception as error:
+                outcome, note = explain(error)
+            self._end(recorder, outcome, note)
+
+    def _end(self, recorder: Recorder, outcome: str, note: str) -> None:
+        if self._pulse is not None:
+            self._pulse[0] = 0  # a turn may have been left without an answer
         rollout, self._rollout = self._rollout, None
         if rollout is None:
             recorder.end(outcome, note, recorder.written, 0.0)
         else:
             rollout.close(outcome, note)
 
-    def _play(self, job: Job, recorder: Recorder) -> str:
+    def _play(self, job: Job, recorder: Recorder, afterwards: ExitStack) -> str:
         domain, trial = find_domain(job.domain), job.cell.trial
         if isinstance(job.agent, str) and job.agent.startswith("wire:"):
             from openfield.agents.wire import drive_program
@@ -102,14 +112,12 @@ class Player:
             return drive_program(rollout, domain, job.cell, job.agent.removeprefix("wire:"))
         ask = Asking(self._pulse, trial.limits.reply_seconds)
         agent = make_agent(job, domain, ask)
-        try:
-            rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask))
-            rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
-            if job.agent in domain.oracles:
-                agent.attend(rollout.world)  # type: ignore[attr-defined]
-            return drive(rollout, agent)
-        finally:
-            ask.close(agent)
+        afterwards.callback(ask.close, agent)
+        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask))
+        rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
+        if job.agent in domain.oracles:
+            agent.attend(rollout.world)  # type: ignore[attr-defined]
+        return drive(rollout, agent)
 
     def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Asking) -> int:
         """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
@@ -155,6 +163,17 @@ class Player:
         return self._rollout
 
 
+@contextmanager
+def _returning() -> Iterator[None]:
+    """Comes back to this folder, if it is still there: an agent may leave it, and the next one starts here again."""
+    here = Path.cwd()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.chdir(here)
+
+
 def open_rollout(
     domain: Domain[Any],
     cell: Cell,
@@ -174,8 +193,7 @@ def open_rollout(
 
 def make_agent(job: Job, domain: Domain[Any], ask: Asking) -> Agent:
     """A fresh agent for a cell."""
-    trial, factory = job.cell.trial, find_agent(job.agent, domain)
-    spec = msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
+    factory, spec = find_agent(job.agent, domain), spec_of(domain, job.cell.trial)
     return ask(lambda: factory(spec, job.cell.seed), "The agent could not be made:")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+import msgspec
 import numpy as np
 
 from openfield.core import AgentFactory, Belief, Spec, World
@@ -199,6 +200,11 @@ def is_picture(observation: Any) -> bool:
     if not isinstance(observation, np.ndarray) or observation.dtype != np.uint8:
         return False
     return observation.ndim == 2 or (observation.ndim == 3 and observation.shape[2] in (1, 3, 4))
+
+
+def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
+    """What the agent of a trial is told: the domain's words, and how long a reply may take."""
+    return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
 
 
 def says_novel(belief: Belief) -> bool:

@@ -138,11 +138,19 @@ class Processes:
             except (EOFError, OSError):
                 self._bury(worker)
                 return
-            if entries and isinstance(entries[-1], AttemptEnd):
-                worker.job = None
-                self._busy.remove(worker)
-                self._idle.append(worker)
-            self._emit(*entries)
+            if not entries:
+                self._release(worker)
+            elif isinstance(entries[-1], AttemptEnd):
+                worker.ending = entries
+            else:
+                self._emit(*entries)
+
+    def _release(self, worker: _Worker) -> None:
+        """Books how a job ended once its agent is closed, and the worker takes the next one."""
+        entries, worker.ending, worker.job = worker.ending, [], None
+        self._busy.remove(worker)
+        self._idle.append(worker)
+        self._emit(*entries)
 
     def _bury(self, worker: _Worker) -> None:
         """Books what a dead worker did; one that was told to stop before it could listen can be resumed."""
@@ -161,10 +169,13 @@ class Processes:
             self._give_up(worker, "harness_error", f"Its worker process died ({how}).", torn=True)
 
     def _give_up(self, worker: _Worker, outcome: str, note: str, torn: bool = False) -> None:
+        """Ends a worker for good, and its job like this, unless that had ended before: then only its agent was left."""
         job = worker.job
         self._busy.remove(worker)
         worker.end(at_once=True)
-        if job is not None:
+        if worker.ending:
+            self._emit(*worker.ending)
+        elif job is not None:
             self._emit(AttemptEnd(job.cell.id, job.attempt, outcome, note, 0.0, torn))
 
 
@@ -178,6 +189,8 @@ class _Worker:
         self._pulse: MutableSequence[int] = context.RawArray("q", 1)
         self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
         self.job: Job | None = None
+        self.ending: list[Entry] = []
+        """The last entries of its job, which wait until the agent is closed."""
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
         with nullcontext() if knows_main else _hidden_main():
@@ -241,11 +254,14 @@ def _work(connection: Connection, shared: Any) -> None:
     """What a worker process does: plays the jobs it is sent until its parent hangs up."""
     own = os.getpid()
 
-    def emit(*entries: Entry) -> None:
+    def send(entries: tuple[Entry, ...]) -> None:
         if os.getpid() != own:  # an agent forked, and its child came back here: it is not the worker
             os._exit(0)
+        connection.send_bytes(_ENCODE(entries))
+
+    def emit(*entries: Entry) -> None:
         if entries:
-            connection.send_bytes(_ENCODE(entries))
+            send(entries)
 
     os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
     player = Player(emit, memoryview(shared).cast("B").cast("q"))
@@ -256,6 +272,7 @@ def _work(connection: Connection, shared: Any) -> None:
     try:
         while True:
             player.play(connection.recv())
+            send(())  # ready for the next one
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 

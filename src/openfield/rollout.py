@@ -30,13 +30,13 @@ from openfield.record import (
     CHUNK_BYTES,
     REPLY_ENCODER,
     STEP_ENCODER,
-    EpisodeEnd,
     LargeArray,
     RawStep,
     Recorder,
     write_step,
 )
 from openfield.trial import Limits
+from openfield.underway import Save, Underway
 
 MOST_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
@@ -74,8 +74,8 @@ class Rollout:
     """How the trial ended, once it is over: `done` or `truncated`."""
     reply: Callable[[Reply], Turn]
     """Takes the reply to `turn` and returns the next turn."""
-    save: Callable[[], bytes] | None = None
-    """Gives the agent's state, which is committed with each finished episode, or raises an `AgentFault`."""
+    save: Save | None = None
+    """Gives the agent's state, which is committed with each finished episode."""
 
     def __init__(
         self,
@@ -109,10 +109,7 @@ class Rollout:
         self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
         self._book = recorder
         self._truth = Truth()
-        self._novel = False  # whether the episode under way began in a changed world
-        self._number = 0  # of the episode under way; below it: its first turn, and what was believed in it
-        self._first = 0
-        self._belief: Belief | None = None
+        self._episode = Underway()
         self._hesitations = 0  # in a row, and before which turn the last of them was
         self._hesitated_at = 0
         self._stopping = False
@@ -169,6 +166,7 @@ class Rollout:
             stamped = bool(recorder or timed or pulse or min(deadline, curfew) < NEVER)
             remarkable, has_curfew, costly = min(deadline, COSTLY_REPLY), curfew < NEVER, False
             bounded = has_curfew or limits.episode_turns is not None
+            episode = self._episode
             turn, truth, turns, over, took, size = self.turn, self._truth, self.turns, self.over, 0, len(buffer)
             while not over:
                 if stamped:
@@ -204,7 +202,7 @@ class Rollout:
                         self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
                         if recording:
                             if belief is not None:
-                                self._belief = belief
+                                episode.belief = belief
                             known, truth = truth, world.truth
                             if truth is known:
                                 write((reply, took, turn), buffer, -1)
@@ -249,7 +247,7 @@ class Rollout:
         """Does what a reply means: end the trial, show the same turn again, or move the world on."""
         turn, truth, size = self.turn, self._truth, len(self._recorder.buffer) if self._recorder else 0
         if reply.belief is not None:
-            self._belief = reply.belief
+            self._episode.belief = reply.belief
         hesitates = turn.ask is Ask.ACT and reply.action is None
         ends = (turn.last is not None or truth.episode_over) and not hesitates
         try:
@@ -285,44 +283,10 @@ class Rollout:
             write_step(step, self._recorder.buffer)
 
     def _end_episode(self, turn: Turn, truth: Truth, ended: str) -> None:
-        """Books the episode that ended with a turn, and starts counting the next one.
-
-        The turn that ends a hidden episode already shows the next one, so what it began with is what was true of it.
-        """
-        novel = self._novel if truth.episode_over and turn.last is None else truth.novel
-        self._novel = truth.novel
-        if self._recorder is not None:
-            episode = EpisodeEnd(
-                cell=self._recorder.cell,
-                attempt=self._recorder.attempt,
-                number=self._number,
-                phase=turn.phase,
-                novel=novel,
-                turns=self.turns - self._first,
-                performance=truth.performance,
-                belief=self._belief,
-                ended=ended,
-                detail=truth.detail,
-            )
-            state, fault = self._saved()
-            self._recorder.end_episode(episode, state, self.turns + 1, hidden=turn.last is None)
-            if fault is not None:
-                raise fault
-        self._number += 1
-        self._first = self.turns
-        self._belief = None
-        self._pause_at = self._first + (self._limits.episode_turns or NEVER)
+        self._episode.end(turn, truth, ended, self.turns, self._recorder, self.save)
+        self._pause_at = self.turns + (self._limits.episode_turns or NEVER)
         if self._stopping or self._late:  # asked after the assignment, which a signal may have interrupted
             self._pause_at = 0
-
-    def _saved(self) -> tuple[bytes | None, AgentFault | None]:
-        """The agent's state, or what went wrong: the episode is finished all the same."""
-        if self.save is None:
-            return None, None
-        try:
-            return self.save(), None
-        except AgentFault as fault:
-            return None, type(fault)(f"Turn {self.turns}: {fault}")
 
     def _pause(self) -> None:
         """Ends the rollout between two turns, because somebody said stop or a limit was reached.
@@ -336,7 +300,7 @@ class Rollout:
             raise Cancelled("Stopped on request.")
         if self.turn.last is None and not self._truth.episode_over:
             self.over, self.outcome = True, "truncated"
-            if self.turns > self._first:
+            if self.turns > self._episode.first:
                 self._end_episode(self.turn, self._truth, "truncated")
 
     def _count_hesitation(self) -> None:
@@ -366,7 +330,7 @@ class Rollout:
         """Shows the first turn, and compares it or writes it down."""
         try:
             self._show(self.world.reset())
-            self._novel = self._truth.novel
+            self._episode.novel = self._truth.novel
             if recorded is None and recorder is not None:
                 write_step((None, 0, self.turn, self._truth), recorder.buffer)
         except Exception as error:

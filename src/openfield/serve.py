@@ -17,19 +17,18 @@ import msgspec
 
 from openfield.cell import explain, open_rollout
 from openfield.core import Reply, Spec, Turn
-from openfield.domain import Domain
+from openfield.docket import Docket
+from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
 from openfield.journal import Journal
-from openfield.plan import Cell, check_visitor, facts_of, make_cells
+from openfield.plan import Cell, check_visitor
 from openfield.record import Recorder
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.trial import Trial
-from openfield.view import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
+from openfield.view import CellRecord, Run
 
 LAST_PORT = 65_535
-AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
-"""Outcomes of trials that are offered again, from their beginning, where a protocol has no way to go on."""
 
 
 class Wire(Protocol):
@@ -130,10 +129,9 @@ class TrialDesk:
     ) -> None:
         self._journal = journal
         self._domain = domain
-        self._trials = list(trials)
+        self._docket = Docket(journal, trials)
         self._agent = agent
         self._token = token
-        self._own: dict[str, list[Cell]] = {}
         self._seats: dict[str, tuple[Cell, Seat]] = {}
         self._lock = asyncio.Lock()
 
@@ -151,27 +149,26 @@ class TrialDesk:
     @property
     def trials(self) -> list[Trial]:
         """What agents get that have no trials of their own."""
-        return list(self._trials)
+        return list(self._docket.trials)
 
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
         """Gives an agent trials of its own, and puts on record what it says of itself."""
         check_visitor(name)
-        cells = self._own[name] = make_cells([name], trials)
-        await asyncio.to_thread(self._journal.enter, cells, {name: None}, {**facts_of(cells), **(facts or {})})
+        await asyncio.to_thread(self._docket.enroll, name, trials, facts or {})
 
     async def enrolled(self, name: str) -> list[CellRecord]:
         """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
-        return await asyncio.to_thread(self._records, name)
+        return [record for record in await asyncio.to_thread(self._docket.records) if record.agent == name]
 
     async def agents(self) -> list[str]:
         """Whoever is on record."""
-        return sorted({record.agent for record in await asyncio.to_thread(self._records)})
+        return sorted({record.agent for record in await asyncio.to_thread(self._docket.records)})
 
     async def start(self, name: str, training: bool = False) -> Seat | None:
         """A seat in the next test (or training) trial of an agent, from its beginning; None if none is left."""
         async with self._lock:
             self._book()
-            cells = self._own.get(name) or [_cell_of(record) for record in await self.enrolled(name)]
+            cells = await asyncio.to_thread(self._docket.find, name)
             wanted = [cell for cell in cells if all(p.name == "training" for p in cell.trial.phases) is training]
             return await asyncio.to_thread(self._start, wanted)
 
@@ -200,62 +197,41 @@ class TrialDesk:
 
     def _open(self, name: str) -> Seat:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
-        cells = self._own.get(name) or make_cells([name], self._trials)
-        self._journal.enter(cells, {name: None}, facts_of(cells))
-        for cell in cells:
-            while (attempt := self._attempt(cell)) is not None:
+        for cell in self._docket.enter(name):
+            while (attempt := self._docket.attempt(cell, self._is_taken)) is not None:
                 seat = self._sit(cell, attempt)
                 if seat is not None and not seat.rollout.over:
                     return seat
                 self._book()
         raise AgentFault(f"There is no trial left for '{name}'.")
 
-    def _attempt(self, cell: Cell) -> int | None:
-        """The attempt to play a cell in; None if nobody may play it now."""
-        self._journal.flush()
-        with Run(self._journal.path) as run:
-            (record,) = run.cells(with_episodes=False, only=cell.id)
-        again = record.outcome in OUR_FAILURES and record.attempt <= MOST_RETRIES
-        taken = any(cell.id == other.id for other, _ in list(self._seats.values()))
-        if taken or not (again or record.outcome in RESUMABLE) or not self._journal.lease(cell.id):
-            return None
-        return self._journal.begin(cell.id) if again or not record.attempt else record.attempt
-
     def _start(self, cells: list[Cell]) -> Seat | None:
         """Begins the first of these that nobody plays and nobody finished."""
-        self._journal.flush()  # a trial that was booked a moment ago is not offered again
-        with Run(self._journal.path) as run:
-            outcomes = {record.id: record.outcome for record in run.cells(with_episodes=False)}
-        taken = {cell.id for cell, _ in list(self._seats.values())}
         broken = ""
-        for cell in cells:
-            if outcomes[cell.id] in AGAIN and cell.id not in taken and self._journal.lease(cell.id):
-                seat = self._sit(cell, self._journal.begin(cell.id))
-                if seat is not None:
-                    return seat
-                broken = cell.trial.id
+        for cell, attempt in self._docket.begin(cells, {cell.id for cell, _ in list(self._seats.values())}):
+            seat = self._sit(cell, attempt)
+            if seat is not None:
+                return seat
+            broken = cell.trial.id
         if broken:  # whoever hears that none is left would think all were played
             raise WorldFault(f"Trial {broken} cannot be opened.")
         return None
 
-    def _records(self, name: str | None = None) -> list[CellRecord]:
-        self._journal.flush()
-        with Run(self._journal.path) as run:
-            return [record for record in run.cells(with_episodes=False) if name in (None, record.agent)]
+    def _is_taken(self, cell: Cell) -> bool:
+        return any(cell.id == other.id for other, _ in list(self._seats.values()))
 
     def _sit(self, cell: Cell, attempt: int) -> Seat | None:
         """A seat in an attempt; None if it cannot be gone on with, which is booked."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
-        recorder, limits = Recorder(cell.id, attempt, self._journal.add, len(past)), cell.trial.limits
+        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
         domain = self._domain if cell.trial.domain == self._domain.name else find_domain(cell.trial.domain)
         try:
             rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:
             recorder.end(*explain(error), len(past), 0.0)
             return None
-        spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=limits.reply_seconds)
-        seat = Seat(rollout, spec, cell.seed, uuid.uuid4().hex, self._book)
+        seat = Seat(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
         self._seats[seat.session] = cell, seat
         return seat
 
@@ -271,10 +247,6 @@ class TrialDesk:
             if seat.fault is not None:
                 outcome, note = explain(seat.fault)
             seat.rollout.close(outcome, note)
-
-
-def _cell_of(record: CellRecord) -> Cell:
-    return Cell(record.agent, record.trial, record.repeat)
 
 
 class SingleDesk:
@@ -317,23 +289,7 @@ async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, 
         desk.close()
 
 
-def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the event loop: uvloop where an extra brought it, else Python's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return made
-
-
 def check_port(port: int | None, flag: str) -> None:
     """Refuses a number that is no port: some event loops take it for another one."""
     if port is not None and not 0 <= port <= LAST_PORT:
         raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")
-
-
-def check_exposure(host: str, token: str | None) -> None:
-    """Refuses to open a server to other machines without a token."""
-    if host not in ("127.0.0.1", "localhost", "::1") and not token:
-        raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")

@@ -19,6 +19,7 @@ from openfield.core import Belief, PhaseName
 from openfield.database import explaining, open_to_read
 from openfield.domain import says_novel
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
+from openfield.plan import Cell
 from openfield.record import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
 from openfield.registry import find_domain
 from openfield.trial import Trial
@@ -69,6 +70,11 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     seconds: float = 0.0
     episodes: tuple[Episode, ...] = ()
+
+    @property
+    def cell(self) -> Cell:
+        """What was planned."""
+        return Cell(self.agent, self.trial, self.repeat)
 
 
 class Run:

@@ -57,6 +57,8 @@ def complain(said: Any) -> str:
         (["run"], "DOMAIN requires an argument"),
         (["list", "settings"], "Settings of which domain?"),
         (["serve", MAZE, "--host", "0.0.0.0"], "that needs a token: --token SECRET."),
+        (["serve", MAZE, "--host", "192.0.2.1", "--token", "x"], "Cannot listen on 192.0.2.1: Cannot assign requested"),
+        (["serve", MAZE, "--port", "99999"], "--port is a number from 0 to 65,535, not 99999."),
         (["run", "nowhere.py"], "no such file: nowhere.py"),
         (["run", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory."),
     ],

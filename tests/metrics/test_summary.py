@@ -9,7 +9,7 @@ import pytest
 from openfield.errors import InvalidInput
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
 from openfield.metrics.stats import estimate_iqm, estimate_mean, estimate_paired_improvement
-from openfield.metrics.summary import list_numbers, measure_trials
+from openfield.metrics.summary import Failure, list_numbers, measure_trials
 from openfield.view import CellRecord
 from records import make_cell, make_run, make_trial
 
@@ -39,6 +39,20 @@ def test_failed_cells_are_counted_and_never_scored(outcome: str | None) -> None:
     assert group.estimates == alone.estimates
     assert group.iqm == alone.iqm
     assert group.outcomes == {"done": 5, outcome or "unfinished": 1}
+
+
+def test_failures_tell_the_first_note_of_each_agent_and_outcome() -> None:
+    notes = [("bob", "agent_gone", ""), ("bob", "agent_gone", "left"), ("bob", "agent_gone", "left too")]
+    notes += [("ada", "agent_error", "x"), ("ada", "done", ""), ("ada", None, "")]
+    cells = [
+        make_cell(agent=agent, outcome=outcome, note=note, repeat=number, id=str(number))
+        for number, (agent, outcome, note) in enumerate(notes)
+    ]
+    for order in (cells, cells[::-1]):
+        assert summarise(order, BUILT_IN).failures == (
+            Failure("agent_error", "ada", 1, "x"),
+            Failure("agent_gone", "bob", 3, "left"),
+        )
 
 
 def test_truncated_cells_are_scored_and_named() -> None:

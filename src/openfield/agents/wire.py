@@ -20,10 +20,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from openfield.agents.process import split_command
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
 from openfield.plan import Cell
 from openfield.rollout import Rollout
@@ -39,20 +37,27 @@ PORT_SECONDS, PORT_TRIES = 0.2, 150
 
 def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
     """Has a program play a rollout over the domain's wire; returns the outcome."""
-    spec = msgspec.structs.replace(domain.spec(cell.trial), reply_seconds=cell.trial.limits.reply_seconds)
-    return asyncio.run(_play(Seat(rollout, spec, cell.seed), domain, cell, command))
+    return asyncio.run(_play(Seat(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
 
 
 async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> str:
     host, wanted, command = _place(command)
-    wire = domain.wire()
+    wire, desk = domain.wire(), SingleDesk(seat)
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
-        return await _play_at(host, wanted, SingleDesk(seat), wire, cell, command)
+        server, port = await _listen(wire, desk, host, wanted)
+        try:
+            if not command:
+                return await _wait(desk)
+            return await _run(_say(command, host, port, wire, cell), desk, wire, server)
+        finally:
+            server.cancel()
+            desk.current.settle()
 
 
-async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, cell: Cell, command: str) -> str:
+async def _listen(wire: Any, desk: SingleDesk, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
+    """The wire's server, and the port it listens on by now."""
     port, listening = 0, asyncio.Event()
 
     def ready(number: int) -> None:
@@ -65,19 +70,22 @@ async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, cell: Ce
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
         await server  # raises what kept it from starting
-    if not command:
-        try:
-            return await _wait(desk)
-        finally:
-            server.cancel()
-            desk.current.settle()
+    return server, port
+
+
+def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]:
+    """The words that start the program, which say where the wire is."""
     words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
     if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
-        words = wire.command(words, cell)
+        return list(wire.command(words, cell))
+    return words
+
+
+async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Task[None]) -> str:
+    """Starts a program, waits until it has played, and ends it."""
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:
-        server.cancel()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
     try:
         outcome = await _watch(desk, program)
@@ -85,9 +93,8 @@ async def _play_at(host: str, wanted: int, desk: SingleDesk, wire: Any, cell: Ce
             await _first(wire.finished(), program.wait())
         return outcome
     finally:
-        server.cancel()
+        server.cancel()  # a program that is hung up on may end by itself
         await _end(program)
-        desk.current.settle()
 
 
 def check_program(source: str) -> None:

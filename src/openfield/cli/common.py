@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from openfield.plan import Cell
     from openfield.result import Result
 
-MOST_NOTES = 5
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
 
@@ -67,13 +66,3 @@ def print_result(result: Result, as_json: bool, metrics: list[str] | None = None
     from rich.console import Console
 
     Console().print(result.table(metrics))
-    print_notes(result)
-
-
-def print_notes(result: Result) -> None:
-    """Prints what was noted of cells that failed, each thing once: a count alone does not say what to mend."""
-    notes = dict.fromkeys(f"{cell.agent}: {cell.note}" for cell in result.cells if cell.note)
-    for note in list(notes)[:MOST_NOTES]:
-        print(note)
-    if len(notes) > MOST_NOTES:
-        print(f"... and {len(notes) - MOST_NOTES} more: openfield show {quote(str(result.paths[0]))}")

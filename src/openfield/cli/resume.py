@@ -23,11 +23,10 @@ def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = 
     """
     from openfield.campaign import resume as resume_run
     from openfield.cli.progress import showing_progress
-    from openfield.plan import Cell
     from openfield.result import Result
 
     known = Result([run])
-    cells = [Cell(record.agent, record.trial, record.repeat) for record in known.cells]
+    cells = [record.cell for record in known.cells]
     with showing_progress(cells, run, known.domains) as watch, agents_aside(json):
         result = resume_run(run, workers, retry, watch)
     print_result(result, json)

@@ -19,7 +19,12 @@ from openfield.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from openfield.experiment import Experiment
     from openfield.flags import Launch
+    from openfield.plan import Cell
+    from openfield.registry import AgentSource
+    from openfield.result import Result
+    from openfield.trial import Trial
 
 
 def run(
@@ -100,11 +105,9 @@ def run_experiment(
 
     import msgspec
 
-    from openfield.campaign import run as run_trials
-    from openfield.cli.progress import showing_progress
     from openfield.experiment import make_experiment, naming, read_experiment
     from openfield.plan import make_cells, name_agents
-    from openfield.registry import check_agent, find_domain
+    from openfield.registry import find_domain
 
     file = Path(domain) if domain.endswith(".toml") else None
     start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
@@ -118,17 +121,39 @@ def run_experiment(
         trials, agents = experiment.make_trials(), name_agents(experiment.agents)
     if launch.agents and "agents" not in changes:
         agents = dict(launch.agents)
+    cells = make_cells(agents, trials, experiment.repeats)
+    result = _play(experiment, agents, trials, cells, retry, as_json)
+    _conclude(result, cells, launch, as_json)
+
+
+def _play(
+    experiment: Experiment,
+    agents: dict[str, AgentSource],
+    trials: list[Trial],
+    cells: list[Cell],
+    retry: bool,
+    as_json: bool,
+) -> Result:
+    """Plays what is left of an experiment, and shows how far it is."""
+    from openfield.campaign import run as run_trials
+    from openfield.cli.progress import showing_progress
+    from openfield.registry import check_agent, find_domain
+
     known = find_domain(experiment.domain)
     for source in agents.values():
         check_agent(source, known)
-    cells = make_cells(agents, trials, experiment.repeats)
     with showing_progress(cells, experiment.path, {known.name: known}) as watch, agents_aside(as_json):
-        result = run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
+        return run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
+
+
+def _conclude(result: Result, cells: list[Cell], launch: Launch, as_json: bool) -> None:
+    """Prints what came of it, does what flags of the domain asked for then, and says where it is kept."""
     print_result(result, as_json)
     for finish in launch.finish:
         finish(result)
     if not as_json:
-        print(f"\nRecorded in {experiment.path}. See it: openfield report {quote(str(experiment.path))}")
+        (path,) = result.paths
+        print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
     fail_if_nothing_scored(result, cells)
 
 

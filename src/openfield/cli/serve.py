@@ -46,14 +46,13 @@ def serve(
         What agents must show to be let in.
     """
     import asyncio
-    import os
 
-    from openfield.errors import InvalidInput
     from openfield.groups import holding
     from openfield.journal import Journal
+    from openfield.listening import check_exposure, fastest_loop, refuse_place
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import Serving, check_exposure, fastest_loop, serve_domain
+    from openfield.serve import Serving, serve_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)
@@ -76,10 +75,7 @@ def serve(
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
                 runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
     except OSError as error:
-        where = place if number is None else f"{place}:{number}"
-        raise InvalidInput(
-            f"Cannot listen on {where}: {os.strerror(error.errno or 0)}. Another port: --port 0."
-        ) from None
+        raise refuse_place(error, place, number) from None
     finally:
         for finish in launch.finish:
             finish(Result([path]))

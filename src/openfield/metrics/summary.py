@@ -73,6 +73,16 @@ class Comparison(msgspec.Struct, frozen=True):
     """The probability that the first does better, ties half."""
 
 
+class Failure(msgspec.Struct, frozen=True):
+    """Cells of one agent that ended alike and are not scored."""
+
+    outcome: str
+    agent: str
+    cells: int
+    note: str
+    """What was noted of the first of them: a count alone does not say what to mend."""
+
+
 class Summary(msgspec.Struct, frozen=True):
     """Everything a report says about agents."""
 
@@ -80,6 +90,7 @@ class Summary(msgspec.Struct, frozen=True):
     groups: tuple[Group, ...]
     comparisons: tuple[Comparison, ...]
     outcomes: dict[str, int]
+    failures: tuple[Failure, ...] = ()
 
 
 def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary:
@@ -96,7 +107,7 @@ def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary
         iqm = estimate_iqm(list(scores[scenario, agent].values()))
         trials = len({cell.trial.id for cell in played if cell.outcome in SCORED})
         groups.append(Group(agent, scenario, trials, count_outcomes(played), estimates, iqm))
-    return Summary(numbers, tuple(groups), tuple(_compare_all(scores)), count_outcomes(known))
+    return Summary(numbers, tuple(groups), tuple(_compare_all(scores)), count_outcomes(known), list_failures(known))
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
@@ -105,7 +116,7 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
     A trial of nothing but training, from whose agent others go on, is a preparation and no scenario of its own.
     """
     members: dict[Key, list[CellRecord]] = {}
-    known = sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
+    known = _sorted(cells)
     starts = {cell.trial.after for cell in known}
     for cell in known:
         prepares = cell.trial.id in starts and all(phase.name == "training" for phase in cell.trial.phases)
@@ -141,6 +152,15 @@ def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
     return {outcome: counts[outcome] for outcome in order}
 
 
+def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
+    """What kept cells from being scored, by outcome and agent."""
+    notes: dict[tuple[str, str], list[str]] = {}
+    for cell in _sorted(cells):
+        if cell.outcome is not None and cell.outcome not in SCORED:
+            notes.setdefault((cell.outcome, cell.agent), []).append(cell.note)
+    return tuple(Failure(*key, len(said), next(filter(None, said), "")) for key, said in sorted(notes.items()))
+
+
 def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Values:
     """The numbers of each scored trial; repeats of a trial are averaged, for they are not independent."""
     found: dict[str, dict[str, list[float]]] = {}
@@ -171,6 +191,10 @@ def estimate(number: Number, values: Sequence[float]) -> Estimate:
     if number.kind == "count":
         return estimate_count(values)
     return estimate_mean(values, number.bounds)
+
+
+def _sorted(cells: Iterable[CellRecord]) -> list[CellRecord]:
+    return sorted(cells, key=lambda cell: (cell.trial.id, cell.repeat, cell.id))
 
 
 def _averages(repeats: Mapping[str, Sequence[float]]) -> dict[str, float]:

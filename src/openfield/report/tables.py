@@ -12,11 +12,10 @@ from openfield.metrics.metric import Number
 from openfield.metrics.stats import Bounds, Estimate
 from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
 from openfield.report.chart import draw_interval
-from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes
+from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes, shorten_note
 from openfield.view import SCORED, CellRecord
 
 MOST_NOTES = 12
-LONGEST_NOTE = 300
 
 
 def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
@@ -77,15 +76,11 @@ def _draw_notes(cells: Iterable[CellRecord]) -> str:
     failed = [cell for cell in cells if cell.outcome not in SCORED and cell.note]
     items = "".join(
         f"<li><b>{escape(cell.agent)}</b>, cell <code>{escape(cell.id)}</code>, "
-        f"{escape(cell.outcome or 'unfinished')}: {escape(_shorten(cell.note))}</li>"
+        f"{escape(cell.outcome or 'unfinished')}: {escape(shorten_note(cell.note))}</li>"
         for cell in failed[:MOST_NOTES]
     )
     more = f"<p>And {len(failed) - MOST_NOTES} more.</p>" if len(failed) > MOST_NOTES else ""
     return f"<details><summary>What they said</summary><ul>{items}</ul>{more}</details>" if failed else ""
-
-
-def _shorten(note: str) -> str:
-    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"
 
 
 def _draw_number(number: Number, groups: Sequence[Group]) -> str:

@@ -26,6 +26,7 @@ from openfield.report.words import (
     name_number,
     pick_comparisons,
     say_outcomes,
+    shorten_note,
     title_domain,
 )
 
@@ -34,7 +35,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     """Everything a summary says: what failed first, then a table for each scenario."""
     parts: list[RenderableType] = []
     if count_failed(summary.outcomes):
-        parts += [_failures(summary), Text()]
+        parts += [_failures(summary), *_notes(summary), Text()]
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
         rivals, note = pick_comparisons(summary.comparisons, groups)
@@ -53,6 +54,14 @@ def _failures(summary: Summary) -> Table:
         style = "" if outcome in ("done", "truncated") else "red"
         table.add_row(Text(outcome, style=style), str(count), Text(OUTCOMES.get(outcome, "")))
     return table
+
+
+def _notes(summary: Summary) -> Iterator[Text]:
+    """What the failed cells said: the first of each agent and outcome."""
+    for failure in summary.failures:
+        if failure.note:
+            first = f", the first of {failure.cells}" if failure.cells > 1 else ""
+            yield Text(f"{failure.agent}, {failure.outcome}{first}: {shorten_note(failure.note)}")
 
 
 def _heading(scenario: Scenario, domains: Domains) -> Text:

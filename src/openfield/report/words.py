@@ -16,6 +16,7 @@ from openfield.metrics.summary import Comparison, Group, Scenario
 from openfield.view import SCORED
 
 MOST_PAIRS = 15
+LONGEST_NOTE = 300
 
 Domains = Mapping[str, Domain[Any]]
 
@@ -97,3 +98,8 @@ def count_failed(outcomes: Mapping[str, int]) -> int:
 def say_outcomes(outcomes: Mapping[str, int]) -> str:
     """All outcomes in one sentence."""
     return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no cells"
+
+
+def shorten_note(note: str) -> str:
+    """What was noted of a cell, without the end of what an agent may have said at any length."""
+    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"

@@ -1,0 +1,40 @@
+"""Where a server may listen, what makes its event loop, and what to say when it cannot.
+
+Stands beside serve, for whoever starts a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from openfield.errors import InvalidInput
+
+
+def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes the event loop: uvloop where an extra brought it, else Python's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return made
+
+
+def check_exposure(host: str, token: str | None) -> None:
+    """Refuses to open a server to other machines without a token."""
+    if host not in ("127.0.0.1", "localhost", "::1") and not token:
+        raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
+
+
+def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
+    """What to say of a place nobody can listen on, and what to change: the host, or the port."""
+    where = host if port is None else f"{host}:{port}"
+    if isinstance(error, socket.gaierror):
+        return InvalidInput(f"Cannot listen on {where}: {error.strerror}. This machine: --host 127.0.0.1.")
+    reason = os.strerror(error.errno or 0)  # an event loop's own words repeat the place
+    advice = "This machine: --host 127.0.0.1." if error.errno == errno.EADDRNOTAVAIL else "Another port: --port 0."
+    return InvalidInput(f"Cannot listen on {where}: {reason}. {advice}")
