@@ -67,7 +67,7 @@ class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     novel: float | tuple[float, ...]
     """The probability that the world has changed: one number, or one per sample."""
-    level: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] | None = None
+    level: Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)] | None = None
     """Which level of the novelty hierarchy, in the domain's numbering."""
     detail: Any = None
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
-from openfield.objectives import pickles
+from openfield.objectives import load_table, pickles
 from openfield.objectives.compiled_records import read_stretch
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import read_records
@@ -149,6 +149,7 @@ def hostile_files(mark):
     """Pickles that would create `mark`, or eat time and memory, if anything in them ran."""
     command = f"touch {mark}"
     good = GOOD
+    yield "batches without an entry", b"\x80\x02}" + b"(u" * 400_000 + b"."
     yield "system", pickle.dumps(Evil(os.system, command))
     yield "value", pickle.dumps({(1, 2, 3): Evil(os.system, command)})
     yield "key", pickle.dumps({(1, Evil(os.system, command), 3): 1})
@@ -308,3 +309,12 @@ def test_source_takes_frames_out(tmp_path):
     assert len(frames) > 3
     assert len(found) == len(raw) - 9 * len(frames)
     assert Path(tmp_path).exists()
+
+
+def test_ids_that_share_a_hash_are_ranked_all_the_same(tmp_path):
+    path = tmp_path / "t.pkl"
+    path.write_bytes(pickle.dumps({(number * (2**61 - 1), 0, 0): number for number in range(1, 3000)}))
+    table = load_table(path)
+    assert [table.ids[rank] for rank in table.obs[np.argsort(table.count)]] == [
+        number * (2**61 - 1) for number in range(1, 3000)
+    ]

@@ -52,10 +52,9 @@ def rank_ids(first: Array, second: Array, more: Sequence[int] = ()) -> tuple[Arr
     """
     if first.dtype != object and second.dtype != object:
         return first, second, None
-    ids = sorted({int(value) for value in first} | {int(value) for value in second} | set(more))
-    ranks = {value: number for number, value in enumerate(ids)}
-    ranked = [np.array([ranks[int(value)] for value in column], np.int64) for column in (first, second)]
-    return ranked[0], ranked[1], tuple(ids)
+    every = np.array([*map(int, first), *map(int, second), *more], object)
+    ids, ranks = np.unique(every, return_inverse=True)  # by comparing: foreign ids may be chosen to share one hash
+    return ranks[: len(first)], ranks[len(first) : len(first) + len(second)], tuple(ids.tolist())
 
 
 def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:

@@ -37,6 +37,8 @@ class State:
         self.counts: list[Any] = []
         self.codes: list[Any] = []
         self.indices: list[Any] = []
+        self.empty = 0
+        """How many batches without an entry came in a row."""
 
     @property
     def gathered(self) -> int:

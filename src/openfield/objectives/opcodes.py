@@ -13,6 +13,9 @@ from openfield.objectives.entries import MARK, Mapping, State
 from openfield.objectives.literals import LITERALS, Step, read_line
 from openfield.objectives.scalars import ALLOWED, DType, Name, Refused, allowed_name, make_dtype, make_scalar
 
+MOST_EMPTY = 1_000
+"""How many batches without an entry may follow each other."""
+
 
 def _protocol(state: State, data: bytes, at: int) -> int:
     if data[at] > 5 or state.stack or state.puts:
@@ -97,6 +100,9 @@ def _set_item(state: State, data: bytes, at: int) -> int:
 def _set_marked(state: State, data: bytes, at: int) -> int:
     items = _above_mark(state)
     _set_items(state, state.stack[-1], items)
+    state.empty = 0 if items else state.empty + 1  # one may be: the bulk reader has taken its entries
+    if state.empty > MOST_EMPTY:
+        raise Refused("batch after batch without an entry")
     return at
 
 

@@ -171,7 +171,7 @@ class _Machine:
             if stretch is None:
                 break
             yield from self._flush()
-            state.stack[-2].kind = "table"
+            state.stack[-2].kind, state.empty = "table", 0
             self.at, state.puts = stretch.end, stretch.puts
             found += len(stretch.rows.obs)
             yield stretch.rows

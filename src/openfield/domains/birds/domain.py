@@ -156,6 +156,8 @@ class Birds(Domain[BirdsSettings]):
             chosen = msgspec.structs.replace(chosen, family=family)
             made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
             return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
+        if novelty not in (None, "none"):
+            raise InvalidInput("A configuration says itself what is novel: --novelty and --config exclude each other.")
         listed = find_config(Path(chosen.config), pool, seed, chosen.time_scope)
         scripts = read_config(listed, pool)
         kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all")
