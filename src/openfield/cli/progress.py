@@ -50,6 +50,7 @@ class _Bars:
         self._domains = domains
         self._episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
         self._bars: dict[str, TaskID] = {}
+        self._ended: set[str] = set()
         self._turns, self._since = 0, time.monotonic()
         done = self._count_done(run)
         for agent in dict.fromkeys(cell.agent for cell in cells.values()):
@@ -69,7 +70,8 @@ class _Bars:
                 note = self._domains[cell.trial.domain].progress(entry)
                 speed = self._turns / max(time.monotonic() - self._since, 1e-3)
                 self._progress.update(bar, advance=int(self._episodes), note=f"{note}  {speed:,.0f} turns/s")
-            case AttemptEnd() if not self._episodes:
+            case AttemptEnd() if not self._episodes and entry.cell not in self._ended:  # some are tried again
+                self._ended.add(entry.cell)
                 self._progress.update(bar, advance=1)
 
     def _count_done(self, run: Path) -> Counter[str]:
