@@ -9,7 +9,7 @@ import itertools
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,18 +48,17 @@ MICROSECONDS = -1024
 
 
 def drive(rollout: Rollout, agent: Agent) -> str:
-    """Replies for an agent that lives here until the trial is over; returns the outcome."""
-    reply, turn = rollout.reply, rollout.turn
-    ask = agent.__call__ if type(agent.__call__) is MethodType else agent  # a call of an object takes 0.5 calls more
-    while not rollout.over:
-        try:
-            answer = ask(turn)
-        except (AgentFault, Cancelled):
-            raise
-        except BaseException as error:
-            raise crash(f"Turn {rollout.turns}: the agent raised", error) from error
-        turn = reply(answer)
+    """Has an agent that lives here reply until the trial is over; returns the outcome."""
+    if not rollout.over:
+        ask = agent.__call__ if type(agent.__call__) is MethodType else agent  # calling an object takes 0.5 calls more
+        rollout.reply(_Resident(ask))  # type: ignore[arg-type]
     return rollout.outcome
+
+
+class _Resident(NamedTuple):
+    """Takes the place of a reply: all replies from here on are asked of this, which saves passing each of them on."""
+
+    ask: Callable[[Turn], Reply]
 
 
 class Rollout:
@@ -149,14 +148,14 @@ class Rollout:
 
     def _live(
         self, past: Iterator[RawStep], recorder: Recorder | None, pulse: Pulse | None
-    ) -> Generator[Turn, Reply, None]:
+    ) -> Generator[Turn, Reply | _Resident, None]:
         """Takes replies until the trial is over.
 
         The common reply, an action inside an episode, is handled here and over local names: this loop is what a turn
         costs. `_take` says what every reply means and handles the others.
         """
         try:
-            yield from self._rehearse(past, pulse)
+            ask = yield from self._rehearse(past, pulse)
             world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
             if self.turns >= self._pause_at:
                 self._pause()
@@ -173,7 +172,18 @@ class Rollout:
                     shown = clock()
                     if pulse:
                         pulse[0] = shown + deadline
-                reply = yield turn
+                if ask is None:
+                    reply = yield turn
+                    if type(reply) is _Resident:
+                        ask = reply.ask
+                        continue
+                else:
+                    try:
+                        reply = ask(turn)
+                    except (AgentFault, Cancelled):
+                        raise
+                    except BaseException as error:
+                        raise crash(f"Turn {turns}: the agent raised", error) from error
                 if type(reply) is not Reply:
                     raise AgentProtocol(f"Turn {turns}: the agent answered {shorten(reply)}; it must return a Reply.")
                 if stamped:
@@ -338,17 +348,32 @@ class Rollout:
         if recorded is not None:
             self._compare(recorded)
 
-    def _rehearse(self, past: Iterator[RawStep], pulse: Pulse | None) -> Generator[Turn, Reply, None]:
+    def _rehearse(
+        self, past: Iterator[RawStep], pulse: Pulse | None
+    ) -> Generator[Turn, Reply | _Resident, Callable[[Turn], Reply] | None]:
         """Shows the agent turns it has answered before and sees that it answers them again as it did."""
+        ask: Callable[[Turn], Reply] | None = None
         for step in past:
             if pulse:
                 pulse[0] = nanoseconds(self._limits.reply_seconds, time.monotonic_ns())
-            reply = yield self.turn
+            reply = (yield self.turn) if ask is None else self._asked(ask)
+            if isinstance(reply, _Resident):
+                ask = reply.ask
+                reply = self._asked(ask)
             if pulse:
                 pulse[0] = 0
             if not is_same_reply(reply, step.reply):
                 raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
             self._repeat(step)
+        return ask
+
+    def _asked(self, ask: Callable[[Turn], Reply]) -> Reply:
+        try:
+            return ask(self.turn)
+        except (AgentFault, Cancelled):
+            raise
+        except BaseException as error:
+            raise crash(f"Turn {self.turns}: the agent raised", error) from error
 
     def _repeat(self, step: RawStep) -> None:
         """Does what was done before, and compares what comes of it."""
