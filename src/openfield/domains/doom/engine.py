@@ -37,7 +37,7 @@ CHECK_SETTINGS = "check.ini"
 FIRST_MAP = "HALL"
 """A map every WAD has, the same everywhere: what the engine loads before any episode."""
 Action = tuple[float, ...]
-Deed = tuple[Action, tuple[str, ...]]
+Deed = tuple[Action, Sequence[str]]
 
 
 def load_vizdoom() -> Any:
@@ -78,13 +78,12 @@ class Engine:
         """Does an action for one tick, commands of the console first; returns the state, None if the player died."""
         if len(commands) > MOST_COMMANDS:
             raise WorldFault(f"{len(commands)} commands in one tick; the engine takes {MOST_COMMANDS}.")
-        deed = (action, tuple(commands))
         try:
-            state = self._do(deed)
+            state = self._do(action, commands)
         except self._deadly:
             self._revive()
-            state = self._surviving(lambda: self._do(deed))
-        self._deeds.append(deed)
+            state = self._surviving(lambda: self._do(action, commands))
+        self._deeds.append((action, commands))
         return state
 
     def picture(self) -> Any:
@@ -117,7 +116,7 @@ class Engine:
         with suppress(*self._deadly):  # the next try of the work finds out, and counts it
             self._begin()
             for deed in self._deeds:
-                self._do(deed)
+                self._do(*deed)
 
     def _begin(self) -> Any:
         name, seed = self._episode
@@ -127,13 +126,13 @@ class Engine:
             self._game.new_episode()
             return self._game.get_state()
 
-    def _do(self, deed: Deed) -> Any:
-        action, commands = deed
+    def _do(self, action: Action, commands: Sequence[str]) -> Any:
+        game = self._game
         with self._pulse:
             for command in commands:
-                self._game.send_game_command(command)
-            self._game.make_action(action)
-            return self._game.get_state()
+                game.send_game_command(command)
+            game.make_action(action)
+            return game.get_state()
 
     def _start(self) -> None:
         check_wad(self.wad)

@@ -5,6 +5,7 @@ Between world and engine; the same for both tasks.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import deque
 from collections.abc import Callable
@@ -58,9 +59,12 @@ class Play:
         self._task = task
         self._engine = engine
         self._settings: DoomSettings = settings
-        self._waiting = deque(["nothing"] * settings.lag)
+        self._keys = _keys(settings.mirrored)
+        self._waiting = deque([KEYS["nothing"]] * settings.lag)
         self._reader = Reader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
+        self._array = settings.observation == "array"
+        self._veiled = bool(settings.buckets or settings.fog)
         self._lying: dict[str, list[Body]] | None = None
         self._items: Any = None
         self.ticks = 0
@@ -80,18 +84,16 @@ class Play:
 
     def observe(self, stamp: float) -> Any:
         """What the agent sees at this time."""
-        settings, scene = self._settings, features.shown(self.scene, self._settings)
-        array = settings.observation == "array"
-        remaining = float(settings.limit - self.ticks)
+        scene = features.shown(self.scene, self._settings) if self._veiled else self.scene
         if self._task is DUEL:
-            if array:
-                return features.duel_array(scene, remaining)
-            return features.duel_features(scene, stamp, self._seen_last())
+            if self._array:
+                return features.duel_array(scene, self._settings.limit - self.ticks)
+            return features.duel_features(scene, stamp, scene.enemies[0] if scene.enemies else self._seen_last())
         if scene.items is not self._lying:
             self._lying = scene.items
-            self._items = features.item_array(scene) if array else features.item_features(scene)
-        if array:
-            return features.arena_array(scene, remaining, self._items)
+            self._items = features.item_array(scene) if self._array else features.item_features(scene)
+        if self._array:
+            return features.arena_array(scene, self._settings.limit - self.ticks, self._items)
         return features.arena_features(scene, stamp, self._items)
 
     def move(self, action: Any) -> None:
@@ -104,9 +106,8 @@ class Play:
         if name == "give_up":
             self.ended, self._gave_up = "terminated", True
             return
-        self._waiting.append(MIRRORED.get(name, name) if self._settings.mirrored else name)
-        commands = self._rules.commands(self.scene, self.ticks)
-        state = self._engine.act(KEYS[self._waiting.popleft()], commands)
+        self._waiting.append(self._keys[name])
+        state = self._engine.act(self._waiting.popleft(), self._rules.commands(self.scene, self.ticks))
         self.ticks += 1
         if state is None:
             self._die()
@@ -145,6 +146,12 @@ def read_action(action: Any, known: tuple[str, ...]) -> str:
     if not isinstance(name, str) or name not in known:
         raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(known)}")
     return name
+
+
+@functools.cache
+def _keys(mirrored: bool) -> dict[str, Action]:
+    """What is pressed for each action."""
+    return {name: KEYS[MIRRORED.get(name, name) if mirrored else name] for name in KEYS}
 
 
 def _without_health(body: Body) -> Body:

@@ -5,6 +5,7 @@ Between engine and feature vectors: rules and features look at scenes, never at 
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
 
@@ -17,6 +18,8 @@ Facts = tuple[Any, ...]
 
 One call instead of one for each attribute: a scene is read in two thirds of the time.
 """
+Known = tuple[str, int, int]
+"""What is remembered of a thing: its kind, its small id, its tag if it is an enemy."""
 _ID, _NAME = 0, 11
 _ENEMY = re.compile(r"FieldEnemy\d+$")
 _BOLT = re.compile(r"FieldBolt\d+$")
@@ -56,9 +59,9 @@ class Reader:
             drifting: Whether items may move; items at rest are read once.
         """
         self._drifting = drifting
-        self._kinds: dict[int, str] = {}
-        self._ids: dict[int, int] = {}
-        self._tags: dict[int, int] = {}
+        self._known: dict[int, Known] = {}
+        self._count = 0
+        self._enemies = 0
         self.returning: list[int] = []
         """The tags of enemies that were told to come back and are not seen yet, in that order."""
         self._present: list[int] = []
@@ -67,39 +70,33 @@ class Reader:
         self._items: dict[str, list[Body]] = {kind: [] for kind in ITEMS}
 
     def read(self, state: Any) -> Scene:
-        """The scene of a state."""
+        """The scene of a state; one loop without calls of its own, as it runs at every tick."""
         objects = state.objects
-        kinds, enemies, bolts, present = self._kinds, [], [], []
-        player: Body | None = None
-        skipped = self._as_before(objects)
-        for thing in objects[: self._start] + objects[self._end :] if skipped else objects:
+        if self._as_before(objects):
+            objects = objects[: self._start] + objects[self._end :]
+        else:
+            self._look_around(objects)
+        health, ammo = state.game_variables.tolist()
+        known, player, enemies, bolts = self._known, None, [], []
+        for thing in objects:
             facts = thing.__getstate__()
-            number = facts[_ID]
-            kind = kinds.get(number)
-            if kind is None:
+            if facts[_ID] not in known:
                 self._meet(objects)
-                kind = kinds[number]
-            if kind == "item":
-                present.append(number)
-            elif kind == "enemy":
+            kind, number, tag = known[facts[_ID]]
+            if kind == "enemy":
                 if facts[_NAME][0] == "F":  # the dead are called Dead...
-                    enemies.append(self._body(facts))
+                    enemies.append(_body(facts, number, tag))
             elif kind == "player":
-                player = self._body(facts)
+                player = _body(facts, number, tag)
+                player.health = health
             elif kind == "bolt":
-                bolts.append(self._body(facts))
-        if not skipped:
-            if present != self._present or self._drifting:
-                self._arrange(present, objects)
-            self._locate(present, objects)
+                bolts.append(_body(facts, number, tag))
         if player is None:
             raise LookupError("the engine's state has no player")
         if len(enemies) > 1:
             enemies.sort(key=_by_id)
         if len(bolts) > 1:
             bolts.sort(key=_by_id)
-        health, ammo = state.game_variables.tolist()
-        player.health = health
         return Scene(player, ammo, enemies, self._items, bolts)
 
     def _as_before(self, objects: list[Any]) -> bool:
@@ -115,53 +112,57 @@ class Reader:
             and objects[end - 1].id == self._present[-1]
         )
 
-    def _locate(self, present: list[int], objects: list[Any]) -> None:
-        """Takes note of where the items are, if they rest and are side by side."""
-        numbers = [thing.id for thing in objects] if present and not self._drifting else []
-        self._start = numbers.index(present[0]) if numbers else 0
+    def _look_around(self, objects: list[Any]) -> None:
+        """Takes note of the items and of where they are in the list, if they rest and are side by side."""
+        self._meet(objects)
+        numbers = [thing.id for thing in objects]
+        present = [number for number in numbers if self._known[number][0] in ITEMS]
+        if present != self._present or self._drifting:
+            self._arrange(present, objects)
+        at_rest = bool(present) and not self._drifting
+        self._start = numbers.index(present[0]) if at_rest else 0
         side_by_side = numbers[self._start : self._start + len(present)] == present
-        self._end = self._start + len(present) if side_by_side else 0
+        self._end = self._start + len(present) if at_rest and side_by_side else 0
 
     def _meet(self, objects: list[Any]) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
-        new = [thing for thing in objects if thing.id not in self._kinds]
-        order = sorted(new, key=lambda thing: (_rank(_kind(thing.name)), -thing.id))
-        for thing in order:
-            kind = _kind(thing.name)
-            self._kinds[thing.id] = "item" if kind in ITEMS else kind
-            if kind:
-                self._ids[thing.id] = len(self._ids)
-            if kind == "enemy":
-                self._tags[thing.id] = self._free_tag()
+        new = [(_kind(thing.name), thing.id) for thing in objects if thing.id not in self._known]
+        for kind, number in sorted(new, key=lambda thing: (_rank(thing[0]), -thing[1])):
+            self._known[number] = (kind, self._count, self._free_tag() if kind == "enemy" else 0)
+            self._count += bool(kind)
 
     def _free_tag(self) -> int:
         """The place of a new enemy: at the start one after the other, later that of the one it stands in for."""
-        return self.returning.pop(0) if self.returning else len(self._tags)
-
-    def _body(self, facts: Facts) -> Body:
-        """A body, its numbers rounded as `round(value, 4)` would, which costs four times as much."""
-        number, _, x, y, z, angle, _, roll, *_ = facts
-        return Body(
-            self._ids[number],
-            (x * 1e4 + 0.5) // 1 / 1e4,
-            (y * 1e4 + 0.5) // 1 / 1e4,
-            (z * 1e4 + 0.5) // 1 / 1e4,
-            (angle * 1e4 + 0.5) // 1 / 1e4 % 360.0,
-            (roll + 0.5) // 1,
-            self._tags.get(number, 0),
-        )
+        if self.returning:
+            return self.returning.pop(0)
+        self._enemies += 1
+        return self._enemies - 1
 
     def _arrange(self, present: list[int], objects: list[Any]) -> None:
         """Reads the items anew: one was taken, or the wind moves them."""
         self._present = present
         self._items = {kind: [] for kind in ITEMS}
         things = {thing.id: thing for thing in objects}
-        for number in sorted(present, key=self._ids.__getitem__):
-            self._items[KINDS[things[number].name]].append(self._body(things[number].__getstate__()))
+        for number in sorted(present, key=lambda number: self._known[number][1]):
+            kind, small, tag = self._known[number]
+            self._items[kind].append(_body(things[number].__getstate__(), small, tag))
 
 
-def _by_id(body: Body) -> int:
-    return body.id
+_by_id = operator.attrgetter("id")
+
+
+def _body(facts: Facts, number: int, tag: int) -> Body:
+    """A body, its numbers rounded as `round(value, 4)` would, which costs four times as much."""
+    _, _, x, y, z, angle, _, roll, _, _, _, _, _ = facts
+    return Body(
+        number,
+        (x * 1e4 + 0.5) // 1 / 1e4,
+        (y * 1e4 + 0.5) // 1 / 1e4,
+        (z * 1e4 + 0.5) // 1 / 1e4,
+        (angle * 1e4 + 0.5) // 1 / 1e4 % 360.0,
+        (roll + 0.5) // 1,
+        tag,
+    )
 
 
 def _kind(name: str) -> str:

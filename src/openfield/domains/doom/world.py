@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
 
 NO_REWARD = Turn().reward
+ACT, NONE = Ask.ACT, Ask.NONE
 PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 """Defaults are left out of the record by identity: what came from another process must become the same object."""
 
@@ -99,42 +100,41 @@ class DoomWorld:
         if self._engine is None:
             raise RuntimeError("the world is closed")
         self._phase: Phase = self._script[number]
-        self._onset_passed |= bool(self._phase.novelty)
+        self._novel = bool(self._phase.novelty)
+        self._onset_passed |= self._novel
+        self._light = self._indicator()
         self._play = Play(self._task, self._engine, map_name(number), seed, settings, layout)
         self._reference = Reference(self._task.name, layout.walls(), random.Random(derive(seed, "reference")))
         return self._turn(first=True)
 
     def _turn(self, first: bool = False) -> Turn:
         play, phase, settings = self._play, self._phase, self._settings[self._number]
-        performance = play.performance
+        ended, performance = play.ended, play.performance
         observation = play.observe(settings.epoch + self._ticks * settings.tick)
         if first and self._task is ARENA and settings.observation == "features":
             hints = hints_of(phase.novelty, getattr(settings, "hint_level", -1))
             observation.update(features.first_features(self._layouts[self._number].walls(), hints))
         feedback: dict[str, Any] = {} if first else {"performance": performance}
-        if phase.name == "training" and play.ended is None:
-            feedback["label"] = {"action": self._reference.choose(play.scene)}
-        self.truth = self._true(performance)
+        if ended is None:
+            self.truth = Truth(novel=self._novel, performance=performance)
+            if phase.name == "training":
+                feedback["label"] = {"action": self._reference.choose(play.scene)}
+        else:
+            detail = {"won": play.won, "ticks": play.ticks}
+            self.truth = Truth(novel=self._novel, performance=performance, episode_over=True, detail=detail)
         return Turn(
-            ask=Ask.ACT if play.ended is None else Ask.NONE,
+            ask=ACT if ended is None else NONE,
             observation=observation,
             reward=play.reward or NO_REWARD,
             feedback=feedback or None,
             phase=PHASES[phase.name],
             first=first,
-            last=play.ended,
-            red_light=self._indicator(),
+            last=ended,
+            red_light=self._light,
         )
-
-    def _true(self, performance: float) -> Truth:
-        play, novel = self._play, bool(self._phase.novelty)
-        if play.ended is None:
-            return Truth(novel=novel, performance=performance)
-        detail = {"won": play.won, "ticks": play.ticks}
-        return Truth(novel=novel, performance=performance, episode_over=True, detail=detail)
 
     def _indicator(self) -> bool | None:
         """The duel tells it of the episode, the arena from the onset on."""
         if not self._trial.red_light:
             return None
-        return self._onset_passed if self._task is ARENA else bool(self._phase.novelty)
+        return self._onset_passed if self._task is ARENA else self._novel
