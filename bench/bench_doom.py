@@ -16,12 +16,13 @@ from openfield.core import Reply
 from openfield.domains.doom import ARENA
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.keeper import settings_name
+from openfield.domains.doom.play import KEYS
 from openfield.domains.doom.scenario import bind
 from openfield.domains.doom.world import DoomWorld
 
 TICKS = 250
 ROUNDS = 60
-TURNS = itertools.cycle(["left", "forward", "right", "backward", "turn_left", "shoot", "nothing"])
+ACTIONS = ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing")
 
 
 def report(figure: str, value: float, bar: float, better: str) -> None:
@@ -31,17 +32,17 @@ def report(figure: str, value: float, bar: float, better: str) -> None:
 
 
 def open_world(**settings: Any) -> DoomWorld:
-    values = {"training": 0, "episodes": 60, "limit": 400, "player_health": 200, "enemy_damage": (0, 0), **settings}
+    values = {"training": 0, "episodes": ROUNDS + 1, "limit": 2 * TICKS, "player_health": 200, **settings}
+    values["enemy_damage"] = (0, 0)
     world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values)[0])
     world.reset()
     return world
 
 
 def raw_ticks(world: DoomWorld) -> Callable[[], None]:
-    """The bare engine on the same WAD."""
+    """The bare engine on the same WAD, with the same keys pressed."""
     game: Any = world._engine._game if world._engine else None
-    keys = [[float(number == button) for number in range(7)] for button in (0, 2, 1, 3, 5, 4, 7)]
-    actions = itertools.cycle(keys)
+    actions = itertools.cycle([list(KEYS[name]) for name in ACTIONS])
 
     def tick() -> None:
         game.make_action(next(actions))
@@ -51,9 +52,10 @@ def raw_ticks(world: DoomWorld) -> Callable[[], None]:
 
 def world_ticks(world: DoomWorld) -> Callable[[], None]:
     """The whole world: engine, scene, features, performance, truth."""
+    actions = itertools.cycle(ACTIONS)
 
     def tick() -> None:
-        world.step(Reply(next(TURNS)))
+        world.step(Reply(next(actions)))
 
     return tick
 
@@ -77,22 +79,24 @@ def cpu_seconds(tick: Callable[[], None], engine: Path) -> float:
 
 
 def ratios() -> None:
-    """Rounds in turn, so that a busy machine slows all alike; the fastest quarter counts, where it disturbed least."""
+    """The same episodes and actions for all, in turn, so that the engine does the same and a busy machine slows all.
+
+    The fastest rounds count, where it disturbed least.
+    """
     worlds = {kind: open_world(observation=kind) for kind in ("features", "array")}
-    bare = open_world()
-    ticks = {kind: (world_ticks(world), engine_of(world)) for kind, world in worlds.items()}
-    ticks["raw"] = raw_ticks(bare), engine_of(bare)
-    found: dict[str, list[float]] = {kind: [] for kind in ticks}
-    for number in range(ROUNDS):
-        for kind, (tick, engine) in ticks.items():
-            found[kind].append(cpu_seconds(tick, engine))
-        if number % 2:  # a new episode for the bare engine as often as for the worlds
-            bare.step(Reply("give_up"))
-            bare.step(Reply())
+    worlds["raw"] = open_world()
+    found: dict[str, list[float]] = {kind: [] for kind in worlds}
+    engine = {kind: engine_of(world) for kind, world in worlds.items()}
+    for _ in range(ROUNDS):
+        for kind, world in worlds.items():
+            tick = raw_ticks(world) if kind == "raw" else world_ticks(world)
+            found[kind].append(cpu_seconds(tick, engine[kind]))
+            world.step(Reply("give_up"))
+            world.step(Reply())
     cost = {kind: statistics.quantiles(seconds, n=8)[0] for kind, seconds in found.items()}
     for kind, bar in (("features", 0.60), ("array", 0.75)):
         report(f"ticks per second against raw make_action, {kind}", cost["raw"] / cost[kind], bar, "higher")
-    for world in (*worlds.values(), bare):
+    for world in worlds.values():
         world.close()
 
 
