@@ -76,18 +76,6 @@ def test_projectiles_are_seen() -> None:
     assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
 
 
-def test_things_are_written_down_as_they_are() -> None:
-    """The order in which the engine's package writes down what it otherwise shows attribute by attribute."""
-    world = open_world(ARENA, limit=5)
-    world.reset()
-    assert world._engine is not None
-    for thing in world._engine._game.get_state().objects:
-        number, _, x, y, z, angle, _, roll, *_, name, _ = thing.__getstate__()
-        shown = (thing.id, thing.position_x, thing.position_y, thing.position_z, thing.angle, thing.roll, thing.name)
-        assert (number, x, y, z, angle, roll, name) == shown
-    world.close()
-
-
 def test_time_stamps_are_ticks_from_the_epoch() -> None:
     turns = list(play(open_world(DUEL, limit=10), lambda turn: Reply("nothing")))
     stamps = [turn.observation["time_stamp"] for turn in turns[:11]]

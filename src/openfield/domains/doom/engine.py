@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from openfield.domains.doom import keeper, workplace
+from openfield.domains.doom.sight import ListedSight, SharedSight, Sight, agree, share_sight
 from openfield.errors import MissingExtra, WorldFault
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
@@ -37,6 +38,7 @@ CHECK_SETTINGS = "check.ini"
 FIRST_MAP = "HALL"
 """A map every WAD has, the same everywhere: what the engine loads before any episode."""
 Action = tuple[float, ...]
+Seen = TypeVar("Seen", Sight, Sight | None)
 Deed = tuple[Action, Sequence[str]]
 
 
@@ -62,6 +64,8 @@ class Engine:
         self.wad = wad
         self.large = large
         self._game: Any = None
+        self._memory: SharedSight | None = None
+        self._agrees = False
         self._episode = ("", 0)
         self._deeds: list[Deed] = []
         self._deadly = _deadly()
@@ -69,22 +73,25 @@ class Engine:
         _alive.add(self)
         self._start()
 
-    def begin(self, name: str, seed: int) -> Any:
-        """Starts an episode on a map and returns its first state."""
+    def begin(self, name: str, seed: int) -> Sight:
+        """Starts an episode on a map and shows its first tick."""
         self._episode, self._deeds = (name, seed), []
         return self._surviving(self._begin)
 
-    def act(self, action: Action, commands: Sequence[str] = ()) -> Any:
-        """Does an action for one tick, commands of the console first; returns the state, None if the player died."""
+    def act(self, action: Action, commands: Sequence[str] = ()) -> Sight | None:
+        """Does an action for one tick, commands of the console first; shows what came of it, None if the player died.
+
+        What is shown holds until the next action.
+        """
         if len(commands) > MOST_COMMANDS:
             raise WorldFault(f"{len(commands)} commands in one tick; the engine takes {MOST_COMMANDS}.")
         try:
-            state = self._do(action, commands)
+            sight = self._do(action, commands)
         except self._deadly:
             self._revive()
-            state = self._surviving(lambda: self._do(action, commands))
+            sight = self._surviving(lambda: self._do(action, commands))
         self._deeds.append((action, commands))
-        return state
+        return sight
 
     def picture(self) -> Any:
         """The picture of the last state as an array, rows by columns by colours."""
@@ -96,9 +103,9 @@ class Engine:
         if self._game is not None:
             with self._pulse:
                 self._game.close()
-            self._game = None
+            self._game = self._memory = None
 
-    def _surviving(self, work: Callable[[], Any]) -> Any:
+    def _surviving(self, work: Callable[[], Seen]) -> Seen:
         """Does something, on a new engine if the old one dies of it."""
         for _ in range(MOST_RESTARTS):
             try:
@@ -118,30 +125,36 @@ class Engine:
             for deed in self._deeds:
                 self._do(*deed)
 
-    def _begin(self) -> Any:
+    def _begin(self) -> Sight:
         name, seed = self._episode
         with self._pulse:
             self._game.set_doom_map(name)
             self._game.set_seed(seed)
             self._game.new_episode()
-            return self._game.get_state()
+            listed = ListedSight(self._game.get_state())
+            self._agrees = self._memory is not None and agree(self._memory, listed)
+            return listed
 
-    def _do(self, action: Action, commands: Sequence[str]) -> Any:
+    def _do(self, action: Action, commands: Sequence[str]) -> Sight | None:
         game = self._game
         with self._pulse:
             for command in commands:
                 game.send_game_command(command)
             game.make_action(action)
-            return game.get_state()
+            if game.is_episode_finished():
+                return None
+            return self._memory if self._agrees else ListedSight(game.get_state())
 
     def _start(self) -> None:
         check_wad(self.wad)
-        game = make_game(self.wad, keeper.settings_name(self._pulse.number), self.large)
+        settings = keeper.settings_name(self._pulse.number)
+        game = make_game(self.wad, settings, self.large)
         try:
             _initialise(game)
         except self._deadly as error:
             raise WorldFault(f"The engine does not start: {error}") from None
         self._game = game
+        self._memory = share_sight(game, keeper.find_memory(self.wad.parent / settings))
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()

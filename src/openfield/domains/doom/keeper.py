@@ -86,6 +86,13 @@ def end_engines(folder: Path, name: str = "") -> None:
             _sweep(words)
 
 
+def find_memory(settings: Path) -> Path | None:
+    """Where the engine with this settings file writes what it shows; None if that is not to be found."""
+    place = os.fsencode(settings)
+    found = [path for _, words in _engines() if place in words for path in _shared(words, "SM")]
+    return found[0] if found else None
+
+
 def watch(folder: Path, patience: float) -> None:
     """What the process does, until its owner closes the pipe or is gone."""
     since = dict.fromkeys(range(MOST_ENGINES), (0, 0.0))
@@ -113,10 +120,16 @@ def _engines() -> Iterator[tuple[int, list[bytes]]]:
 
 def _sweep(words: list[bytes]) -> None:
     """Removes the shared memory of an engine that was ended."""
-    if b"+viz_instance_id" in words:
-        instance = os.fsdecode(words[words.index(b"+viz_instance_id") + 1])
-        for path in Path("/dev/shm").glob(f"ViZDoom*{instance}"):  # noqa: S108
-            path.unlink(missing_ok=True)
+    for path in _shared(words, "*"):
+        path.unlink(missing_ok=True)
+
+
+def _shared(words: list[bytes], part: str) -> list[Path]:
+    """What an engine, known by the words it was started with, has in shared memory."""
+    if b"+viz_instance_id" not in words:
+        return []
+    instance = os.fsdecode(words[words.index(b"+viz_instance_id") + 1])
+    return list(Path("/dev/shm").glob(f"ViZDoom{part}{instance}"))  # noqa: S108
 
 
 if __name__ == "__main__":

@@ -107,12 +107,12 @@ class Play:
             self.ended, self._gave_up = "terminated", True
             return
         self._waiting.append(self._keys[name])
-        state = self._engine.act(self._waiting.popleft(), self._rules.commands(self.scene, self.ticks))
+        sight = self._engine.act(self._waiting.popleft(), self._rules.commands(self.scene, self.ticks))
         self.ticks += 1
-        if state is None:
+        if sight is None:
             self._die()
         else:
-            self._look(self._reader.read(state))
+            self._look(self._reader.read(sight))
 
     def _seen_last(self) -> Body:
         """The enemy that fell last, seen as all enemies are."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -61,9 +61,9 @@ class DuelRules:
     def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
 
-    def commands(self, scene: Scene, tick: int) -> list[str]:
+    def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
-        return list(tolls(self._settings, tick))
+        return tuple(tolls(self._settings, tick)) if self._settings.toll else ()
 
 
 class ArenaRules:
@@ -92,10 +92,10 @@ class ArenaRules:
         """Whether an enemy was told to come back and is on its way."""
         return bool(self._reader.returning)
 
-    def commands(self, scene: Scene, tick: int) -> list[str]:
+    def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
         if self._quiet:
-            return []
+            return ()
         settings = self._settings
         if self._killed_at is None and len(scene.enemies) < self._count:
             self._killed_at = tick

@@ -1,4 +1,4 @@
-"""What is in the world at a tick, read off the engine's state.
+"""What is in the world at a tick, read off what the engine shows.
 
 Between engine and feature vectors: rules and features look at scenes, never at the engine.
 """
@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import operator
 import re
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
+from openfield.domains.doom.sight import Facts, Sight
+
 KINDS = {"FieldHealth": "health", "FieldAmmo": "ammo", "FieldTrap": "trap", "FieldPillar": "obstacle"}
 ITEMS = ("health", "ammo", "trap", "obstacle")
-Facts = tuple[Any, ...]
-"""A thing as the engine's package writes it down: id, sector, x, y, z, angle, pitch, roll, velocities, name, category.
-
-One call instead of one for each attribute: a scene is read in two thirds of the time.
-"""
 Known = tuple[str, int, int]
 """What is remembered of a thing: its kind, its small id, its tag if it is an enemy."""
-_ID, _NAME = 0, 11
 _ENEMY = re.compile(r"FieldEnemy\d+$")
 _BOLT = re.compile(r"FieldBolt\d+$")
 
@@ -50,10 +46,10 @@ class Scene(msgspec.Struct, gc=False):
 
 
 class Reader:
-    """Reads the states of one episode: gives small ids by first appearance and tells enemies apart."""
+    """Reads the ticks of one episode: gives small ids by first appearance and tells enemies apart."""
 
     def __init__(self, drifting: bool = False) -> None:
-        """Starts with the first state of an episode.
+        """Starts with the first tick of an episode.
 
         Args:
             drifting: Whether items may move; items at rest are read once.
@@ -69,22 +65,22 @@ class Reader:
         """Where the items are in the engine's list, if they need no second look."""
         self._items: dict[str, list[Body]] = {kind: [] for kind in ITEMS}
 
-    def read(self, state: Any) -> Scene:
-        """The scene of a state; one loop without calls of its own, as it runs at every tick."""
-        objects = state.objects
-        if self._as_before(objects):
-            objects = objects[: self._start] + objects[self._end :]
+    def read(self, sight: Sight) -> Scene:
+        """The scene that is seen now."""
+        count, start, end = sight.count(), self._start, self._end
+        if self._as_before(sight, count):
+            seen = sight.facts(0, start) if end == count else [*sight.facts(0, start), *sight.facts(end, count)]
         else:
-            self._look_around(objects)
-        health, ammo = state.game_variables.tolist()
+            self._look_around(sight, count)
+            seen = sight.facts(0, count)
+        health, ammo = sight.vitals()
         known, player, enemies, bolts = self._known, None, [], []
-        for thing in objects:
-            facts = thing.__getstate__()
-            if facts[_ID] not in known:
-                self._meet(objects)
-            kind, number, tag = known[facts[_ID]]
+        for facts in seen:
+            if facts[0] not in known:
+                self._meet(sight, count)
+            kind, number, tag = known[facts[0]]
             if kind == "enemy":
-                if facts[_NAME][0] == "F":  # the dead are called Dead...
+                if facts[6] == b"F":  # the dead are called Dead...
                     enemies.append(_body(facts, number, tag))
             elif kind == "player":
                 player = _body(facts, number, tag)
@@ -92,14 +88,14 @@ class Reader:
             elif kind == "bolt":
                 bolts.append(_body(facts, number, tag))
         if player is None:
-            raise LookupError("the engine's state has no player")
+            raise LookupError("the engine shows no player")
         if len(enemies) > 1:
             enemies.sort(key=_by_id)
         if len(bolts) > 1:
             bolts.sort(key=_by_id)
         return Scene(player, ammo, enemies, self._items, bolts)
 
-    def _as_before(self, objects: list[Any]) -> bool:
+    def _as_before(self, sight: Sight, count: int) -> bool:
         """Whether the items are where they were in the engine's list.
 
         It lists them side by side, and what is new before or behind them: if the first and the last are where they
@@ -107,26 +103,27 @@ class Reader:
         """
         start, end = self._start, self._end
         return (
-            start < end <= len(objects)
-            and objects[start].id == self._present[0]
-            and objects[end - 1].id == self._present[-1]
+            start < end <= count
+            and sight.number(start) == self._present[0]
+            and sight.number(end - 1) == self._present[-1]
         )
 
-    def _look_around(self, objects: list[Any]) -> None:
+    def _look_around(self, sight: Sight, count: int) -> None:
         """Takes note of the items and of where they are in the list, if they rest and are side by side."""
-        self._meet(objects)
-        numbers = [thing.id for thing in objects]
+        self._meet(sight, count)
+        numbers = [sight.number(index) for index in range(count)]
         present = [number for number in numbers if self._known[number][0] in ITEMS]
         if present != self._present or self._drifting:
-            self._arrange(present, objects)
+            self._arrange(present, sight.facts(0, count))
         at_rest = bool(present) and not self._drifting
         self._start = numbers.index(present[0]) if at_rest else 0
         side_by_side = numbers[self._start : self._start + len(present)] == present
         self._end = self._start + len(present) if at_rest and side_by_side else 0
 
-    def _meet(self, objects: list[Any]) -> None:
+    def _meet(self, sight: Sight, count: int) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
-        new = [(_kind(thing.name), thing.id) for thing in objects if thing.id not in self._known]
+        things = [(sight.number(index), index) for index in range(count)]
+        new = [(_kind(sight.name(index)), number) for number, index in things if number not in self._known]
         for kind, number in sorted(new, key=lambda thing: (_rank(thing[0]), -thing[1])):
             self._known[number] = (kind, self._count, self._free_tag() if kind == "enemy" else 0)
             self._count += bool(kind)
@@ -138,14 +135,14 @@ class Reader:
         self._enemies += 1
         return self._enemies - 1
 
-    def _arrange(self, present: list[int], objects: list[Any]) -> None:
+    def _arrange(self, present: list[int], seen: Iterable[Facts]) -> None:
         """Reads the items anew: one was taken, or the wind moves them."""
         self._present = present
         self._items = {kind: [] for kind in ITEMS}
-        things = {thing.id: thing for thing in objects}
+        facts = {thing[0]: thing for thing in seen}
         for number in sorted(present, key=lambda number: self._known[number][1]):
             kind, small, tag = self._known[number]
-            self._items[kind].append(_body(things[number].__getstate__(), small, tag))
+            self._items[kind].append(_body(facts[number], small, tag))
 
 
 _by_id = operator.attrgetter("id")
@@ -153,12 +150,12 @@ _by_id = operator.attrgetter("id")
 
 def _body(facts: Facts, number: int, tag: int) -> Body:
     """A body, its numbers rounded as `round(value, 4)` would, which costs four times as much."""
-    _, _, x, y, z, angle, _, roll, _, _, _, _, _ = facts
+    _, x, y, z, angle, roll, _ = facts
     return Body(
         number,
         (x * 1e4 + 0.5) // 1 / 1e4,
         (y * 1e4 + 0.5) // 1 / 1e4,
-        (z * 1e4 + 0.5) // 1 / 1e4,
+        (z * 1e4 + 0.5) // 1 / 1e4 if z else 0.0,
         (angle * 1e4 + 0.5) // 1 / 1e4 % 360.0,
         (roll + 0.5) // 1,
         tag,

@@ -1,0 +1,73 @@
+"""What is read in the engine's memory is what the engine's package shows; where it is not, the package is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
+
+from domains.doom.test_world import TASKS, chance, open_world, play, trace
+from openfield.domains.doom import ARENA, DUEL, keeper, sight
+from openfield.domains.doom import engine as engines
+from openfield.domains.doom.domain import DoomDomain
+
+
+@pytest.mark.parametrize(
+    ("domain", "novelty"),
+    [(DUEL, "bolts:hard"), (ARENA, "none"), (ARENA, "208:hard")],
+    ids=["bolts", "arena", "return"],
+)
+def test_memory_and_package_agree_at_every_tick(domain: DoomDomain, novelty: str) -> None:
+    world, compared = open_world(domain, novelty, limit=100), 0
+    for turn in play(world, chance(domain)):
+        engine = world._engine
+        assert engine is not None
+        assert engine._agrees
+        state = engine._game.get_state()
+        if turn.last is None and state is not None and engine._memory is not None:
+            assert sight.agree(engine._memory, sight.ListedSight(state))
+            compared += 1
+    assert compared > 20
+
+
+@TASKS
+def test_where_memory_lies_otherwise_the_package_is_believed(
+    domain: DoomDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = trace(domain, open_world(domain, limit=40))
+    for first in (sight._FIRST + 8, 1 << 40):
+        monkeypatch.setattr(sight, "_FIRST", first)
+        world = open_world(domain, limit=40)
+        world.reset()
+        assert world._engine is not None
+        assert not world._engine._agrees
+        world.close()
+        assert trace(domain, open_world(domain, limit=40)) == expected
+
+
+def test_a_nonsensical_count_is_no_agreement(tmp_path: Path) -> None:
+    """A later version may have anything where the number of things was."""
+    world = open_world(DUEL)
+    world.reset()
+    assert world._engine is not None
+    path = tmp_path / "memory"
+    path.write_bytes(b"\xff" * (sight._FIRST + 4 * sight._SIZE))
+    other = sight.SharedSight(world._engine._game, path)
+    assert not sight.agree(other, sight.ListedSight(world._engine._game.get_state()))
+    path.write_bytes(b"short")
+    other = sight.SharedSight(world._engine._game, path)
+    assert not sight.agree(other, sight.ListedSight(world._engine._game.get_state()))
+    path.write_bytes(b"")
+    assert sight.share_sight(world._engine._game, path) is None
+    assert sight.share_sight(world._engine._game, tmp_path / "none") is None
+    world.close()
+
+
+def test_memory_that_is_not_to_be_found_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = trace(DUEL, open_world(DUEL, limit=40))
+    engines.end_idle_engines()
+    monkeypatch.setattr(keeper, "_engines", lambda: iter(()))
+    assert trace(DUEL, open_world(DUEL, limit=40)) == expected
+    engines.end_idle_engines()
