@@ -129,6 +129,21 @@ def test_a_client_plays_leaves_and_comes_back(tmp_path: Path) -> None:
     assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_that_is_told_to_end_keeps_what_was_played(tmp_path: Path, number: signal.Signals) -> None:
+    with serving(tmp_path, "--trials", "1") as (server, port):
+        client = Client(port)
+        client.send(type="hello", name="ada")
+        client.play(turns=2)
+        server.send_signal(number)
+        assert server.wait(20) == 130
+        client.close()
+    with Run(tmp_path / "x.sqlite") as run:
+        (cell,) = run.cells()
+        assert cell.outcome == "cancelled"
+        assert len(list(run.raw_steps(cell.id, 1))) >= 3
+
+
 def test_a_taken_port_is_named(openfield: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

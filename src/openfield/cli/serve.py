@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +26,7 @@ def serve(
     port: int | None = None,
     token: str | None = None,
 ) -> None:
-    """Serve trials to agents in other programs until Ctrl-C.
+    """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
 
     Domains have options of their own: openfield list flags DOMAIN.
 
@@ -70,7 +74,7 @@ def serve(
         )
 
     try:
-        with holding(path), Journal(path) as journal:
+        with _ending_when_told(), holding(path), Journal(path) as journal:
             wire, desk = known.open_desk(journal, made, Serving(agent_name, token, launch.notes or {}))
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
                 runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
@@ -79,6 +83,19 @@ def serve(
     finally:
         for finish in launch.finish:
             finish(Result([path]))
+
+
+@contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """A request to terminate, as containers and service managers send it, is heeded like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _offer(wire: Any, usual: str) -> str:
