@@ -134,6 +134,7 @@ class TrialDesk:
         self._token = token
         self._seats: dict[str, tuple[Cell, Seat]] = {}
         self._lock = asyncio.Lock()
+        self._reopened = False
 
     async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
         """A seat for an agent: the one it had, or the next of its trials that is left."""
@@ -184,9 +185,36 @@ class TrialDesk:
                 self._seats[session][1].fault = fault
                 self._book()
 
+    async def recover(self) -> None:
+        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
+
+        What could not be written was acknowledged to nobody: trials under way are given up, and offered again.
+
+        Raises:
+            JournalError: There is still no writing.
+        """
+        if self._journal.failed:
+            async with self._lock:
+                await asyncio.to_thread(self._reopen)
+
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
-        self._book(closing=True)
+        try:
+            self._book(closing=True)
+        finally:
+            if self._reopened:
+                self._journal.close()
+
+    def _reopen(self) -> None:
+        if not self._journal.failed:
+            return  # another request was faster
+        self._journal.close()
+        while self._seats:
+            _, (_, seat) = self._seats.popitem()
+            seat.settle()
+            seat.rollout.world.close()
+        self._journal, self._reopened = Journal(self._journal.path), True
+        self._docket = Docket(self._journal, self._docket.trials)
 
     async def _seat_of(self, session: str) -> Seat:
         if session not in self._seats:

@@ -1,12 +1,14 @@
-"""`openfield serve doom` as a service: told to terminate, it ends like after Ctrl-C."""
+"""`openfield serve doom` as a service: it ends when told to, and goes on after a full disk."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from openfield.core import Reply, Turn
 from openfield.domains.doom import keeper
 from openfield.domains.doom.client import Client, Rpc
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.errors import OpenfieldError
 from openfield.view import Run
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
@@ -49,22 +52,71 @@ def _is_of(words: list[bytes], owner: int) -> bool:
     return any(f"/{owner}/".encode() in word for word in words)
 
 
-def test_told_to_terminate_it_keeps_what_was_played_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    broker, path = PrivateBroker(), tmp_path / "run.sqlite"
-    command = [sys.executable, "-m", "openfield", "serve", "doom", "--amqp", broker.url, "-o", str(path)]
-    try:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            assert "Serving" in server.stdout.readline()
-            engines = asyncio.run(asyncio.wait_for(play_some(broker.url, server), 90))
+@pytest.fixture
+def broker() -> Iterator[PrivateBroker]:
+    started = PrivateBroker()
+    yield started
+    started.close()
+
+
+@contextmanager
+def serving(broker: PrivateBroker, path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "openfield", "serve", "doom", "--amqp", broker.url, "-o", str(path), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert "Serving" in server.stdout.readline()
+        try:
+            yield server
+        finally:
+            server.terminate()
             _, said = server.communicate(timeout=30)
-    finally:
-        broker.close()
     assert server.returncode == 130, said
     assert "Traceback" not in said
+
+
+def test_told_to_terminate_it_keeps_what_was_played_and_leaves_nothing_behind(
+    broker: PrivateBroker, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.sqlite"
+    with serving(broker, path) as server:
+        engines = asyncio.run(asyncio.wait_for(play_some(broker.url, server), 90))
     assert engines
-    assert not [path for words in engines for path in keeper._shared(words, "*")]
+    assert not [left for words in engines for left in keeper._shared(words, "*")]
     assert not [words for _, words in keeper._engines() if _is_of(words, server.pid)]
     begun = [cell for cell in cells(path) if cell.outcome == "cancelled"]
     with Run(path) as run:
         assert len(list(run.raw_steps(begun[0].id, 1))) >= TURNS - 1
+
+
+def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(
+    broker: PrivateBroker, tmp_path: Path
+) -> None:
+    path, small = tmp_path / "run.sqlite", ("--trials", "1", "--set", "training=1", "--set", "limit=30")
+
+    async def work(server: subprocess.Popen[str]) -> None:
+        player, played = agent(), []
+
+        def answer(turn: Turn) -> Reply:
+            played.append(turn)
+            if len(played) == TURNS:
+                limit_files(server.pid, 1)
+            return player(turn)
+
+        async with Rpc(broker.url) as rpc:
+            for name, told in (("ada", "No room left for .*run.sqlite"), ("bob", "The server refuses: .*run.sqlite")):
+                with pytest.raises(OpenfieldError, match=told):
+                    await Client(rpc, answer, name).play()
+            limit_files(server.pid, resource.RLIM_INFINITY)
+            cora = Client(rpc, agent(), "cora")
+            await cora.play(no_testing=True)
+            assert len(cora.performances) == 1
+
+    with serving(broker, path, *small) as server:
+        asyncio.run(asyncio.wait_for(work(server), 60))
+    done = [cell.agent for cell in cells(path) if cell.outcome == "done"]
+    assert [name.partition("-")[0] for name in done] == ["cora"]
+
+
+def limit_files(process: int, size: int) -> None:
+    """From now on files may not grow beyond this; writing more fails as on a full disk."""
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

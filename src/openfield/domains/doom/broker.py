@@ -39,6 +39,7 @@ from openfield.errors import (
     AgentGone,
     AgentProtocol,
     InvalidInput,
+    JournalError,
     MissingExtra,
     OpenfieldError,
 )
@@ -202,6 +203,8 @@ class Server:
                 request = decode_request(incoming.body)
                 if not isinstance(request, RequestExperiment | RequestTrials):
                     raise AgentProtocol(f"{type(request).__name__} is no registration")
+                if isinstance(self._desk, TrialDesk):
+                    await self._desk.recover()
                 await self._open(request, incoming)
             except OpenfieldError as error:
                 await self.send(incoming, encode(error_message(type(error).__name__, str(error))))
@@ -267,6 +270,11 @@ class Server:
         config = self._wire.config or ini.ServerConfig()
         return self._wire.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
 
+    async def fail(self, name: str, fault: OpenfieldError) -> None:
+        """Ends a session that failed, or all of them if nothing can be written: who comes anew may find room."""
+        for each in list(self._sessions) if isinstance(fault, JournalError) else [name]:
+            await self.drop(each, fault)
+
     async def drop(self, name: str, fault: OpenfieldError) -> None:
         """Ends a session; the trial of an agent that is gone is offered again."""
         line = self._sessions.pop(name, None)  # its queue stays, so that an agent who comes back is told
@@ -274,7 +282,8 @@ class Server:
             return
         line.dropped = str(fault)
         if line.session.seat is not None and isinstance(self._desk, TrialDesk):
-            await self._desk.leave(line.session.seat.session, fault)
+            with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
+                await self._desk.leave(line.session.seat.session, fault)
 
     async def send(self, incoming: Any, body: bytes) -> None:
         """Replies; what cannot be sent now is sent when the agent asks again."""

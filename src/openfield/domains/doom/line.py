@@ -66,6 +66,5 @@ class Line:
         except Exception as error:
             fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
             LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
-            with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
-                await self._server.drop(self.queue.name, fault)
+            await self._server.fail(self.queue.name, fault)
             return encode(message("experiment_exception", message=str(fault)))
