@@ -1,9 +1,9 @@
 """What an engine shows at a tick: the things of its world and how the player is.
 
-Between engine and scenes. The engine's package makes a state of some twenty objects and a picture at every tick, which
-costs more than all that is made of it; here things are read where the engine writes them, in the memory it shares with
-its package. How they lie there is nowhere promised: every episode begins with a look at both, and if they differ the
-package's states are used.
+Between engine and scenes. The engine's package makes a picture and an object for each thing at every tick, which costs
+several times as much as to read things where the engine writes them: in the memory it shares with its package. How they
+lie there is nowhere promised: every episode begins with a look at both, and if they differ the package's states are
+used.
 """
 
 from __future__ import annotations
