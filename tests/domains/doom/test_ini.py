@@ -96,6 +96,8 @@ def test_one_trial_needs_a_secret(tmp_path: Path) -> None:
             )
         ),
         "[vizdoom]\ntesting_episodes = 0",
+        "[amqp]\nhost = broker\nport = abc",
+        "[amqp]\nhost =",
     ],
 )
 def test_mistakes_name_the_file(tmp_path: Path, text: str) -> None:

@@ -414,6 +414,9 @@ def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: P
     [
         ({"amqp": "foo"}, "'foo' is no broker's address"),
         ({"amqp": ""}, "'' is no broker's address"),
+        ({"amqp": "amqp://field:field@127.0.0.1:abc/"}, "abc/' is no broker's address"),
+        ({"amqp": "amqp://field:field@127.0.0.1:70000/"}, "70000/' is no broker's address"),
+        ({"amqp": "amqp://[::1/"}, "is no broker's address"),
         ({"lease": 0.0}, "A lease of 0 s"),
     ],
 )

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -91,8 +90,8 @@ class AmqpWire:
             lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
             benchmark: Whether agents are asked for their machine's speed before the experiment starts.
         """
-        if amqp is not None and not (urlsplit(amqp).hostname and urlsplit(amqp).scheme in ("amqp", "amqps")):
-            raise InvalidInput(f"'{amqp}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
+        if amqp is not None:
+            ini.check_address(amqp)
         if lease is not None and lease <= 0:
             raise InvalidInput(f"A lease of {lease:g} s is none; it must be more than 0.")
         self.told = {"amqp": amqp, "config": config, "lease": lease, "benchmark": benchmark}

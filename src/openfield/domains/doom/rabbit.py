@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from openfield.domains.doom.ini import write_client
+from openfield.domains.doom.ini import check_address, write_client
 from openfield.errors import InvalidInput
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
@@ -43,7 +43,10 @@ def own_broker() -> PrivateBroker:
 
 def need_broker() -> str:
     """The broker the environment names, or one of our own, started if need be."""
-    return os.environ.get("OPENFIELD_AMQP") or own_broker().url
+    named = os.environ.get("OPENFIELD_AMQP")
+    if named:
+        check_address(named)
+    return named or own_broker().url
 
 
 class PrivateBroker:
