@@ -148,3 +148,10 @@ def test_unhurried_trials_still_come_after_their_training() -> None:
     slow = unhurried(make_experiment(ServerConfig(trials=1, hint_level=(-1,)), 3))
     assert {trial.after for trial in slow[1:]} == {slow[0].id}
     assert all(trial.limits.reply_seconds is None for trial in slow)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_the_engine_does_not_take_are_refused(seed: int) -> None:
+    with pytest.raises(InvalidInput, match="episode_seed"):
+        make_experiment(ServerConfig(trials=1), 0, seed)
+    assert make_experiment(ServerConfig(trials=1), 0, 2**32 - 1)

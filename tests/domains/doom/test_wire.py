@@ -157,6 +157,9 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
                     await Client(rpc, agent(), name).play()  # type: ignore[arg-type]
             with pytest.raises(AgentFault, match="no experiment with this secret"):
                 await client.play("0" * 32)
+            for seed in (-4, 2**40, "many", 1.5):
+                with pytest.raises(AgentFault, match="episode_seed"):
+                    await client.play(episode_seed=seed)  # type: ignore[arg-type]
             await client._register(None, False, False, None, None)
             queue, ids = client._server, {"model_experiment_id": client._id, "secret": client.secret}
             data = {"obj_type": "request_training_data", **ids}

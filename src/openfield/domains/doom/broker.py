@@ -243,11 +243,11 @@ class Server:
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
         """The trials of a new experiment: by the configuration, or those everybody gets."""
-        generator = request.generator_config or {}
+        episode_seed = experiments.episode_seed(request.generator_config or {})
         if self._wire.config is None and isinstance(self._desk, TrialDesk):
             return experiments.unhurried(self._desk.trials)
         seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
-        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, generator.get("episode_seed"))
+        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, episode_seed)
         return experiments.unhurried(made)
 
     async def _patrol(self) -> None:

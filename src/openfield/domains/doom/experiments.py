@@ -13,6 +13,7 @@ import msgspec
 
 from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
+from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
 from openfield.errors import AgentFault, InvalidInput
 from openfield.plan import LONGEST_NAME, check_visitor
@@ -64,6 +65,15 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
             phases = compose(settings, names, root)
             made.append(domain.test_trial(settings, root, phases, group.visibility == 1, training))
     return made
+
+
+def episode_seed(generator: dict[str, Any]) -> int | None:
+    """The seed an agent wants for every episode, or None.
+
+    Raises:
+        InvalidInput: It is none the engine takes.
+    """
+    return make_settings(DoomSettings, {"episode_seed": generator.get("episode_seed")}).episode_seed
 
 
 def unhurried(trials: list[Trial]) -> list[Trial]:
