@@ -240,6 +240,41 @@ def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
     assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["truncated", "truncated"]
 
 
+@pytest.mark.parametrize("when", ["before any", "episode ended", "opinion given"])
+def test_no_further_training_between_two_episodes(broker: PrivateBroker, tmp_path: Path, when: str) -> None:
+    async def ask(client: Client, name: str) -> str:
+        return str((await client._ask({"obj_type": name}))["obj_type"])
+
+    async def play_one(client: Client) -> None:
+        assert await ask(client, "request_state") == "training_episode_start"
+        while (await client._ask(_prediction("training", "nothing", client.secret)))["obj_type"] == "training_data_ack":
+            pass
+        if when == "opinion given":
+            await client._ask(_opinion("training"))
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "hasty")
+            await client._register(None, False, False, None, None)
+            assert [await ask(client, "request_state") for _ in range(2)] == ["experiment_start", "training_start"]
+            if when != "before any":
+                await play_one(client)
+            assert await ask(client, "training_end_early") == "training_end"
+            if when == "episode ended":
+                assert (await client._ask(_opinion("training")))["obj_type"] == "training_episode_novelty_ack"
+            following = [await ask(client, "request_state") for _ in range(3)]
+            assert following == ["training_end", "training_model_end", "trial_start"]
+
+    run(work)
+    training = cells(tmp_path / "run.sqlite")[0]
+    assert training.outcome == "truncated"
+    assert [episode.belief is not None for episode in training.episodes] == {
+        "before any": [],
+        "episode ended": [True],
+        "opinion given": [True],
+    }[when]
+
+
 def test_a_trial_whose_agent_died_is_offered_again(broker: PrivateBroker, tmp_path: Path) -> None:
     class Mortal:
         """Dies in the middle of its third episode."""
