@@ -411,6 +411,24 @@ def test_a_program_of_the_old_family_as_an_agent(
     assert os.path.exists(tmp_path / "run.sqlite")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--config=nofile.ini", "nofile.ini cannot be read"),
+        ("--config nofile.ini --debug", "nofile.ini cannot be read"),
+        ("--config", "does not say which file"),
+        ("--config=", "does not say which file"),
+        ("--config={folder}/TA2.py", "is no INI file"),
+    ],
+)
+def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, words: str, said: str) -> None:
+    (tmp_path / "TA2.py").write_text("print(1)")
+    command = f"wire:{sys.executable} {tmp_path}/TA2.py {words.format(folder=tmp_path)}"
+    with pytest.raises(InvalidInput, match=said):
+        of.run({"old": command}, DUEL.trials(1, **SMALL), tmp_path / "run.sqlite")
+    assert not (tmp_path / "run.sqlite").exists()
+
+
 def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
     async def doze(client: Client) -> None:
         while True:

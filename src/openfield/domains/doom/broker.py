@@ -32,7 +32,7 @@ from openfield.domains.doom.messages import (
     error_message,
     message,
 )
-from openfield.domains.doom.rabbit import need_broker
+from openfield.domains.doom.rabbit import config_of, lead_to, need_broker
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import (
     AgentGone,
@@ -124,10 +124,14 @@ class AmqpWire:
         while self._server.busy:
             await asyncio.sleep(FINISHED_SECONDS)
 
+    def check_command(self, words: list[str]) -> None:
+        """Refuses a program of the old family whose `--config` names no INI file."""
+        config = config_of(words)
+        if config is not None:
+            ini.check_file(config[1])
+
     def command(self, words: list[str], cell: Cell) -> list[str]:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
-        from openfield.domains.doom.rabbit import lead_to
-
         folder = Path(tempfile.mkdtemp(prefix="openfield-agent-"))
         weakref.finalize(self, shutil.rmtree, folder, True)
         self.secret = model_secret(cell)

@@ -89,6 +89,11 @@ def read_client(path: Path) -> ClientConfig:
     return config
 
 
+def check_file(path: Path) -> None:
+    """Refuses what cannot be read as an INI file."""
+    _read(path)
+
+
 def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | None]]) -> None:
     """A copy of a client's file with some values changed; None removes a value."""
     parser = _read(source)
