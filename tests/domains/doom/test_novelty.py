@@ -16,6 +16,8 @@ from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.rules import ArenaRules
+from openfield.domains.doom.scene import Scene
 from openfield.domains.doom.world import DoomWorld
 from openfield.novelty import Novelty
 from openfield.record import ENCODER
@@ -120,6 +122,31 @@ def test_the_dead_return() -> None:
     turns = arena("208:hard", None, limit=600)
     counts = [len(turn.observation["enemies"]) for turn in turns]
     assert any(later > earlier for earlier, later in itertools.pairwise(counts))
+
+
+@pytest.mark.parametrize("grade", ["easy", "hard"])
+def test_whoever_is_dead_does_not_count_though_it_would_return(grade: str) -> None:
+    """No enemy left is a win in any difficulty, and nothing else is."""
+    for seed in (5, 6):
+        turns = arena(f"208:{grade}", None, seed, limit=400)
+        assert [bool(turn.observation["enemies"]) for turn in turns] == [turn.last is None for turn in turns]
+        assert turns[-1].reward > 0
+
+
+def test_whoever_finds_no_room_to_return_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    find = ArenaRules._far_spot
+
+    def crowded(rules: ArenaRules, scene: Scene) -> tuple[int, int] | None:
+        pillar = scene.items["obstacle"][0]
+        told.append(len(scene.enemies))
+        return find(rules, scene) if len(told) > 3 else (round(pillar.x), round(pillar.y))
+
+    monkeypatch.setattr(ArenaRules, "_far_spot", crowded)
+    turns = arena("208:hard", None, 6, limit=400)
+    returned = {enemy["id"] for turn in turns for enemy in turn.observation["enemies"]}
+    returned -= {enemy["id"] for enemy in turns[0].observation["enemies"]}
+    assert len(returned) == len(told) - 3
 
 
 def test_items_are_taken_up() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -63,7 +63,6 @@ class DuelRules:
     """The duel's rules."""
 
     lost = False
-    awaited = False
 
     def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
@@ -96,11 +95,6 @@ class ArenaRules:
         self._due: dict[int, int] = {}
         self.lost = False
         """Whether the enemies have reached their goal."""
-
-    @property
-    def awaited(self) -> bool:
-        """Whether an enemy was told to come back and is on its way."""
-        return bool(self._reader.returning)
 
     def commands(self, scene: Scene, tick: int) -> list[str]:
         """What happens in this tick beyond the engine's own rules."""
@@ -199,30 +193,30 @@ class ArenaRules:
         """Whether it is as far away as it should be, and free."""
         low, high = self._settings.blink
         others = (scene.player, *scene.items["obstacle"], *(other for other in scene.enemies if other is not enemy))
-        distance = math.dist((enemy.x, enemy.y), spot)
-        return low <= distance <= high and all(math.dist((other.x, other.y), spot) > APART for other in others)
+        return low <= math.dist((enemy.x, enemy.y), spot) <= high and _is_free(spot, others)
 
     def _returns(self, scene: Scene, tick: int) -> Iterator[str]:
         """The dead come back after a delay that grows each time, and bring bullets for the player."""
         alive = {enemy.tag for enemy in scene.enemies}
+        self._reader.returning.clear()  # whoever was told to come and is not here found no room, and is told again
         for tag in range(self._count):
-            if tag in alive or tag in self._reader.returning:
-                continue
-            if tag not in self._due:
+            if tag in alive:
+                if self._due.pop(tag, None) is not None:
+                    yield f"give Clip {RETURN_AMMO}"
+            elif tag not in self._due:
                 self._due[tag] = tick + int(self._delay)
                 self._delay *= self._settings.respawn
-            elif tick >= self._due[tag] and (spot := self._far_spot(scene.player)):
-                del self._due[tag]
+            elif tick >= self._due[tag] and (spot := self._far_spot(scene)):
                 self._reader.returning.append(tag)
                 yield f"{SPAWN} {self._calls[tag]} {spot[0]} {spot[1]}"
-                yield f"give Clip {RETURN_AMMO}"
 
-    def _far_spot(self, player: Body) -> tuple[int, int] | None:
+    def _far_spot(self, scene: Scene) -> Spot | None:
+        player = scene.player
         for _ in range(100):
-            x, y = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
-            far = math.dist((x, y), (player.x, player.y)) > self._settings.respawn_distance
-            if far and arena.fits(x, y, 28):
-                return x, y
+            spot = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
+            far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance
+            if far and arena.fits(*spot, 28) and _is_free(spot, (*scene.enemies, *scene.items["obstacle"])):
+                return spot
         return None
 
 
@@ -237,6 +231,10 @@ def _calls(enemies: list[Body], starts: list[Point]) -> dict[int, int]:
 
     order = min(itertools.permutations(range(len(starts))), key=steps)
     return {enemy.tag: ENEMY_TAG + number for enemy, number in zip(enemies, order, strict=False)}
+
+
+def _is_free(spot: Spot, others: Iterable[Body]) -> bool:
+    return all(math.dist((other.x, other.y), spot) > APART for other in others)
 
 
 def _near_solid(scene: Scene) -> bool:
