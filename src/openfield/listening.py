@@ -1,4 +1,4 @@
-"""Where a server may listen, what makes its event loop, and what to say when it cannot.
+"""Where a server may listen, what makes its event loop, what ends it, and what to say when it cannot.
 
 Stands beside serve, for whoever starts a server.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from openfield.errors import InvalidInput
 
@@ -22,6 +24,25 @@ def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return made
+
+
+async def until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Does something until it ends, or until this process is asked to terminate: service managers know no Ctrl-C."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    task = loop.create_task(work)
+
+    def stop() -> None:
+        told.set()
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told.is_set():
+            raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def check_exposure(host: str, token: str | None) -> None:

@@ -22,7 +22,7 @@ def serve(
     port: int | None = None,
     token: str | None = None,
 ) -> None:
-    """Serve trials to agents in other programs until Ctrl-C.
+    """Serve trials to agents in other programs until Ctrl-C, or until told to terminate.
 
     Domains have options of their own: openfield list flags DOMAIN.
 
@@ -49,7 +49,7 @@ def serve(
 
     from openfield.groups import holding
     from openfield.journal import Journal
-    from openfield.listening import check_exposure, fastest_loop, refuse_place
+    from openfield.listening import check_exposure, fastest_loop, refuse_place, until_told
     from openfield.registry import find_domain
     from openfield.result import Result
     from openfield.serve import Serving, serve_domain
@@ -73,7 +73,7 @@ def serve(
         with holding(path), Journal(path) as journal:
             wire, desk = known.open_desk(journal, made, Serving(agent_name, token, launch.notes or {}))
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-                runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
+                runner.run(until_told(serve_domain(launch.wire or wire, desk, place, number, ready)))
     except OSError as error:
         raise refuse_place(error, place, number) from None
     finally:
