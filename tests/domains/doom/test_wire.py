@@ -174,6 +174,12 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
                 assert "not 99" in await refused(rpc, queue, {**request, "model_experiment_id": 99})
             assert "unknown action 'fly'" in await refused(rpc, queue, _prediction("training", "fly"))
             assert "not a message" in await refused(rpc, queue, {"obj_type": "training_data_prediction"})
+            while (await rpc.call(queue, _prediction("training", "left")))["obj_type"] != "training_episode_end":
+                pass
+            for wrong in ({"novelty": -1}, {"novelty": 2**70}, {"novelty_probability": 2}):
+                assert "not between 0 and" in await refused(rpc, queue, {**_opinion("training"), **wrong})
+            for expected in ("training_episode_start", "training_episode_active"):
+                assert (await rpc.call(queue, {"obj_type": "request_state"}))["obj_type"] == expected
             reply = await rpc.call(queue, data)
             assert reply["feature_label"]["action"] in DUEL.task.actions
             assert set(reply["feature_vector"]) == {"time_stamp", "player", "enemy", "projectiles", "enemies"}

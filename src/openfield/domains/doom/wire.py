@@ -32,6 +32,8 @@ from openfield.serve import Seat
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
 """What an agent may register for."""
+HIGHEST_LEVEL = 1000
+"""Of a novelty in an agent's opinion: levels end at 10, but some agents name novelties by their numbers."""
 TRAINING_OVER = "Training is over. Save the model."
 
 
@@ -267,6 +269,8 @@ def _belief(request: EpisodeNovelty) -> Belief | None:
         return None
     if not 0 <= probability <= 1:
         raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
+    if request.novelty is not None and not 0 <= request.novelty <= HIGHEST_LEVEL:
+        raise AgentProtocol(f"novelty is {request.novelty}, not between 0 and {HIGHEST_LEVEL}")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
     return Belief(float(probability), request.novelty, detail)
 
