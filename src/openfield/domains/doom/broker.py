@@ -40,6 +40,7 @@ from openfield.errors import (
     InvalidInput,
     MissingExtra,
     OpenfieldError,
+    UnknownName,
 )
 from openfield.plan import Cell
 from openfield.serve import Desk, SingleDesk, TrialDesk
@@ -102,7 +103,10 @@ class AmqpWire:
         """The secret of new experiments, where it is not drawn."""
         self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
         if self.config is not None:
-            experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)  # a wrong name is found now
+            try:  # a wrong name is found now
+                experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)
+            except (InvalidInput, UnknownName) as error:
+                raise InvalidInput(f"{config}: {error}") from None
 
     @property
     def offer(self) -> str:

@@ -15,7 +15,7 @@ from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
-from openfield.errors import AgentFault, InvalidInput
+from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.plan import LONGEST_NAME, check_visitor
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
@@ -96,7 +96,10 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
         raise InvalidInput(f"Unknown difficulty '{difficulty}'. Known: easy, medium, hard.")
     if number in NORMAL:
         return ()
-    name = DUEL_NAMES.get(number, str(number))
+    names = DUEL_NAMES if domain is DUEL else {int(novelty.name): novelty.name for novelty in domain.novelties}
+    if number not in names:
+        raise UnknownName("novelty", str(number), map(str, names), label=f"Of {domain.name}")
+    name = names[number]
     graded = [novelty.id for novelty in domain.novelties if novelty.name == name and novelty.difficulty]
     return domain.novelty_names(f"{name}:{difficulty}" if graded else name)
 
