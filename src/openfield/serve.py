@@ -134,17 +134,31 @@ class TrialDesk:
         self._token = token
         self._seats: dict[str, tuple[Cell, Seat]] = {}
         self._lock = asyncio.Lock()
+        self._reopened = False
 
     async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
         """A seat for an agent: the one it had, or the next of its trials that is left."""
         if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
             raise AgentFault("The token is wrong.")
         check_visitor(name or "")
+        await self.recover()
         async with self._lock:
             self._book()
             if session is not None:
                 return await self._seat_of(session)
             return await asyncio.to_thread(self._open, name or self._agent)
+
+    async def recover(self) -> None:
+        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
+
+        What could not be written was acknowledged to nobody, and is forgotten: trials under way are offered again.
+
+        Raises:
+            JournalError: There is still no writing.
+        """
+        if self._journal.failed:
+            async with self._lock:
+                await asyncio.to_thread(self._reopen)
 
     @property
     def trials(self) -> list[Trial]:
@@ -186,7 +200,24 @@ class TrialDesk:
 
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
-        self._book(closing=True)
+        try:
+            self._book(closing=True)
+        finally:
+            if self._reopened:
+                self._journal.close()
+
+    def _reopen(self) -> None:
+        if not self._journal.failed:
+            return  # another request was faster
+        for _, seat in self._seats.values():
+            seat.settle()
+            seat.rollout.world.close()
+        self._seats.clear()
+        self._journal.close()
+        self._journal, self._reopened = Journal(self._journal.path), True
+        self._docket = Docket(self._journal, self._docket.trials)
+        said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
+        self._journal.enter([], {}, said)  # finds out whether there is room
 
     async def _seat_of(self, session: str) -> Seat:
         if session not in self._seats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -28,7 +29,7 @@ from openfield.domains.doom.client import Client, Rpc
 from openfield.domains.doom.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.world import DoomWorld
-from openfield.errors import AgentFault, InvalidInput, WorldFault
+from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 from openfield.view import CellRecord, Run
@@ -51,7 +52,7 @@ def agent() -> ReferenceAgent:
 @asynccontextmanager
 async def serving(
     url: str, path: Path, lease: float = 60.0, count: int = 2, wire: AmqpWire | None = None
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Journal]:
     """A server of some duels under way."""
     ready = asyncio.Event()
     with Journal(path) as journal:
@@ -63,7 +64,7 @@ async def serving(
         if server.done():
             await server
         try:
-            yield
+            yield journal
         finally:
             server.cancel()
             with suppress(asyncio.CancelledError):
@@ -519,3 +520,35 @@ def test_trials_that_cannot_be_opened_are_not_passed_over(
 
     run(work)
     assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["done", "done"]
+
+
+def test_a_full_disk_is_told_and_gone_on_from(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(db: sqlite3.Connection) -> None:
+        raise DiskFull("No room left.")
+
+    def refuse(path: Path) -> Journal:
+        raise DiskFull("No room left.")
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1) as journal, Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "first")
+            await first._register(None, False, False, None, None)
+            for _ in range(4):
+                await rpc.call(first._server, {"obj_type": "request_state"})
+            with pytest.raises(DiskFull):
+                journal._submit(fill).result()
+            with pytest.raises(AgentFault, match="No room left"):
+                await first._episode("training")
+            with monkeypatch.context() as patch:
+                patch.setattr("openfield.serve.Journal", refuse)
+                with pytest.raises(AgentFault, match="No room left"):
+                    await Client(rpc, agent(), "hasty").play()
+            second = Client(rpc, agent(), "second")
+            await second.play()
+            assert len(second.performances) == 2 + 3
+
+    run(work)
+    found = {cell.agent.partition("-")[0]: cell.outcome for cell in cells(tmp_path / "run.sqlite")}
+    assert found == {"first": None, "second": "done"}

@@ -245,6 +245,7 @@ class Server:
         if not isinstance(self._desk, TrialDesk):
             raise InvalidInput("Protocol 0.8 needs a desk with trials.")
         name = experiments.agent_name(request.model, secret)
+        await self._desk.recover()
         if isinstance(request, RequestTrials):
             return await experiments.find_experiment(self._desk, secret)
         return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
