@@ -302,3 +302,17 @@ def test_a_place_nobody_can_listen_on_is_refused_with_what_to_change(
     error: OSError, port: int | None, said: str
 ) -> None:
     assert str(refuse_place(error, "arena", port)) == said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path: Path, number: signal.Signals) -> None:
+    program = spawn("-m", "openfield", "serve", "examples/maze.py", "--port", "0", "-o", path, stdout=-1)
+    port = int(program.stdout.readline().split(b",")[0].rpartition(b":")[2])
+    with client(port, name="ada") as agent:
+        agent.hear()
+        agent.say(type="reply", action="left")
+        assert agent.hear()["type"] == "turn"
+        program.send_signal(number)
+        assert program.wait(20) == 130
+    with Run(path) as run:
+        assert run.cells()[0].outcome == "cancelled"

@@ -1,4 +1,4 @@
-"""Where a server may listen, what makes its event loop, and what to say when it cannot.
+"""Where a server may listen, what makes its event loop, what ends it, and what to say when it cannot.
 
 Stands beside serve, for whoever starts a server.
 """

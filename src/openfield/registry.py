@@ -94,7 +94,7 @@ def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
     if isinstance(source, str) and source.startswith("wire:"):
         from openfield.agents.wire import check_program
 
-        check_program(source)
+        check_program(source, domain)
     else:
         find_agent(source, domain)
 

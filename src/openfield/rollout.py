@@ -141,10 +141,12 @@ class Rollout:
 
     def close(self, outcome: str = "cancelled", note: str = "") -> None:
         """Writes down what is left and how it ended, and closes the world."""
-        if self._book is not None:
-            steps = self._book.written if self._recorder is None else self.turns + 1
-            self._book.end(outcome, note, steps, (time.monotonic_ns() - self._started) / 1e9)
-        self.world.close()
+        try:
+            if self._book is not None:
+                steps = self._book.written if self._recorder is None else self.turns + 1
+                self._book.end(outcome, note, steps, (time.monotonic_ns() - self._started) / 1e9)
+        finally:  # also where nothing can be written any more
+            self.world.close()
 
     def _live(
         self, past: Iterator[RawStep], recorder: Recorder | None, pulse: Pulse | None

@@ -141,11 +141,24 @@ class TrialDesk:
         if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
             raise AgentFault("The token is wrong.")
         check_visitor(name or "")
+        await self.recover()
         async with self._lock:
             self._book()
             if session is not None:
                 return await self._seat_of(session)
             return await asyncio.to_thread(self._open, name or self._agent)
+
+    async def recover(self) -> None:
+        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
+
+        What could not be written was acknowledged to nobody, and is forgotten: trials under way are offered again.
+
+        Raises:
+            JournalError: There is still no writing.
+        """
+        if self._journal.failed:
+            async with self._lock:
+                await asyncio.to_thread(self._reopen)
 
     @property
     def trials(self) -> list[Trial]:
@@ -185,18 +198,6 @@ class TrialDesk:
                 self._seats[session][1].fault = fault
                 self._book()
 
-    async def recover(self) -> None:
-        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
-
-        What could not be written was acknowledged to nobody: trials under way are given up, and offered again.
-
-        Raises:
-            JournalError: There is still no writing.
-        """
-        if self._journal.failed:
-            async with self._lock:
-                await asyncio.to_thread(self._reopen)
-
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
         try:
@@ -208,13 +209,15 @@ class TrialDesk:
     def _reopen(self) -> None:
         if not self._journal.failed:
             return  # another request was faster
-        self._journal.close()
-        while self._seats:
-            _, (_, seat) = self._seats.popitem()
+        for _, seat in self._seats.values():
             seat.settle()
             seat.rollout.world.close()
+        self._seats.clear()
+        self._journal.close()
         self._journal, self._reopened = Journal(self._journal.path), True
         self._docket = Docket(self._journal, self._docket.trials)
+        said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
+        self._journal.enter([], {}, said)  # finds out whether there is room
 
     async def _seat_of(self, session: str) -> Seat:
         if session not in self._seats:

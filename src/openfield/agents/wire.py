@@ -97,11 +97,14 @@ async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Ta
         await _end(program)
 
 
-def check_program(source: str) -> None:
-    """Sees that `wire:...` says what to start, or where to wait."""
+def check_program(source: str, domain: Domain[Any]) -> None:
+    """Sees that `wire:...` says what to start, or where to wait, and that the protocol has no objection."""
     _, port, command = _place(source.removeprefix("wire:"))
     if command or port is None:
-        split_command(f"wire:{command}")
+        words = split_command(f"wire:{command}")
+        wire = domain.wire()
+        if hasattr(wire, "check_command"):
+            wire.check_command(words)
 
 
 def _place(command: str) -> tuple[str, int | None, str]:

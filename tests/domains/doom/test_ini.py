@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from openfield.domains.doom.broker import AmqpWire
 from openfield.domains.doom.experiments import domain_of, groups_of, make_experiment, unhurried
 from openfield.domains.doom.ini import ServerConfig, read_client, read_server, write_client
+from openfield.domains.doom.settings import DoomSettings
+from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput, UnknownName
 
 CLIENT = """
@@ -96,6 +99,8 @@ def test_one_trial_needs_a_secret(tmp_path: Path) -> None:
             )
         ),
         "[vizdoom]\ntesting_episodes = 0",
+        "[amqp]\nhost = broker\nport = abc",
+        "[amqp]\nhost =",
     ],
 )
 def test_mistakes_name_the_file(tmp_path: Path, text: str) -> None:
@@ -142,7 +147,28 @@ def test_unknown_novelties_and_difficulties_are_named() -> None:
         make_experiment(ServerConfig(difficulty=("brutal",), trials=1), 0)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("numbers", ["999", "51,201"])
+def test_a_server_names_the_file_with_an_unknown_novelty(tmp_path: Path, numbers: str) -> None:
+    path = written(tmp_path, f"[sail-on]\nnovelty = {numbers}\n")
+    with pytest.raises(InvalidInput, match=rf"file\.config: Unknown novelty '{numbers[:2]}"):
+        AmqpWire(config=str(path))
+
+
 def test_unhurried_trials_still_come_after_their_training() -> None:
     slow = unhurried(make_experiment(ServerConfig(trials=1, hint_level=(-1,)), 3))
     assert {trial.after for trial in slow[1:]} == {slow[0].id}
     assert all(trial.limits.reply_seconds is None for trial in slow)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_the_engine_does_not_take_are_refused(seed: int) -> None:
+    with pytest.raises(InvalidInput, match="episode_seed"):
+        make_experiment(ServerConfig(trials=1), 0, seed)
+    assert make_experiment(ServerConfig(trials=1), 0, 2**32 - 1)
+
+
+@pytest.mark.parametrize(("share", "novel"), [(0.0, 0), (0.3, 1), (1.0, 2)])
+def test_a_trial_that_is_to_change_does_however_short_it_is(share: float, novel: int) -> None:
+    phases = compose(DoomSettings(episodes=3, before=1, share=share), ("moving:easy",), 0)
+    assert sum(phase.episodes for phase in phases) == 3
+    assert sum(phase.episodes for phase in phases if phase.novelty) == novel

@@ -16,6 +16,8 @@ from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.rules import ArenaRules
+from openfield.domains.doom.scene import Scene
 from openfield.domains.doom.world import DoomWorld
 from openfield.novelty import Novelty
 from openfield.record import ENCODER
@@ -56,10 +58,10 @@ def test_every_novelty_takes_effect(domain: DoomDomain, novelty: Novelty[Any]) -
     raise AssertionError(f"{novelty.id} changes nothing that is seen")
 
 
-def arena(novelty: str, agent: Any, **settings: Any) -> list[Turn]:
+def arena(novelty: str, agent: Any, seed: int = 1, **settings: Any) -> list[Turn]:
     """What is seen of a novelty's episode, by an agent that stands still unless told otherwise."""
     values = {"training": 0, "episodes": 2, "before": 1, "limit": 60, "player_health": 200, **settings}
-    _, turns, onset = play(ARENA, ARENA.trials(1, 1, novelty, **values)[0], agent)
+    _, turns, onset = play(ARENA, ARENA.trials(1, seed, novelty, **values)[0], agent)
     return turns[onset:]
 
 
@@ -82,8 +84,10 @@ def test_the_toll() -> None:
     assert (healths[0], healths[60], healths[110]) == (200, 195, 190)
 
 
-def test_sentries_face_the_player() -> None:
-    turns = arena("205:hard", still, enemy_damage=(0, 0), limit=30)
+@pytest.mark.parametrize("seed", [0, 1, 3, 4])
+def test_sentries_face_the_player(seed: int) -> None:
+    """Each hears its own orders, also where the engine lists them in another order than the map."""
+    turns = arena("205:hard", still, seed, enemy_damage=(0, 0), limit=30)
     seen = turns[25].observation
     for enemy in seen["enemies"]:
         dx = seen["player"]["x_position"] - enemy["x_position"]
@@ -91,6 +95,21 @@ def test_sentries_face_the_player() -> None:
         off = (math.degrees(math.atan2(dy, dx)) - enemy["angle"] + 180) % 360 - 180
         assert abs(off) <= 22.5
         assert enemy["x_position"] == turns[20].observation["enemies"][seen["enemies"].index(enemy)]["x_position"]
+
+
+@pytest.mark.parametrize("seed", [5, 6, 8])
+def test_an_enemy_that_is_hit_is_elsewhere_at_once(seed: int) -> None:
+    """Every hit moves the enemy in the same tick by what the table says; nothing else does."""
+    hits = 0
+    for before, after in itertools.pairwise(arena("203:easy", None, seed, limit=200)):
+        known = {enemy["id"]: enemy for enemy in before.observation["enemies"]}
+        for enemy in after.observation["enemies"]:
+            old = known[enemy["id"]]
+            away = math.dist(*((each["x_position"], each["y_position"]) for each in (old, enemy)))
+            hit = enemy["health"] < old["health"]
+            assert 299 <= away <= 417 if hit else away <= 17, enemy  # it may take a step as well
+            hits += hit
+    assert hits >= 3
 
 
 def test_enemies_reach_their_goal_and_win() -> None:
@@ -103,6 +122,31 @@ def test_the_dead_return() -> None:
     turns = arena("208:hard", None, limit=600)
     counts = [len(turn.observation["enemies"]) for turn in turns]
     assert any(later > earlier for earlier, later in itertools.pairwise(counts))
+
+
+@pytest.mark.parametrize("grade", ["easy", "hard"])
+def test_whoever_is_dead_does_not_count_though_it_would_return(grade: str) -> None:
+    """No enemy left is a win in any difficulty, and nothing else is."""
+    for seed in (5, 6):
+        turns = arena(f"208:{grade}", None, seed, limit=400)
+        assert [bool(turn.observation["enemies"]) for turn in turns] == [turn.last is None for turn in turns]
+        assert turns[-1].reward > 0
+
+
+def test_whoever_finds_no_room_to_return_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    find = ArenaRules._far_spot
+
+    def crowded(rules: ArenaRules, scene: Scene) -> tuple[int, int] | None:
+        pillar = scene.items["obstacle"][0]
+        told.append(len(scene.enemies))
+        return find(rules, scene) if len(told) > 3 else (round(pillar.x), round(pillar.y))
+
+    monkeypatch.setattr(ArenaRules, "_far_spot", crowded)
+    turns = arena("208:hard", None, 6, limit=400)
+    returned = {enemy["id"] for turn in turns for enemy in turn.observation["enemies"]}
+    returned -= {enemy["id"] for enemy in turns[0].observation["enemies"]}
+    assert len(returned) == len(told) - 3
 
 
 def test_items_are_taken_up() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -28,7 +29,7 @@ from openfield.domains.doom.client import Client, Rpc
 from openfield.domains.doom.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.world import DoomWorld
-from openfield.errors import AgentFault, InvalidInput, WorldFault
+from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 from openfield.view import CellRecord, Run
@@ -51,7 +52,7 @@ def agent() -> ReferenceAgent:
 @asynccontextmanager
 async def serving(
     url: str, path: Path, lease: float = 60.0, count: int = 2, wire: AmqpWire | None = None
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Journal]:
     """A server of some duels under way."""
     ready = asyncio.Event()
     with Journal(path) as journal:
@@ -63,7 +64,7 @@ async def serving(
         if server.done():
             await server
         try:
-            yield
+            yield journal
         finally:
             server.cancel()
             with suppress(asyncio.CancelledError):
@@ -157,6 +158,9 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
                     await Client(rpc, agent(), name).play()  # type: ignore[arg-type]
             with pytest.raises(AgentFault, match="no experiment with this secret"):
                 await client.play("0" * 32)
+            for seed in (-4, 2**40, "many", 1.5):
+                with pytest.raises(AgentFault, match="episode_seed"):
+                    await client.play(episode_seed=seed)  # type: ignore[arg-type]
             await client._register(None, False, False, None, None)
             queue, ids = client._server, {"model_experiment_id": client._id, "secret": client.secret}
             data = {"obj_type": "request_training_data", **ids}
@@ -171,6 +175,12 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
                 assert "not 99" in await refused(rpc, queue, {**request, "model_experiment_id": 99})
             assert "unknown action 'fly'" in await refused(rpc, queue, _prediction("training", "fly"))
             assert "not a message" in await refused(rpc, queue, {"obj_type": "training_data_prediction"})
+            while (await rpc.call(queue, _prediction("training", "left")))["obj_type"] != "training_episode_end":
+                pass
+            for wrong in ({"novelty": -1}, {"novelty": 2**70}, {"novelty_probability": 2}):
+                assert "not between 0 and" in await refused(rpc, queue, {**_opinion("training"), **wrong})
+            for expected in ("training_episode_start", "training_episode_active"):
+                assert (await rpc.call(queue, {"obj_type": "request_state"}))["obj_type"] == expected
             reply = await rpc.call(queue, data)
             assert reply["feature_label"]["action"] in DUEL.task.actions
             assert set(reply["feature_vector"]) == {"time_stamp", "player", "enemy", "projectiles", "enemies"}
@@ -235,6 +245,41 @@ def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
 
     run(work)
     assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["truncated", "truncated"]
+
+
+@pytest.mark.parametrize("when", ["before any", "episode ended", "opinion given"])
+def test_no_further_training_between_two_episodes(broker: PrivateBroker, tmp_path: Path, when: str) -> None:
+    async def ask(client: Client, name: str) -> str:
+        return str((await client._ask({"obj_type": name}))["obj_type"])
+
+    async def play_one(client: Client) -> None:
+        assert await ask(client, "request_state") == "training_episode_start"
+        while (await client._ask(_prediction("training", "nothing", client.secret)))["obj_type"] == "training_data_ack":
+            pass
+        if when == "opinion given":
+            await client._ask(_opinion("training"))
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "hasty")
+            await client._register(None, False, False, None, None)
+            assert [await ask(client, "request_state") for _ in range(2)] == ["experiment_start", "training_start"]
+            if when != "before any":
+                await play_one(client)
+            assert await ask(client, "training_end_early") == "training_end"
+            if when == "episode ended":
+                assert (await client._ask(_opinion("training")))["obj_type"] == "training_episode_novelty_ack"
+            following = [await ask(client, "request_state") for _ in range(3)]
+            assert following == ["training_end", "training_model_end", "trial_start"]
+
+    run(work)
+    training = cells(tmp_path / "run.sqlite")[0]
+    assert training.outcome == "truncated"
+    assert [episode.belief is not None for episode in training.episodes] == {
+        "before any": [],
+        "episode ended": [True],
+        "opinion given": [True],
+    }[when]
 
 
 def test_a_trial_whose_agent_died_is_offered_again(broker: PrivateBroker, tmp_path: Path) -> None:
@@ -373,6 +418,24 @@ def test_a_program_of_the_old_family_as_an_agent(
     assert os.path.exists(tmp_path / "run.sqlite")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--config=nofile.ini", "nofile.ini cannot be read"),
+        ("--config nofile.ini --debug", "nofile.ini cannot be read"),
+        ("--config", "does not say which file"),
+        ("--config=", "does not say which file"),
+        ("--config={folder}/TA2.py", "is no INI file"),
+    ],
+)
+def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, words: str, said: str) -> None:
+    (tmp_path / "TA2.py").write_text("print(1)")
+    command = f"wire:{sys.executable} {tmp_path}/TA2.py {words.format(folder=tmp_path)}"
+    with pytest.raises(InvalidInput, match=said):
+        of.run({"old": command}, DUEL.trials(1, **SMALL), tmp_path / "run.sqlite")
+    assert not (tmp_path / "run.sqlite").exists()
+
+
 def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
     async def doze(client: Client) -> None:
         while True:
@@ -414,6 +477,9 @@ def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: P
     [
         ({"amqp": "foo"}, "'foo' is no broker's address"),
         ({"amqp": ""}, "'' is no broker's address"),
+        ({"amqp": "amqp://field:field@127.0.0.1:abc/"}, "abc/' is no broker's address"),
+        ({"amqp": "amqp://field:field@127.0.0.1:70000/"}, "70000/' is no broker's address"),
+        ({"amqp": "amqp://[::1/"}, "is no broker's address"),
         ({"lease": 0.0}, "A lease of 0 s"),
     ],
 )
@@ -454,3 +520,35 @@ def test_trials_that_cannot_be_opened_are_not_passed_over(
 
     run(work)
     assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["done", "done"]
+
+
+def test_a_full_disk_is_told_and_gone_on_from(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(db: sqlite3.Connection) -> None:
+        raise DiskFull("No room left.")
+
+    def refuse(path: Path) -> Journal:
+        raise DiskFull("No room left.")
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1) as journal, Rpc(broker.url) as rpc:
+            first = Client(rpc, agent(), "first")
+            await first._register(None, False, False, None, None)
+            for _ in range(4):
+                await rpc.call(first._server, {"obj_type": "request_state"})
+            with pytest.raises(DiskFull):
+                journal._submit(fill).result()
+            with pytest.raises(AgentFault, match="No room left"):
+                await first._episode("training")
+            with monkeypatch.context() as patch:
+                patch.setattr("openfield.serve.Journal", refuse)
+                with pytest.raises(AgentFault, match="No room left"):
+                    await Client(rpc, agent(), "hasty").play()
+            second = Client(rpc, agent(), "second")
+            await second.play()
+            assert len(second.performances) == 2 + 3
+
+    run(work)
+    found = {cell.agent.partition("-")[0]: cell.outcome for cell in cells(tmp_path / "run.sqlite")}
+    assert found == {"first": None, "second": "done"}

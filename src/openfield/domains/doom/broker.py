@@ -16,7 +16,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -33,7 +32,7 @@ from openfield.domains.doom.messages import (
     error_message,
     message,
 )
-from openfield.domains.doom.rabbit import need_broker
+from openfield.domains.doom.rabbit import config_of, lead_to, need_broker
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import (
     AgentGone,
@@ -42,6 +41,7 @@ from openfield.errors import (
     JournalError,
     MissingExtra,
     OpenfieldError,
+    UnknownName,
 )
 from openfield.plan import Cell
 from openfield.serve import Desk, SingleDesk, TrialDesk
@@ -92,8 +92,8 @@ class AmqpWire:
             lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
             benchmark: Whether agents are asked for their machine's speed before the experiment starts.
         """
-        if amqp is not None and not (urlsplit(amqp).hostname and urlsplit(amqp).scheme in ("amqp", "amqps")):
-            raise InvalidInput(f"'{amqp}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
+        if amqp is not None:
+            ini.check_address(amqp)
         if lease is not None and lease <= 0:
             raise InvalidInput(f"A lease of {lease:g} s is none; it must be more than 0.")
         self.told = {"amqp": amqp, "config": config, "lease": lease, "benchmark": benchmark}
@@ -104,7 +104,10 @@ class AmqpWire:
         """The secret of new experiments, where it is not drawn."""
         self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
         if self.config is not None:
-            experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)  # a wrong name is found now
+            try:  # a wrong name is found now
+                experiments.make_experiment(msgspec.structs.replace(self.config, trials=1), 0)
+            except (InvalidInput, UnknownName) as error:
+                raise InvalidInput(f"{config}: {error}") from None
 
     @property
     def offer(self) -> str:
@@ -126,10 +129,14 @@ class AmqpWire:
         while self._server.busy:
             await asyncio.sleep(FINISHED_SECONDS)
 
+    def check_command(self, words: list[str]) -> None:
+        """Refuses a program of the old family whose `--config` names no INI file."""
+        config = config_of(words)
+        if config is not None:
+            ini.check_file(config[1])
+
     def command(self, words: list[str], cell: Cell) -> list[str]:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
-        from openfield.domains.doom.rabbit import lead_to
-
         folder = Path(tempfile.mkdtemp(prefix="openfield-agent-"))
         weakref.finalize(self, shutil.rmtree, folder, True)
         self.secret = model_secret(cell)
@@ -203,8 +210,6 @@ class Server:
                 request = decode_request(incoming.body)
                 if not isinstance(request, RequestExperiment | RequestTrials):
                     raise AgentProtocol(f"{type(request).__name__} is no registration")
-                if isinstance(self._desk, TrialDesk):
-                    await self._desk.recover()
                 await self._open(request, incoming)
             except OpenfieldError as error:
                 await self.send(incoming, encode(error_message(type(error).__name__, str(error))))
@@ -241,17 +246,18 @@ class Server:
         if not isinstance(self._desk, TrialDesk):
             raise InvalidInput("Protocol 0.8 needs a desk with trials.")
         name = experiments.agent_name(request.model, secret)
+        await self._desk.recover()
         if isinstance(request, RequestTrials):
             return await experiments.find_experiment(self._desk, secret)
         return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
         """The trials of a new experiment: by the configuration, or those everybody gets."""
-        generator = request.generator_config or {}
+        episode_seed = experiments.episode_seed(request.generator_config or {})
         if self._wire.config is None and isinstance(self._desk, TrialDesk):
             return experiments.unhurried(self._desk.trials)
         seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
-        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, generator.get("episode_seed"))
+        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, episode_seed)
         return experiments.unhurried(made)
 
     async def _patrol(self) -> None:

@@ -13,8 +13,9 @@ import msgspec
 
 from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
+from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
-from openfield.errors import AgentFault, InvalidInput
+from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.plan import LONGEST_NAME, check_visitor
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
@@ -66,6 +67,15 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
     return made
 
 
+def episode_seed(generator: dict[str, Any]) -> int | None:
+    """The seed an agent wants for every episode, or None.
+
+    Raises:
+        InvalidInput: It is none the engine takes.
+    """
+    return make_settings(DoomSettings, {"episode_seed": generator.get("episode_seed")}).episode_seed
+
+
 def unhurried(trials: list[Trial]) -> list[Trial]:
     """The same trials without a limit for single replies: the protocol has its own, for the whole session."""
     return with_limits(trials, lambda _: Limits(reply_seconds=None))
@@ -86,7 +96,10 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
         raise InvalidInput(f"Unknown difficulty '{difficulty}'. Known: easy, medium, hard.")
     if number in NORMAL:
         return ()
-    name = DUEL_NAMES.get(number, str(number))
+    names = DUEL_NAMES if domain is DUEL else {int(novelty.name): novelty.name for novelty in domain.novelties}
+    if number not in names:
+        raise UnknownName("novelty", str(number), map(str, names), label=f"Of {domain.name}")
+    name = names[number]
     graded = [novelty.id for novelty in domain.novelties if novelty.name == name and novelty.difficulty]
     return domain.novelty_names(f"{name}:{difficulty}" if graded else name)
 

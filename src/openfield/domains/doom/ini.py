@@ -10,7 +10,7 @@ import re
 import warnings
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -74,7 +74,7 @@ def read_server(path: Path) -> ServerConfig:
         warnings.warn(f"{path}: '{name}' is no key of such a file and changes nothing.", stacklevel=2)
     if values.get("demo", "").lower() in _TRUE:
         values |= {"training_episodes": "3", "testing_episodes": "3"}
-    return _convert({**values, "amqp": broker_url(parser)}, ServerConfig, path)
+    return _convert({**values, "amqp": broker_url(parser, path)}, ServerConfig, path)
 
 
 def read_client(path: Path) -> ClientConfig:
@@ -83,10 +83,15 @@ def read_client(path: Path) -> ClientConfig:
     if not parser.has_section("amqp"):
         raise InvalidInput(f"{path}: there is no section [amqp].")
     values = {**_section(parser, "aiq-sail-on"), **_section(parser, "sail-on")}
-    config = _convert({**values, "amqp": broker_url(parser)}, ClientConfig, path)
+    config = _convert({**values, "amqp": broker_url(parser, path)}, ClientConfig, path)
     if config.just_one_trial and config.experiment_secret is None:
         raise InvalidInput(f"{path}: just_one_trial needs an experiment_secret.")
     return config
+
+
+def check_file(path: Path) -> None:
+    """Refuses what cannot be read as an INI file."""
+    _read(path)
 
 
 def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | None]]) -> None:
@@ -104,7 +109,7 @@ def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | 
         parser.write(file)
 
 
-def broker_url(parser: configparser.ConfigParser) -> str | None:
+def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
     """Where the section [amqp] says the broker is; a virtual host is written with one slash before its name."""
     values = _section(parser, "amqp")
     if not values:
@@ -113,7 +118,25 @@ def broker_url(parser: configparser.ConfigParser) -> str | None:
     user, password = quote(values.get("user", "guest"), ""), quote(values.get("pass", "guest"), "")
     host, port = values.get("host", "localhost"), values.get("port", "5671" if secure else "5672")
     vhost = values.get("vhost", "/").removeprefix("/")
-    return f"{'amqps' if secure else 'amqp'}://{user}:{password}@{host}:{port}/{quote(vhost, '')}"
+    url = f"{'amqps' if secure else 'amqp'}://{user}:{password}@{host}:{port}/{quote(vhost, '')}"
+    if not is_address(url):
+        raise InvalidInput(f"{path}: [amqp] says of no place where it is: host '{host}', port '{port}'.")
+    return url
+
+
+def check_address(url: str) -> None:
+    """Refuses what does not say where a broker is."""
+    if not is_address(url):
+        raise InvalidInput(f"'{url}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
+
+
+def is_address(url: str) -> bool:
+    """Whether a text says where a broker is."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not match, or a port that is no number
+        return False
 
 
 def _read(path: Path) -> configparser.ConfigParser:

@@ -132,7 +132,7 @@ class Play:
         if not scene.enemies and self.scene.enemies:
             self._last_enemy = _without_health(self.scene.enemies[0])
         self.scene = scene
-        self.won = not scene.enemies and not self._rules.awaited
+        self.won = not scene.enemies
         if self.won or self._rules.lost or scene.player.health <= 0:
             self.ended = "terminated"
         elif self.ticks >= self._settings.limit:

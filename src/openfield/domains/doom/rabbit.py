@@ -18,11 +18,13 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from openfield.domains.doom.ini import write_client
+from openfield.domains.doom.ini import check_address, write_client
 from openfield.errors import InvalidInput
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
+CONFIG = "--config"
+"""How programs of the old family are told their configuration file."""
 INSTALL = "apt-get install rabbitmq-server"
 GUARD = 'read -r _; kill -s KILL -- "-$0"; epmd -port "$1" -kill >/dev/null; rm -rf "$2"'
 """Told the broker's process group, the port of its name server and its folder."""
@@ -43,7 +45,10 @@ def own_broker() -> PrivateBroker:
 
 def need_broker() -> str:
     """The broker the environment names, or one of our own, started if need be."""
-    return os.environ.get("OPENFIELD_AMQP") or own_broker().url
+    named = os.environ.get("OPENFIELD_AMQP")
+    if named:
+        check_address(named)
+    return named or own_broker().url
 
 
 class PrivateBroker:
@@ -137,15 +142,31 @@ def lead_to(url: str, words: list[str], folder: Path, secret: str | None) -> lis
         folder: Where the copy goes.
         secret: Of the experiment of which one trial is to be played; None if one is to be created and not tested.
     """
+    config = config_of(words)
+    if config is None:
+        return words
+    place, source = config
+    target = folder / source.name
+    write_client(source, target, _changes(url, secret))
+    word = f"{CONFIG}={target}" if words[place].startswith(CONFIG) else str(target)
+    return [*words[:place], word, *words[place + 1 :]]
+
+
+def config_of(words: list[str]) -> tuple[int, Path] | None:
+    """Which word of a command says what its configuration file is, and that file; None if none does.
+
+    Raises:
+        InvalidInput: It says that there is one, and not which.
+    """
     for number, word in enumerate(words):
         option, sign, path = word.partition("=")
-        if option == "--config" and (sign or number + 1 < len(words)):
+        if option == CONFIG:
             place = number if sign else number + 1
-            source = Path(path if sign else words[place])
-            target = folder / source.name
-            write_client(source, target, _changes(url, secret))
-            return [*words[:place], f"--config={target}" if sign else str(target), *words[place + 1 :]]
-    return words
+            named = path if sign else "".join(words[place : place + 1])
+            if not named:
+                raise InvalidInput(f"'{' '.join(words)}' does not say which file: {CONFIG}=FILE.")
+            return place, Path(named)
+    return None
 
 
 def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:

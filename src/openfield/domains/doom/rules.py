@@ -5,9 +5,10 @@ Used by `play`: a rule looks at the scene and gives commands for `content/script
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -15,8 +16,10 @@ from openfield.domains.doom import arena
 from openfield.domains.doom.scenario import ENEMY_TAG, ITEM_TAG, OBSTACLE, Layout
 from openfield.domains.doom.scene import Body, Reader, Scene
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
+from openfield.domains.doom.udmf import Point
 
-HURT, ORDER, HARM, PLACE, SPAWN, DRAIN, BLOW = (f"puke {number}" for number in range(10, 17))
+HURT, ORDER, HARM, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(10, 17))
+"""The scripts by their numbers; with a sign before it, a script also runs where it was called in this tick already."""
 ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST = range(1, 9)
 """What an enemy can be ordered; 0 leaves it to itself."""
 ENEMIES = 4
@@ -26,6 +29,10 @@ FIRST_DELAY = 5
 DETOUR = 20
 """Ticks, of 16 units each: the walls of the arena are 384 long."""
 RETURN_AMMO = 3
+Spot = tuple[int, int]
+SPOT_TRIES = 50
+APART = 80.0
+"""Between the centres of two things whoever appears is clear of the other, though both may take a step before."""
 
 
 _QUIET = {
@@ -56,7 +63,6 @@ class DuelRules:
     """The duel's rules."""
 
     lost = False
-    awaited = False
 
     def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
@@ -74,8 +80,11 @@ class ArenaRules:
         self._quiet = all(getattr(settings, name) == value for name, value in _QUIET.items())
         self._rng = rng
         self._reader = reader
-        self._count = len(layout.enemies)
-        self._healths: dict[int, float] = {}
+        self._starts = [at for at, _ in layout.enemies]
+        self._count = len(self._starts)
+        self._calls: dict[int, int] = {}
+        """By an enemy's tag, how scripts call it."""
+        self._spots: dict[int, Spot | None] = {}
         self._orders: dict[int, int] = {}
         self._places: dict[int, tuple[float, float]] = {}
         self._detours: dict[int, int] = {}
@@ -87,16 +96,12 @@ class ArenaRules:
         self.lost = False
         """Whether the enemies have reached their goal."""
 
-    @property
-    def awaited(self) -> bool:
-        """Whether an enemy was told to come back and is on its way."""
-        return bool(self._reader.returning)
-
     def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
         if self._quiet:
             return ()
         settings = self._settings
+        self._calls = self._calls or _calls(scene.enemies, self._starts)
         if self._killed_at is None and len(scene.enemies) < self._count:
             self._killed_at = tick
         made = list(tolls(settings, tick))
@@ -107,10 +112,10 @@ class ArenaRules:
         if settings.drain and self._killed_at is not None and (tick - self._killed_at) % settings.drain_period == 0:
             made.append(f"{DRAIN} {settings.drain}")
         if settings.closeness:
-            made.append(_joined(HARM, {e.tag: self._harm(e, scene.player) for e in scene.enemies}))
+            made.append(self._joined(HARM, {e.tag: self._harm(e, scene.player) for e in scene.enemies}))
         if settings.behaviour != "random" or 0 <= settings.sentry_after <= tick:
             self._orders = {e.tag: self._order(self._turned(e), scene, tick) for e in scene.enemies}
-            made.append(_joined(ORDER, self._orders))
+            made.append(self._joined(ORDER, self._orders))
         if settings.blink[1]:
             made += self._blinks(scene)
         if settings.respawn:
@@ -118,6 +123,11 @@ class ArenaRules:
         if settings.goal is not None:
             self.lost = any(math.dist((e.x, e.y), settings.goal[:2]) <= settings.goal[2] for e in scene.enemies)
         return made
+
+    def _joined(self, command: str, values: dict[int, int]) -> str:
+        """A script that is told a number for each enemy."""
+        told = {self._calls[tag]: value for tag, value in values.items()}
+        return " ".join([command, *(str(told.get(ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
 
     def _blow(self) -> str:
         """Wind moves the player, the enemies and what lies loose; pillars stand."""
@@ -160,45 +170,71 @@ class ArenaRules:
         return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))
 
     def _blinks(self, scene: Scene) -> Iterator[str]:
-        """An enemy that was hit is somewhere else at once."""
+        """An enemy that is hit is somewhere else in the same tick: the engine knows beforehand where."""
         for enemy in scene.enemies:
-            before = self._healths.get(enemy.tag, enemy.health)
-            self._healths[enemy.tag] = enemy.health
-            spot = self._spot(enemy) if enemy.health < before else None
+            spot = self._spots.get(enemy.tag)
+            if spot is None or not self._is_spot(spot, enemy, scene):
+                spot = self._spots[enemy.tag] = self._spot(enemy, scene)
             if spot is not None:
-                yield f"{PLACE} {ENEMY_TAG + enemy.tag} {spot[0]} {spot[1]}"
+                yield f"{DODGE} {self._calls[enemy.tag]} {spot[0]} {spot[1]} {int(enemy.health)}"
 
-    def _spot(self, enemy: Body) -> tuple[int, int] | None:
+    def _spot(self, enemy: Body, scene: Scene) -> Spot | None:
+        """Somewhere to go; where there is hardly any, the next tick may find it."""
         low, high = self._settings.blink
-        for _ in range(1000):
+        farthest = math.hypot(abs(enemy.x) + arena.EDGE, abs(enemy.y) + arena.EDGE)
+        for _ in range(SPOT_TRIES if farthest > low else 0):
             angle, distance = self._rng.uniform(0, 2 * math.pi), self._rng.uniform(low, high)
-            x, y = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
-            if arena.fits(x, y, 28):
-                return x, y
+            spot = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
+            if arena.fits(*spot, 28) and self._is_spot(spot, enemy, scene):
+                return spot
         return None
+
+    def _is_spot(self, spot: Spot, enemy: Body, scene: Scene) -> bool:
+        """Whether it is as far away as it should be, and free."""
+        low, high = self._settings.blink
+        others = (scene.player, *scene.items["obstacle"], *(other for other in scene.enemies if other is not enemy))
+        return low <= math.dist((enemy.x, enemy.y), spot) <= high and _is_free(spot, others)
 
     def _returns(self, scene: Scene, tick: int) -> Iterator[str]:
         """The dead come back after a delay that grows each time, and bring bullets for the player."""
         alive = {enemy.tag for enemy in scene.enemies}
+        self._reader.returning.clear()  # whoever was told to come and is not here found no room, and is told again
         for tag in range(self._count):
-            if tag in alive or tag in self._reader.returning:
-                continue
-            if tag not in self._due:
+            if tag in alive:
+                if self._due.pop(tag, None) is not None:
+                    yield f"give Clip {RETURN_AMMO}"
+            elif tag not in self._due:
                 self._due[tag] = tick + int(self._delay)
                 self._delay *= self._settings.respawn
-            elif tick >= self._due[tag] and (spot := self._far_spot(scene.player)):
-                del self._due[tag]
+            elif tick >= self._due[tag] and (spot := self._far_spot(scene)):
                 self._reader.returning.append(tag)
-                yield f"{SPAWN} {ENEMY_TAG + tag} {spot[0]} {spot[1]}"
-                yield f"give Clip {RETURN_AMMO}"
+                yield f"{SPAWN} {self._calls[tag]} {spot[0]} {spot[1]}"
 
-    def _far_spot(self, player: Body) -> tuple[int, int] | None:
+    def _far_spot(self, scene: Scene) -> Spot | None:
+        player = scene.player
         for _ in range(100):
-            x, y = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
-            far = math.dist((x, y), (player.x, player.y)) > self._settings.respawn_distance
-            if far and arena.fits(x, y, 28):
-                return x, y
+            spot = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
+            far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance
+            if far and arena.fits(*spot, 28) and _is_free(spot, (*scene.enemies, *scene.items["obstacle"])):
+                return spot
         return None
+
+
+def _calls(enemies: list[Body], starts: list[Point]) -> dict[int, int]:
+    """How scripts call the enemies of the first scene.
+
+    Only places tell: the engine lists those first that have taken a step already, and no two start within 48 units.
+    """
+
+    def steps(order: tuple[int, ...]) -> float:
+        return sum(math.dist((e.x, e.y), starts[number]) for e, number in zip(enemies, order, strict=False))
+
+    order = min(itertools.permutations(range(len(starts))), key=steps)
+    return {enemy.tag: ENEMY_TAG + number for enemy, number in zip(enemies, order, strict=False)}
+
+
+def _is_free(spot: Spot, others: Iterable[Body]) -> bool:
+    return all(math.dist((other.x, other.y), spot) > APART for other in others)
 
 
 def _near_solid(scene: Scene) -> bool:
@@ -227,7 +263,3 @@ def _behind_pillar(enemy: Body, scene: Scene, distance: float) -> tuple[float, f
     away = max(math.dist((pillar.x, pillar.y), (player.x, player.y)), 1.0)
     step = distance / away
     return pillar.x + (pillar.x - player.x) * step, pillar.y + (pillar.y - player.y) * step
-
-
-def _joined(command: str, values: dict[int, int]) -> str:
-    return " ".join([command, *(str(values.get(tag, 0)) for tag in range(ENEMIES))])

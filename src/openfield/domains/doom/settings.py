@@ -13,6 +13,8 @@ from openfield.settings import Settings
 
 Span = tuple[int, int]
 """From, to, both included; drawn anew for every episode."""
+EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+"""What the engine takes for a seed."""
 Behaviour = Literal["random", "approach", "spread", "hide", "march"]
 
 
@@ -30,9 +32,9 @@ class DoomSettings(Settings, frozen=True):
     observation: Annotated[
         Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
     ] = "features"
-    episode_seed: Annotated[int | None, Meta(description="Every episode's seed; drawn from the trial's if none.")] = (
-        None
-    )
+    episode_seed: Annotated[
+        EngineSeed | None, Meta(description="Every episode's seed; drawn from the trial's if none.")
+    ] = None
     player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 100
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 50
     stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 16

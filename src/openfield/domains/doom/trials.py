@@ -21,10 +21,11 @@ def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int) -> tupl
     """The test phases of a trial: normal, then one novel episode, then the rest in random order."""
     before = episodes_before(settings)
     after = settings.episodes - before
-    novel = int(after * settings.share) if novelty else 0
-    rest = [novelty] * max(novel - 1, 0) + [()] * (after - novel)
+    onset = min(after, 1) if novelty and settings.share else 0  # a trial that is to change does, however short it is
+    novel = max(int(after * settings.share), onset) if onset else 0
+    rest = [novelty] * (novel - onset) + [()] * (after - novel)
     random.Random(derive(seed, "order")).shuffle(rest)
-    return gather([()] * before + [novelty] * min(novel, 1) + rest)
+    return gather([()] * before + [novelty] * onset + rest)
 
 
 def episodes_before(settings: DoomSettings) -> int:

@@ -32,6 +32,9 @@ from openfield.serve import Seat
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
 """What an agent may register for."""
+HIGHEST_LEVEL = 1000
+"""Of a novelty in an agent's opinion: levels end at 10, but some agents name novelties by their numbers."""
+TRAINING_OVER = "Training is over. Save the model."
 
 
 class Office(Protocol):
@@ -120,10 +123,7 @@ class Session:
             case EpisodeNovelty():
                 return await self._believe(request)
             case TrainingEndEarly():
-                if self.state not in ("training_episode_start", "training_episode_active"):
-                    raise AgentProtocol(f"training_end_early belongs into training; the state is {self.state}")
-                self._ending = True
-                return message("training_episode_active")
+                return await self._end_training()
             case EndExperiment():
                 self._identify(request)
                 await self._leave_seat()
@@ -143,7 +143,7 @@ class Session:
             return message(state, episode_number=self._episode, total_episodes=0)
         if state == "training_end":
             self.state = "training_model_end"
-            return message(state, message="Training is over. Save the model.")
+            return message(state, message=TRAINING_OVER)
         if state in _NEXT:
             self.state = _NEXT[state]
         elif state == "experiment_start":
@@ -218,6 +218,18 @@ class Session:
         await self._pass_border(_belief(request))
         return message(f"{kind}_episode_novelty_ack")
 
+    async def _end_training(self) -> Message:
+        """Lets the training episode under way be the last; between two, training is over."""
+        if self.state == "training_episode_active":
+            self._ending = True
+            return message(self.state)
+        if self.state != "training_episode_start" or self.seat is None:
+            raise AgentProtocol(f"training_end_early belongs into training; the state is {self.state}")
+        if self.seat.rollout.turn.ask is not Ask.NONE:  # else an opinion on the last episode may still come
+            await self._leave_seat()
+        self.state = "training_end"
+        return message(self.state, message=TRAINING_OVER)
+
     async def _pass_border(self, belief: Belief | None = None) -> None:
         """Leaves an episode that ended, with or without an opinion on it."""
         seat = self.seat
@@ -257,6 +269,8 @@ def _belief(request: EpisodeNovelty) -> Belief | None:
         return None
     if not 0 <= probability <= 1:
         raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
+    if request.novelty is not None and not 0 <= request.novelty <= HIGHEST_LEVEL:
+        raise AgentProtocol(f"novelty is {request.novelty}, not between 0 and {HIGHEST_LEVEL}")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
     return Belief(float(probability), request.novelty, detail)
 

@@ -68,10 +68,13 @@ script 12 closed 4
     push 23  push 'user_harm'  load 3  call 3 24  drop
     terminate
 
-# place TAG X Y: a thing goes somewhere, if it fits there.
-script 13 closed 3
+# dodge TAG X Y HEALTH: an enemy that has less health by now, but some, goes somewhere, if it fits there.
+script 13 closed 4
+    load 0  push 0  property  load 3  less  ifnot @unhurt
+    load 0  push 0  property  push 0  greater  ifnot @unhurt
     load 0
     load 1  push 16  shift_left  load 2  push 16  shift_left  load 0  actor_z  push 0  set_position  drop
+:unhurt
     terminate
 
 # spawn TAG X Y: an enemy appears, if it fits there.
