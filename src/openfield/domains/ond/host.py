@@ -109,7 +109,14 @@ class StepPlayer:
         self._attributes = self._options.attribute_store()
         self.threshold = float(self._config.get("detection_threshold", 0.5))
 
-    def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
+    def start(
+        self,
+        session: str,
+        test: str,
+        metadata: Mapping[str, Any],
+        feedback: Feedback,
+        answered: Sequence[str] = (),
+    ) -> None:
         """Tells the agent of the test."""
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
         self._saved = self._options.find_features(test, self.name)
@@ -126,6 +133,8 @@ class StepPlayer:
             "redlight_image": metadata.get("red_light", ""),
             "dataset_root": self._root,
             "attributes": {},
+            "features_dict": {},
+            "logit_dict": {},
         }
         if "CreateFeedbackInstance" not in self._skip and not self._condda:
             account = FeedbackAccount(budget, budget, budget, feedback, self._options.feedback_type)

@@ -86,14 +86,14 @@ class Office:
             raise Refusal("metadata_not_found", "The test has no metadata.", 500)
         return self._load(*place)[0].shown("red_light" in group.facts["hints"], self._hinted(group, test))
 
-    async def dataset(self, session: str, test: str, number: int) -> bytes | None:
-        """The ids of a round, or None past the end. Round 0 of a test with results starts it again."""
+    async def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
+        """The ids of a round, or None past the end. Round 0 of a test with results starts it again, or resumes it."""
         group = self._group(session, test)
         self._check_open(group, test)
         known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
         if known.round_size is None:
             raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
-        if number == 0:
+        if number == 0 and not resume:
             await self._start_again(group, test)
         span = known.span(number)
         if not span:

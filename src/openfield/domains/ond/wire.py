@@ -78,9 +78,9 @@ class Wire:
         return _json(self._office.metadata(session, test))
 
     async def read_dataset(self, given: Parameters) -> Answer:
-        """GET /session/dataset."""
+        """GET /session/dataset; with `resume`, round 0 does not start the test again."""
         session, test, number = _need(given, "session_id", "test_id", "round_id")
-        body = await self._office.dataset(session, test, read_round(number))
+        body = await self._office.dataset(session, test, read_round(number), bool(given.get("resume")))
         if body is None:
             return Answer(status=204)
         wide = body[:2] in (b"\xff\xfe", b"\xfe\xff")  # texts come in utf-16, and say so
