@@ -162,21 +162,18 @@ def check_classes(p_class: ArrayLike, gt_class: ArrayLike) -> tuple[NDArray[Any]
     """The arrays of a classification metric.
 
     Raises:
-        InvalidInput: They differ in length, `p_class` is no table of numbers from 0 to 1, or no label has a column.
+        InvalidInput: They differ in length, `p_class` is no table of numbers from 0 to 1, a label is beyond its columns
+            or all are negative. The original checks as much; `rank_labels` takes any label.
     """
     p, labels = np.asarray(p_class, dtype=float), np.asarray(gt_class, dtype=np.int64)
     if p.ndim != 2 or labels.ndim != 1 or len(p) != len(labels):
         raise InvalidInput(f"p_class must be a table with a row for each of the {labels.size} labels; it is {p.shape}.")
     if (p < 0).any() or (p > 1).any():
         raise InvalidInput("p_class must hold numbers from 0 to 1.")
-    check_labels(labels, p.shape[1])
+    if len(labels) and not 0 <= labels.max() < p.shape[1]:
+        most = f"the largest is {labels.max()}"
+        raise InvalidInput(f"gt_class must be columns of p_class, 0 to {p.shape[1] - 1}, some may be negative; {most}.")
     return p, labels
-
-
-def check_labels(labels: Ints, columns: int) -> None:
-    """Labels must be columns of the scores; only some of them may be negative."""
-    if len(labels) and (labels.max() >= columns or labels.max() < 0):
-        raise InvalidInput(f"gt_class must be a column of p_class, 0 to {columns - 1}, at least for some samples.")
 
 
 def _flags(gt_novel: ArrayLike, length: int) -> NDArray[np.bool_]:
