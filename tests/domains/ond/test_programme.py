@@ -105,6 +105,16 @@ def test_a_session_is_told_against_a_baseline_that_never_detects(client: Client)
     )
 
 
+def test_a_test_without_novelty_is_told_against_no_baseline(client: Client, data: Path) -> None:
+    write_test(data, "OND.calm", onset=30)
+    agent, base = client.open("OND.calm"), client.open("OND.calm")
+    for session in (agent, base):
+        client.play(session, "OND.calm")
+    asked = {"session_id": agent, "test_id": "OND.calm", "baseline_session_id": base}
+    found = client.ask("GET", "/session/evaluations", params=asked).json()
+    assert found["m_nrp"] == {"M_nrp_post_top1": None, "M_nrp_post_top3": None}
+
+
 def test_rounds_are_scored_over_http(client: Client) -> None:
     session, test = client.open(), client.shelf.load("OND", "image_classification", TEST)[0]
     asked = {"session_id": session, "test_id": TEST, "round_id": 1, "roundwise": "1"}

@@ -139,11 +139,8 @@ def m_is_cdt_and_is_early(gt_idx: int, ta2_idx: int, test_len: int) -> dict[str,
 
 
 def m_nrp(ta2_acc: dict[str, float], baseline_acc: dict[str, float]) -> dict[str, float | None]:
-    """The agent's accuracy after the onset in percent of the baseline's before it; None where that is 0."""
-    return {
-        f"M_nrp_post_top{k}": 100 * ta2_acc[f"post_top{k}"] / base if (base := baseline_acc[f"pre_top{k}"]) else None
-        for k in (1, 3)
-    }
+    """The agent's accuracy after the onset in percent of the baseline's before it; None where one has none."""
+    return {f"M_nrp_post_top{k}": _percent(ta2_acc[f"post_top{k}"], baseline_acc[f"pre_top{k}"]) for k in (1, 3)}
 
 
 def check_novel(p_novel: ArrayLike, gt_novel: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
@@ -181,6 +178,11 @@ def _flags(gt_novel: ArrayLike, length: int) -> NDArray[np.bool_]:
     if novel.shape != (length,) or not np.isin(novel, (0, 1)).all():
         raise InvalidInput(f"gt_novel must be {length} values of 0 or 1.")
     return novel.astype(bool)
+
+
+def _percent(share: float, base: float) -> float | None:
+    """A share in percent of another; None where there is none, which is told by -1, or nothing to divide by."""
+    return 100 * share / base if share >= 0 and base > 0 else None
 
 
 def _position(flags: NDArray[np.bool_]) -> int:
