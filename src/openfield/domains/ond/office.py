@@ -138,11 +138,12 @@ class Office:
 
     async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a completed test."""
-        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode))
+        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode), self._is_condda(session))
 
     async def more_numbers(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """What the protocol's local harness adds to the numbers of a test, round by round scores among it."""
-        return await asyncio.to_thread(evaluate_more, await self._scored(session, test, devmode))
+        ledger = await self._scored(session, test, devmode)
+        return await asyncio.to_thread(evaluate_more, ledger, self._is_condda(session))
 
     async def reaction(self, session: str, baseline: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a test against those of another session, that of a reaction baseline."""
@@ -152,6 +153,9 @@ class Office:
     async def round_scores(self, session: str, test: str, number: int, devmode: bool) -> dict[str, Any]:
         """Top-1 and top-3 accuracy of one round; while the test is in process, in devmode only."""
         return evaluate_round(await self._scored(session, test, devmode), number)
+
+    def _is_condda(self, session: str) -> bool:
+        return bool(self._desk.groups[session].facts["protocol"] == "CONDDA")
 
     async def _scored(self, session: str, test: str, devmode: bool) -> Ledger:
         """What was said of a completed test; in devmode, which marks the session, of one in process as well."""

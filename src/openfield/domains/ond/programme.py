@@ -79,10 +79,11 @@ def _belongs(stem: str, name: str) -> bool:
 
 def _score(tests: Mapping[str, Ledger], bases: Mapping[str, Ledger], wanted: Wanted) -> dict[str, Any]:
     facts = [_facts(ledger, bases.get(name), wanted.threshold) for name, ledger in tests.items()]
+    condda = wanted.protocol == "CONDDA"
     numbers: dict[str, Any] = {"programme": program_measures(facts, wanted.given)}
     for name, ledger in tests.items():
         try:
-            numbers[name] = evaluate(ledger) | evaluate_more(ledger)
+            numbers[name] = evaluate(ledger, condda) | evaluate_more(ledger, condda)
             if name in bases:
                 numbers[name] |= evaluate_reaction(ledger, bases[name])
         except Refusal as error:

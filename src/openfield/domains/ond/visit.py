@@ -97,7 +97,7 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
             known = client.latest(session) if player.name in visit.resume else Progress()
             for test in tests:
                 if test not in known.finished_tests:
-                    play_test(client, player, session, test, known.next_rounds.get(test, 0))
+                    play_test(client, player, session, test, known.next_rounds.get(test, 0), visit.protocol)
     except OpenfieldError as error:
         pairs = "+".join(f"{name}:{session}" for name, session in sessions.items())
         error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
@@ -114,14 +114,18 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     return found
 
 
-def play_test(client: Client, player: Player, session: str, test: str, first: int = 0) -> None:
-    """Plays one test to its completion, from its first round or the one at which it was interrupted."""
+def play_test(client: Client, player: Player, session: str, test: str, first: int = 0, protocol: str = "OND") -> None:
+    """Plays one test to its completion, from its first round or the one at which it was interrupted.
+
+    The session's protocol is played, whatever the test's metadata say of theirs.
+    """
     ids, number = _answered_ids(client, session, test, first), first
 
     def feedback(kind: str, chosen: Sequence[str] | None) -> list[str]:
         return client.feedback(session, test, kind, chosen, number)
 
-    player.start(session, test, client.metadata(session, test), feedback, tuple(ids))
+    metadata = client.metadata(session, test) | {"protocol": protocol}
+    player.start(session, test, metadata, feedback, tuple(ids))
     while (content := client.dataset(session, test, number)) is not None:
         for results in player.play(number, content):
             _post(client, session, test, number, results, first > 0)
