@@ -30,7 +30,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.visit import TurnPlayer, Visit, play_session, play_test
+from openfield.domains.ond.visit import TurnPlayer, Visit, play_session, play_sessions, play_test
 from openfield.errors import AgentCrashed, InvalidInput
 from openfield.rollout import Rollout, drive
 
@@ -147,6 +147,24 @@ def test_an_agent_that_spends_its_budget_goes_on_at_the_round_the_server_tells(
     packed = zipfile.ZipFile(io.BytesIO(served._ask("GET", "/session/zip", params={"session_id": session})))
     rows = packed.read(f"OND/image_classification/{session}.{TEST}_detection.csv").decode().splitlines()
     assert [row.partition(",")[0] for row in rows] == agent.characterised
+
+
+def test_a_session_that_is_gone_is_not_offered_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
+    ended = served.open(asked, [TEST])
+    served.end(ended)
+    players = [StepPlayer(name, Spender(9)) for name in ("other", "mine")]
+    for session in (ended, "nobody"):
+        visit = Visit(tests=(TEST,), resume={"mine": session})
+        with pytest.raises(Refusal, match=r"SessionEnded|session_id_invalid") as told:
+            play_sessions(served, players, visit)
+        assert "resume=" not in str(told.value)
+    assert "other" not in served._ask("GET", "/session/status").decode()  # nothing was opened in vain
+    monkeypatch.setattr(Client, "latest", lambda *_: Progress())  # it ends after that
+    with pytest.raises(Refusal, match="SessionEnded") as told:
+        play_sessions(served, players[::-1], Visit(tests=(TEST,), resume={"mine": ended}))
+    assert "resume=other:" in str(told.value)
+    assert "mine:" not in str(told.value)
 
 
 def test_a_server_that_tells_no_round_is_begun_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:

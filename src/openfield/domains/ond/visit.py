@@ -26,6 +26,8 @@ Feedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of a kind on some ids of the round just posted."""
 REPOSTS = ("DetectionRepost", "ResultsRepost")
 """How a server says that it has these results."""
+GONE = ("SessionEnded", "session_id_invalid")
+"""How a server says that it has no such session, or no longer."""
 
 
 class Player(Protocol):
@@ -90,18 +92,18 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     The baseline is played first and not scored; the numbers of the others are told against it.
     """
     tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
+    known = {name: client.latest(session) for name, session in visit.resume.items()}  # refused before any is opened
     sessions = {player.name: _open(client, player, visit, tests) for player in players}
-    try:
-        for player in sorted(players, key=lambda player: player.name != visit.baseline):
-            session = sessions[player.name]
-            known = client.latest(session) if player.name in visit.resume else Progress()
+    for player in sorted(players, key=lambda player: player.name != visit.baseline):
+        progress = known.get(player.name, Progress())
+        try:
             for test in tests:
-                if test not in known.finished_tests:
-                    play_test(client, player, session, test, known.next_rounds.get(test, 0), visit.protocol)
-    except OpenfieldError as error:
-        pairs = "+".join(f"{name}:{session}" for name, session in sessions.items())
-        error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
-        raise
+                if test not in progress.finished_tests:
+                    first = progress.next_rounds.get(test, 0)
+                    play_test(client, player, sessions[player.name], test, first, visit.protocol)
+        except OpenfieldError as error:
+            _tell_how_to_go_on(error, player.name, sessions)
+            raise
     found = {
         player.name: {test: _score(client, sessions, player, test, visit) for test in tests if visit.evaluate}
         for player in players
@@ -236,6 +238,14 @@ def _open(client: Client, player: Player, visit: Visit, tests: Sequence[str]) ->
         "hints": list(visit.hints),
     }
     return client.open(asked, tests)
+
+
+def _tell_how_to_go_on(error: OpenfieldError, name: str, sessions: Mapping[str, str]) -> None:
+    """Adds what to type to an error; a session that the server no longer has cannot be gone on with."""
+    gone = isinstance(error, Refusal) and error.reason in GONE
+    pairs = "+".join(f"{other}:{session}" for other, session in sessions.items() if other != name or not gone)
+    if pairs:
+        error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
 
 
 def _answered_ids(client: Client, session: str, test: str, first: int) -> list[str]:
