@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -72,10 +73,13 @@ def test_without_a_baseline_what_needs_one_is_not_defined(results: Path, capsys)
         (["--results", "results"], "needs --data"),
         (["--results", "results", "--data", "data", "--area", "nlt"], "holds no results"),
         (["--results", "results", "--data", "data", "--baseline", "bas"], "Did you mean 'base'"),
+        (["--results", "alone", "--data", "data", "--baseline", "base"], "results of base alone"),
     ],
 )
 def test_folders_that_cannot_be_scored_are_told(results: Path, capsys, monkeypatch, words, said: str) -> None:
     monkeypatch.chdir(results.parent)
+    Path("alone").mkdir()
+    shutil.copy(f"results/OND/image_classification/{TEST}_base_classification.csv", "alone")
     assert run_command(["score", "ond", *words]) == 2
     assert said in capsys.readouterr().err
 

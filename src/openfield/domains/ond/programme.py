@@ -52,6 +52,10 @@ def score_results(folder: Path, wanted: Wanted) -> dict[str, dict[str, Any]]:
     }
     if wanted.baseline is not None and wanted.baseline not in ledgers:
         raise UnknownName("baseline", wanted.baseline, ledgers, label="There are results of")
+    if list(ledgers) == [wanted.baseline]:
+        raise InvalidInput(
+            f"{folder} holds results of {wanted.baseline} alone; nobody can be told against that baseline."
+        )
     bases = ledgers[wanted.baseline] if wanted.baseline is not None else {}
     return {who: _score(tests, bases, wanted) for who, tests in ledgers.items() if who != wanted.baseline}
 
