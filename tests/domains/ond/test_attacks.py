@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import Future
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -209,6 +210,27 @@ def test_results_and_feedback_in_one_request(client: Client) -> None:
     parts = {f"{kind}_file": text.encode() for kind, text in answers(test, test.ids[10:20]).items()}
     files = {"test_identification": msgspec.json.encode(listed)} | parts
     assert client.ask("POST", "/session/resultsfeedback", files=files).text == "OK"
+
+
+def test_results_are_not_kept_where_the_feedback_asked_with_them_is_refused(client: Client) -> None:
+    session, test = client.open(), known(client)
+
+    def ask(number: int, kinds: list[str], feedback: list[str], ids: list[str]) -> httpx.Response:
+        asked = {"session_id": session, "test_id": TEST, "round_id": number, "result_types": kinds}
+        asked |= {"feedback_types": feedback, "feedback_ids": ids}
+        rows = answers(test, test.ids[number * 10 : number * 10 + 10])
+        rows["characterization"] = "".join(f"{key},1,0\n" for key in test.ids)
+        files = {f"{kind}_file": rows[kind].encode() for kind in kinds}
+        files["test_identification"] = msgspec.json.encode(asked)
+        return client.ask("POST", "/session/resultsfeedback", files=files)
+
+    both = ["detection", "classification"]
+    refused(ask(0, both, ["classification", "nonsense"], test.ids[:2]), 400, "InvalidFeedbackType")
+    refused(ask(0, ["classification"], ["classification"], test.ids[:2]), 400, "DetectionPostRequired")
+    assert len(ask(0, both, ["classification"], test.ids[:3]).text.split()) == 3
+    refused(ask(0, ["characterization"], ["classification"], test.ids[3:6]), 400, "FeedbackBudgetExceeded")
+    assert ask(0, ["characterization"], [], []).text == "OK"
+    assert len(ask(1, both, ["classification"], test.ids[10:12]).text.split()) == 2
 
 
 def test_long_lists_of_ids_may_be_posted(client: Client) -> None:

@@ -6,6 +6,7 @@ reduced to what the metrics need, so that a round costs the same however long th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,10 @@ class Ledger:
         self.score = 0.0
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
+
+    def copy(self) -> Ledger:
+        """A ledger of its own about the same test, to see what would be."""
+        return copy.deepcopy(self, {id(self.test): self.test})
 
     def post(self, number: int, sheets: Mapping[str, Sheet]) -> None:
         """Takes the results of a round."""

@@ -102,8 +102,10 @@ class Office:
             return _text_rows(known, span)
         return ("\n".join(known.ids[span.start : span.stop]) + "\n").encode()
 
-    async def post(self, session: str, test: str, number: int, results: dict[str, str]) -> None:
-        """Takes the results of a round: all of them, or none."""
+    async def post(
+        self, session: str, test: str, number: int, results: dict[str, str], then: Sequence[Buy] = ()
+    ) -> None:
+        """Takes the results of a round: all of them, or none, as when what is to be bought then would be refused."""
         group = self._group(session, test)
         self._check_open(group, test)
         for kind in results:
@@ -119,7 +121,7 @@ class Office:
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
                 raise Refusal(reason, f"{kind} results of round {number} were posted before.")
         action = Post(number, results, self._clock())
-        world.prepare(action)
+        world.prepare(action, then)
         _, written = seat.take(Reply(action))
         await _safe(written)
 
