@@ -353,6 +353,24 @@ def test_scores_keep_their_number_of_columns(client: Client) -> None:
     refused(client.post(session, 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
 
 
+@pytest.mark.parametrize("comma", ["", ","])
+def test_ids_with_quotes_are_taken_as_a_round_shows_them(client: Client, data: Path, comma: str) -> None:
+    names = ['"q".png', '"whole"', f'in"side{comma}.png', "plain.png"]
+    place = data / "OND/image_classification"
+    lines = [f"|{name}|,0,1\n" for name in names]
+    (place / "quoted_single_df.csv").write_text("id,novel,class\n" + "".join(lines))
+    (place / "quoted_metadata.json").write_text('{"known_classes": 1, "round_size": 4}')
+    session = client.open("quoted")
+    shown = client.dataset(session, 0, "quoted").text.splitlines()
+    assert shown == names
+    assert client.post(session, 0, "quoted", detection="".join(f"{key},0.6\n" for key in shown)).text == "OK"
+    doubled = "".join(f"|{key}|,0,1\n" for key in shown)
+    assert client.post(session, 0, "quoted", classification=doubled).text == "OK"
+    client.complete(session, "quoted")
+    asked = {"session_id": session, "test_id": "quoted"}
+    assert client.ask("GET", "/session/evaluations", params=asked).json()["m_acc"]["full_top1"] == 1
+
+
 def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: Path) -> None:
     place = data / "OND/image_classification"
     (place / "OND.odd_single_df.csv").write_text("id,novel,class\n|a,b.png|,1,0\n|a|,0,1\n")
