@@ -149,6 +149,18 @@ def test_an_agent_that_spends_its_budget_goes_on_at_the_round_the_server_tells(
     assert [row.partition(",")[0] for row in rows] == agent.characterised
 
 
+def test_attributes_of_half_a_test_are_not_kept(served: Client, tmp_path: Path, caplog) -> None:
+    visit = Visit(tests=(TEST, "OND.2"))
+    keeping = Options(attributes=str(tmp_path / "kept"), keep={"WorldDetection": ("played",)})
+    with pytest.raises(AgentCrashed) as told:
+        play_session(served, StepPlayer("mine", Spender(2), options=keeping), visit)
+    session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
+    player = StepPlayer("mine", Spender(9), options=keeping)
+    play_session(served, player, msgspec.structs.replace(visit, resume={"mine": session}))
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["OND.2_attribute.npz"]
+    assert "lack its first rounds" in caplog.text
+
+
 def test_a_session_that_is_gone_is_not_offered_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
     ended = served.open(asked, [TEST])
