@@ -15,15 +15,23 @@ def server(
     folder: Path, *words: str, prepare: Callable[[], None] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Serves until the block ends, or is killed inside it; gives the address and the process."""
+    with announced(folder, *words, prepare=prepare) as (line, process):
+        found = re.search(r":(\d+),", line)
+        assert found is not None, line
+        yield f"http://127.0.0.1:{found[1]}", process
+
+
+@contextmanager
+def announced(
+    folder: Path, *words: str, prepare: Callable[[], None] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """As `server`; gives what it says of itself."""
     command = [sys.executable, "-c", "from openfield.cli import main; main()", "serve", "ond", "--port", "0"]
     process = subprocess.Popen(
         [*command, "-o", str(folder / "served.sqlite"), *words], stdout=subprocess.PIPE, text=True, preexec_fn=prepare
     )
     try:
-        line = process.stdout.readline() if process.stdout else ""
-        found = re.search(r":(\d+),", line)
-        assert found is not None, line
-        yield f"http://127.0.0.1:{found[1]}", process
+        yield process.stdout.readline() if process.stdout else "", process
     finally:
         process.kill()
         process.wait()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from domains.ond.protocol import Client, refused
+from openfield.cli import run_command
 from openfield.domains.ond.feedback import edit_distance
 from openfield.metrics.openset import compat
 
@@ -112,6 +113,39 @@ def said_of(area: str, number: int, right: bool) -> dict[str, str]:
         scores[LABELS[area](int(key[1])) if right else 0] = "0.4"
         rows.append(f"{key},{','.join(scores)}\n")
     return said | {"classification": "".join(rows)}
+
+
+@pytest.mark.parametrize("area", ["activity_recognition", "transcripts"], indirect=True)
+def test_novel_classes_beyond_the_columns_are_never_hit_and_hinder_nothing(
+    client: Client, area: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    column, name = {"activity_recognition": 3, "transcripts": 5}[area], "far"
+    fields = [row.replace(", ", " ").split(",") for row in rows(area)]
+    for at, row in enumerate(fields):
+        row[column] = str(at % 3 if at < 4 else at + 3)  # known are 0 to 2, novel 7 to 10
+    place = data / "OND" / area
+    (place / f"{name}_single_df.csv").write_text(HEADER + "".join(",".join(row) + "\n" for row in fields))
+    (place / f"{name}_metadata.json").write_bytes((place / f"{NAMES[area]}_metadata.json").read_bytes())
+    session, posted = client.open(name, domain=area), {"detection": "", "classification": ""}
+    for number in range(2):
+        beliefs = "".join(f"{key},{0.9 if number else 0.1}\n" for key in ids(area, number))
+        named = "".join(f"{key},0.4,0.3,0.2,0.1\n" for key in ids(area, number))
+        assert client.post(session, number, name, detection=beliefs, classification=named).text == "OK"
+        posted = {"detection": posted["detection"] + beliefs, "classification": posted["classification"] + named}
+    client.complete(session, name)
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": name}).json()
+    assert len(found) == 8
+    assert (found["m_acc"]["full_top1"], found["m_acc"]["full_top3"], found["m_acc"]["post_top3"]) == (0.25, 0.5, 0)
+    assert found["m_num"]["M_num_0.5"] == 1
+    assert found["m_ndp"]["accuracy_0.5"] == 1
+    for kind, text in posted.items():
+        (tmp_path / f"{kind}.csv").write_text(text)
+    words = ["score", "ond", "--data", str(data), "--area", area, "--test", name, "--json"]
+    words += [word for kind in posted for word in (f"--{kind}", str(tmp_path / f"{kind}.csv"))]
+    assert run_command(words) == 0
+    told = msgspec.json.decode(capsys.readouterr().out)
+    assert told["m_acc"] == found["m_acc"]
+    assert told["openset"]["closed_accuracy"]["mean"] == 0.5  # of the four known, two are of the first class
 
 
 LABELS = {"activity_recognition": lambda n: n % 3, "transcripts": lambda n: n % 6}

@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import Future
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -211,6 +212,27 @@ def test_results_and_feedback_in_one_request(client: Client) -> None:
     assert client.ask("POST", "/session/resultsfeedback", files=files).text == "OK"
 
 
+def test_results_are_not_kept_where_the_feedback_asked_with_them_is_refused(client: Client) -> None:
+    session, test = client.open(), known(client)
+
+    def ask(number: int, kinds: list[str], feedback: list[str], ids: list[str]) -> httpx.Response:
+        asked = {"session_id": session, "test_id": TEST, "round_id": number, "result_types": kinds}
+        asked |= {"feedback_types": feedback, "feedback_ids": ids}
+        rows = answers(test, test.ids[number * 10 : number * 10 + 10])
+        rows["characterization"] = "".join(f"{key},1,0\n" for key in test.ids)
+        files = {f"{kind}_file": rows[kind].encode() for kind in kinds}
+        files["test_identification"] = msgspec.json.encode(asked)
+        return client.ask("POST", "/session/resultsfeedback", files=files)
+
+    both = ["detection", "classification"]
+    refused(ask(0, both, ["classification", "nonsense"], test.ids[:2]), 400, "InvalidFeedbackType")
+    refused(ask(0, ["classification"], ["classification"], test.ids[:2]), 400, "DetectionPostRequired")
+    assert len(ask(0, both, ["classification"], test.ids[:3]).text.split()) == 3
+    refused(ask(0, ["characterization"], ["classification"], test.ids[3:6]), 400, "FeedbackBudgetExceeded")
+    assert ask(0, ["characterization"], [], []).text == "OK"
+    assert len(ask(1, both, ["classification"], test.ids[10:12]).text.split()) == 2
+
+
 def test_long_lists_of_ids_may_be_posted(client: Client) -> None:
     session, test = client.open(), known(client)
     client.post(session, 0, **answers(test, test.ids[:10]))
@@ -329,6 +351,24 @@ def test_scores_keep_their_number_of_columns(client: Client) -> None:
     assert client.post(session, 1, classification=wide).text == "OK"
     refused(client.post(session, 0, **answers(test, test.ids[:10])), 400, "InvalidResults")
     refused(client.post(session, 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
+
+
+@pytest.mark.parametrize("comma", ["", ","])
+def test_ids_with_quotes_are_taken_as_a_round_shows_them(client: Client, data: Path, comma: str) -> None:
+    names = ['"q".png', '"whole"', f'in"side{comma}.png', "plain.png"]
+    place = data / "OND/image_classification"
+    lines = [f"|{name}|,0,1\n" for name in names]
+    (place / "quoted_single_df.csv").write_text("id,novel,class\n" + "".join(lines))
+    (place / "quoted_metadata.json").write_text('{"known_classes": 1, "round_size": 4}')
+    session = client.open("quoted")
+    shown = client.dataset(session, 0, "quoted").text.splitlines()
+    assert shown == names
+    assert client.post(session, 0, "quoted", detection="".join(f"{key},0.6\n" for key in shown)).text == "OK"
+    doubled = "".join(f"|{key}|,0,1\n" for key in shown)
+    assert client.post(session, 0, "quoted", classification=doubled).text == "OK"
+    client.complete(session, "quoted")
+    asked = {"session_id": session, "test_id": "quoted"}
+    assert client.ask("GET", "/session/evaluations", params=asked).json()["m_acc"]["full_top1"] == 1
 
 
 def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: Path) -> None:

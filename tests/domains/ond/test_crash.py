@@ -81,7 +81,7 @@ def test_old_results_are_taken_over(tmp_path: Path) -> None:
     for kind, text in answers(test, test.ids).items():
         (old / f"OND/image_classification/{sid}.{TEST}_{kind}.csv").write_text(text)
     with server(tmp_path, "--data", str(data), "--import-legacy", str(old)) as (url, _), Remote(url) as client:
-        assert client.finished(sid) == [TEST]
+        assert client.latest(sid).finished_tests == (TEST,)
         assert client.evaluate(sid, TEST)["m_acc"]["full_top1"] == 1
         assert len(client.dataset(sid, "OND.open", 1).split()) == 10
 
@@ -172,12 +172,12 @@ def test_closed_and_finished_are_told_apart_and_nothing_is_refunded(tmp_path: Pa
         for kind, text in answers(test, test.ids[:rows]).items():
             (old / f"OND/image_classification/{sid}.{TEST}_{kind}.csv").write_bytes(text.encode("utf-16"))
     with server(tmp_path, "--data", str(data), "--import-legacy", str(old)) as (url, _), Remote(url) as client:
-        assert client.finished(usable) == [TEST]
+        assert client.latest(usable).finished_tests == (TEST,)
         with pytest.raises(Refusal, match="FeedbackBudgetExceeded"):
             client.feedback(usable, TEST, "classification", test.ids[10:12], 1)
         client.post(usable, TEST, 2, answers(test, test.ids[20:]))
         assert client.evaluate(usable, TEST)["m_acc"]["full_top1"] == 1
-        assert client.finished(closed) == []
+        assert client.latest(closed).finished_tests == ()
         with pytest.raises(Refusal, match="TestInProcess"):
             client.evaluate(closed, TEST)
         with pytest.raises(Refusal, match="TestCompleted"):

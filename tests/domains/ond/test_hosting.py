@@ -66,13 +66,22 @@ def test_an_older_agent_adapts_by_its_own_spelling(calls, capsys) -> None:
     assert calls.count("Silent.adapt") == 3
 
 
-def test_clusters_are_posted_in_every_round(calls, capsys, tmp_path: Path) -> None:
-    write_test(tmp_path / "data", "CONDDA.1.0.0", protocol="CONDDA")
+@pytest.mark.parametrize("stated", ["CONDDA", "OND", None])
+def test_clusters_are_posted_in_every_round_and_scored(calls, capsys, tmp_path: Path, stated: str | None) -> None:
+    write_test(tmp_path / "data", "CONDDA.1.0.0", protocol=stated)
     (tmp_path / "data/CONDDA").mkdir()
     folder = (tmp_path / "data/OND/image_classification").rename(tmp_path / "data/CONDDA/image_classification")
     assert run("-a", "guests:Clusterer", "--set", "protocol=CONDDA", "--set", "tests=CONDDA.1.0.0") == 0
     assert folder.is_dir()
-    assert "ResultsIncomplete" in numbers(capsys)["Clusterer"]["CONDDA.1.0.0"]["refused"]  # it classifies nothing
+    found = numbers(capsys)["Clusterer"]["CONDDA.1.0.0"]
+    assert "m_acc" not in found  # it classifies nothing
+    assert found["m_num_stats"]["P_indx_0.5"] == 1
+    assert found["m_clusters"] == {
+        "nmi": 1,
+        "ari": 1,
+        "purity": 1,
+        "accuracy": 1,
+    }  # one cluster, of the one novel class
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -72,10 +73,13 @@ def test_without_a_baseline_what_needs_one_is_not_defined(results: Path, capsys)
         (["--results", "results"], "needs --data"),
         (["--results", "results", "--data", "data", "--area", "nlt"], "holds no results"),
         (["--results", "results", "--data", "data", "--baseline", "bas"], "Did you mean 'base'"),
+        (["--results", "alone", "--data", "data", "--baseline", "base"], "results of base alone"),
     ],
 )
 def test_folders_that_cannot_be_scored_are_told(results: Path, capsys, monkeypatch, words, said: str) -> None:
     monkeypatch.chdir(results.parent)
+    Path("alone").mkdir()
+    shutil.copy(f"results/OND/image_classification/{TEST}_base_classification.csv", "alone")
     assert run_command(["score", "ond", *words]) == 2
     assert said in capsys.readouterr().err
 
@@ -103,6 +107,39 @@ def test_a_session_is_told_against_a_baseline_that_never_detects(client: Client)
     refused(
         client.ask("GET", "/session/evaluations", params=asked | {"baseline_session_id": "x"}), 400, "TestInProcess"
     )
+
+
+def test_a_test_without_novelty_is_told_against_no_baseline(client: Client, data: Path) -> None:
+    write_test(data, "OND.calm", onset=30)
+    agent, base = client.open("OND.calm"), client.open("OND.calm")
+    for session in (agent, base):
+        client.play(session, "OND.calm")
+    asked = {"session_id": agent, "test_id": "OND.calm", "baseline_session_id": base}
+    found = client.ask("GET", "/session/evaluations", params=asked).json()
+    assert found["m_nrp"] == {"M_nrp_post_top1": None, "M_nrp_post_top3": None}
+
+
+def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: Path, tmp_path: Path, capsys) -> None:
+    test = client.shelf.load("OND", "image_classification", TEST)[0]
+    (data / "OND").rename(data / "CONDDA")
+    session = client.open(protocol="CONDDA")
+    asked = {"session_id": session, "test_id": TEST, "more": "1"}
+    novel = [key for key, new in zip(test.ids, test.novel, strict=True) if new]
+    clusters = "".join(f"{key},{'1,0,0' if key in novel[::2] else '0,1,0'}\n" for key in test.ids)
+    (tmp_path / "results").mkdir()
+    for number in range(3):
+        rows = answers(test, test.ids[number * 10 : number * 10 + 10])["detection"]
+        client.post(session, number, detection=rows)
+        with (tmp_path / f"results/{TEST}_mine_detection.csv").open("a") as file:
+            file.write(rows)
+    refused(client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1"}), 400, "ResultsIncomplete")
+    client.post(session, 0, characterization=clusters)
+    client.complete(session)
+    found = client.ask("GET", "/session/evaluations", params=asked).json()
+    assert found["m_clusters"] == {"nmi": 0, "ari": 0, "purity": 1, "accuracy": 0.5}  # one class in two halves
+    assert found["m_is_cdt_and_is_early"] == {"Is CDT": True, "Is Early": False}
+    (tmp_path / f"results/{TEST}_mine_characterization.csv").write_text(clusters)
+    assert score(capsys, tmp_path / "results", "--protocol", "CONDDA")["mine"][TEST] == found
 
 
 def test_rounds_are_scored_over_http(client: Client) -> None:

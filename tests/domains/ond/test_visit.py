@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,19 +16,22 @@ from domains.ond.protocol import TEST, write_test
 from domains.ond.serving import server
 from domains.ond.veterans import Executor, Methods
 from openfield.cli import run_command
+from openfield.core import Ask, Reply, Turn
 from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.actions import NextBatch, Scores
 from openfield.domains.ond.agents import AdaptingAgent
 from openfield.domains.ond.builder import write_tests
-from openfield.domains.ond.client import Client
+from openfield.domains.ond.client import Client, Progress
 from openfield.domains.ond.evaluation import evaluate
 from openfield.domains.ond.feedback_client import FeedbackAccount
 from openfield.domains.ond.host import Options, StepPlayer
 from openfield.domains.ond.precomputed import PrecomputedAgent
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.visit import TurnPlayer, Visit, play_session, play_test
-from openfield.errors import InvalidInput
+from openfield.domains.ond.visit import TurnPlayer, Visit, play_session, play_sessions, play_test
+from openfield.errors import AgentCrashed, InvalidInput
 from openfield.rollout import Rollout, drive
 
 
@@ -91,13 +96,119 @@ def test_an_interrupted_session_goes_on_where_it_was(served: Client) -> None:
     player = StepPlayer("old", Executor({}), options=Options(skip=("CreateFeedbackInstance",)))
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
     session = served.open(asked, [TEST, "OND.2"])
-    assert served.finished(session) == []
+    assert served.latest(session).finished_tests == ()
     play_test(served, player, session, TEST)
     served.dataset(session, "OND.2", 0)
     scores = play_session(served, player, Visit(tests=(TEST, "OND.2"), resume={"old": session}))
     assert {test: "m_acc" in numbers for test, numbers in scores.items()} == {TEST: True, "OND.2": True}
     with pytest.raises(Refusal, match="SessionEnded"):
         served.metadata(session, TEST)
+
+
+class Spender(Executor):
+    """Spends its whole budget in every round, and is told how many rounds it lives."""
+
+    def __init__(self, rounds: int, before: str = "WorldDetection") -> None:
+        super().__init__({})
+        self.rounds, self.before, self.played, self.characterised = rounds, before, list[int](), list[str]()
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        if step == self.before and (self.rounds == 0 or toolset.get("round_id") == self.rounds):
+            raise RuntimeError("interrupted")
+        if step == "WorldDetection":
+            self.played.append(toolset["round_id"])
+        if step == "NoveltyCharacterization":
+            self.characterised = toolset["dataset_ids"]
+            assert isinstance(toolset["features_dict"], dict)
+        return super().execute(toolset, step)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "before", "left"),
+    [
+        (2, "WorldDetection", [2]),
+        (2, "NoveltyClassification", [2]),  # its detections are there, its classes are not
+        (0, "NoveltyClassification", [0, 1, 2]),
+        (2, "NoveltyCharacterization", []),  # nothing is left but to complete the test
+    ],
+)
+def test_an_agent_that_spends_its_budget_goes_on_at_the_round_the_server_tells(
+    served: Client, rounds: int, before: str, left: list[int]
+) -> None:
+    visit = Visit(tests=(TEST,))
+    with pytest.raises(AgentCrashed, match="interrupted") as told:
+        play_session(served, StepPlayer("mine", Spender(rounds, before)), visit)
+    session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
+    agent = Spender(9)
+    scores = play_session(served, StepPlayer("mine", agent), msgspec.structs.replace(visit, resume={"mine": session}))
+    assert agent.played == left
+    assert agent.characterised == [f"{TEST}-{at}.png" for at in range(30)]
+    assert "m_acc" in scores[TEST]
+    packed = zipfile.ZipFile(io.BytesIO(served._ask("GET", "/session/zip", params={"session_id": session})))
+    rows = packed.read(f"OND/image_classification/{session}.{TEST}_detection.csv").decode().splitlines()
+    assert [row.partition(",")[0] for row in rows] == agent.characterised
+
+
+def test_attributes_of_half_a_test_are_not_kept(served: Client, tmp_path: Path, caplog) -> None:
+    visit = Visit(tests=(TEST, "OND.2"))
+    keeping = Options(attributes=str(tmp_path / "kept"), keep={"WorldDetection": ("played",)})
+    with pytest.raises(AgentCrashed) as told:
+        play_session(served, StepPlayer("mine", Spender(2), options=keeping), visit)
+    session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
+    player = StepPlayer("mine", Spender(9), options=keeping)
+    play_session(served, player, msgspec.structs.replace(visit, resume={"mine": session}))
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["OND.2_attribute.npz"]
+    assert "lack its first rounds" in caplog.text
+
+
+def test_a_session_that_is_gone_is_not_offered_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
+    ended = served.open(asked, [TEST])
+    served.end(ended)
+    players = [StepPlayer(name, Spender(9)) for name in ("other", "mine")]
+    for session in (ended, "nobody"):
+        visit = Visit(tests=(TEST,), resume={"mine": session})
+        with pytest.raises(Refusal, match=r"SessionEnded|session_id_invalid") as told:
+            play_sessions(served, players, visit)
+        assert "resume=" not in str(told.value)
+    assert "other" not in served._ask("GET", "/session/status").decode()  # nothing was opened in vain
+    monkeypatch.setattr(Client, "latest", lambda *_: Progress())  # it ends after that
+    with pytest.raises(Refusal, match="SessionEnded") as told:
+        play_sessions(served, players[::-1], Visit(tests=(TEST,), resume={"mine": ended}))
+    assert "resume=other:" in str(told.value)
+    assert "mine:" not in str(told.value)
+
+
+def test_a_server_that_tells_no_round_is_begun_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AgentCrashed) as told:
+        play_session(served, StepPlayer("mine", Spender(2)), Visit(tests=(TEST,)))
+    session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
+    monkeypatch.setattr(Client, "latest", lambda *_: Progress())
+    agent = Spender(9)
+    play_session(served, StepPlayer("mine", agent), Visit(tests=(TEST,), resume={"mine": session}))
+    assert agent.played == [0, 1, 2]
+    assert [len(table) for table in agent.labels] == [0, 0, 2]  # what was spent is spent
+
+
+def test_a_red_light_that_was_on_before_an_interruption_is_on_after_it(tmp_path: Path) -> None:
+    settings = OndSettings(training=50, round_size=10, before=1, after=2)
+    changed = msgspec.structs.replace(settings, new_classes=True)
+    (name,) = write_tests(tmp_path, settings, changed, [5])
+    test = Shelf(tmp_path).load("OND", "image_classification", name)[0]
+    lights: list[bool | None] = []
+
+    def agent(turn: Turn) -> Reply:
+        lights.append(turn.red_light)
+        if turn.ask != Ask.ACT:
+            return Reply(None)
+        return Reply(Scores.of([[0.5] * 7] * 10) if turn.first else NextBatch())
+
+    for answered in ((), tuple(test.ids[:20])):
+        player, content = TurnPlayer("mine", lambda: agent, str(tmp_path)), "\n".join(test.ids[20:])
+        player.start("s", name, {"red_light": test.ids[10]}, lambda *_: [], answered)
+        lights.clear()
+        assert len(list(player.play(2, content.encode()))) == 1
+        assert lights[0] is bool(answered)
 
 
 def test_the_command_plays_on_a_server(served: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -129,6 +240,16 @@ def test_feedback_accounts_fill_up_batch_by_batch() -> None:
         account.get_feedback(1, [0, 1, 2, 3], ["a", "b", "c", "d"])
     assert asked == [("classification", ["a", "c"])]
     assert account.budget == 3
+
+
+def test_a_budget_that_is_used_up_is_an_empty_table() -> None:
+    def buy(kind: str, ids: Any) -> list[str]:
+        raise Refusal("FeedbackBudgetExceeded" if kind == "labels" else "SessionEnded", "no")
+
+    table = FeedbackAccount(3, 3, 3, buy, "labels").get_feedback(0, [0], ["a"])
+    assert (len(table), list(table["labels"]) if hasattr(table, "columns") else []) == (0, [])
+    with pytest.raises(Refusal, match="no"):
+        FeedbackAccount(3, 3, 3, buy, "detection").get_feedback(0, [0], ["a"])
 
 
 def test_stand_ins_leave_the_real_package_alone(monkeypatch: pytest.MonkeyPatch) -> None:

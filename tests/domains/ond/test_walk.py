@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, answers, write_test
-from domains.ond.serving import server
+from domains.ond.serving import announced, server
 from openfield.domains.ond.sheet import Shelf
 
 
@@ -159,6 +159,16 @@ def test_what_is_no_http_gets_an_error_object_and_long_addresses_are_read(served
             told = json.loads(answer.read())
             assert (answer.status, told["reason"], told["stack_trace"]) == (400, "BadRequest", "")
     assert client.ask("GET", "/test/metadata", session_id=session, test_id=TEST)[0] == 200
+
+
+def test_a_server_says_how_many_tests_it_has(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for count in ("0 tests", "1 test", "2 tests"):
+        with announced(tmp_path, "--data", str(tmp_path / "data")) as (line, _):
+            assert line.startswith(f"Serving {count} of ond on 127.0.0.1:")
+        write_test(tmp_path / "data", f"OND.{count[0]}")
+    with announced(tmp_path, "--trials", "3") as (line, _):
+        assert line.startswith("Serving 3 tests of ond on 127.0.0.1:")
 
 
 def test_texts_are_posted_and_read_in_utf_16(tmp_path: Path) -> None:

@@ -129,6 +129,12 @@ def test_odd_edges_are_the_published_ones() -> None:
     }
 
 
+def test_a_test_without_novelty_has_no_relative_performance() -> None:
+    calm = compat.m_acc(np.zeros(3), np.eye(3), [0, 1, 2])
+    assert calm["post_top1"] == -1
+    assert compat.m_nrp(calm, calm) == {"M_nrp_post_top1": None, "M_nrp_post_top3": None}
+
+
 def test_failed_reactions_and_novel_samples() -> None:
     p, y, g = np.eye(4)[[0, 1, 2, 3]], [0, 1, 3, 2], [0, 0, 1, 1]
     found = compat.m_ndp_failed_reaction([0.1, 0.9, 0.9, 0.1], g, p, y)

@@ -22,6 +22,15 @@ LONGEST_QUERY = 20_000
 BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """How far a session has come."""
+
+    finished_tests: tuple[str, ...] = ()
+    """In the order of their completion."""
+    next_rounds: dict[str, int] = {}
+    """Where each test under way goes on; only ours tells."""
+
+
 class Client:
     """Talks to a server of the protocol."""
 
@@ -56,9 +65,16 @@ class Client:
         found = self._ask("GET", "/test/metadata", params={"session_id": session, "test_id": test})
         return msgspec.json.decode(found, type=dict[str, Any])
 
-    def dataset(self, session: str, test: str, number: int) -> bytes | None:
-        """A round as the server sends it; None past the end."""
-        asked = {"session_id": session, "test_id": test, "round_id": number}
+    def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
+        """A round as the server sends it; None past the end.
+
+        Args:
+            session: The session.
+            test: The test.
+            number: The round.
+            resume: Go on with the test, where round 0 would start it again; only for servers that tell the next round.
+        """
+        asked = {"session_id": session, "test_id": test, "round_id": number} | ({"resume": "1"} if resume else {})
         return self._ask("GET", "/session/dataset", params=asked) or None
 
     def post(self, session: str, test: str, number: int, results: Mapping[str, str]) -> None:
@@ -103,15 +119,15 @@ class Client:
         """Ends a session."""
         self._ask("DELETE", "/session", params={"session_id": session})
 
-    def finished(self, session: str) -> list[str]:
-        """The tests a session has completed, in order. A server that fails when there are none has none."""
+    def latest(self, session: str) -> Progress:
+        """How far a session has come. A server that fails when no test is finished has none finished."""
         try:
             found = self._ask("GET", "/session/latest", params={"session_id": session})
         except Refusal as error:
             if error.status == 500:
-                return []
+                return Progress()
             raise
-        return list(msgspec.json.decode(found)["finished_tests"])
+        return msgspec.json.decode(found, type=Progress)
 
     def _ask(self, method: str, path: str, **request: Any) -> bytes:
         """One request; the server's refusals are raised as they are."""

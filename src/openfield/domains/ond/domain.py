@@ -167,7 +167,7 @@ class Ond(Domain[OndSettings]):
         if not root.is_dir():
             raise InvalidInput(f"There is no directory {root}.")
         desk, shelf = GroupDesk(journal, self, serving.token), find_shelf(str(root))
-        if not shelf.is_stocked():
+        if not shelf.count():
             logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
         if "legacy" in options:
             from openfield.domains.ond.legacy import import_results

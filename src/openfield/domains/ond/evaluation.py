@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
-from openfield.errors import InvalidInput
 from openfield.metrics.openset import compat
+from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.ranks import NEVER
 
 
@@ -31,7 +31,7 @@ def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str,
     detail = {
         "round": number,
         "novel": ledger.test.novel[at].astype(int).tolist(),
-        "label": np.where(ledger.test.labels[at] == unknown, -1, ledger.test.labels[at]).tolist(),
+        "label": open_labels(ledger)[at].tolist(),
         "named": np.where(ledger.predicted[at] == unknown, -1, ledger.predicted[at]).tolist(),
         "guess": ledger.best_known[at].tolist(),
         "confidence": _short(ledger.confidence[at]),
@@ -44,25 +44,44 @@ def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str,
     return (float((ranks[said] == 0).mean()) if said.any() else None), detail
 
 
-def evaluate(ledger: Ledger) -> dict[str, Any]:
+def open_labels(ledger: Ledger) -> NDArray[np.int64]:
+    """True classes as columns of the scores; -1 is the unknown one, and each that has no column."""
+    labels = ledger.test.labels
+    columns = ledger.columns.get("classification", int(labels.max()) + 1)
+    within = (labels >= 0) & (labels < columns) & (labels != ledger.test.unknown_index)
+    return np.where(within, labels, -1)
+
+
+def evaluate(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
     """The eight families of numbers a client gets for a completed test; what has no value is null.
+
+    A class that has no column among the scores, as novel ones may, is never hit; nothing else depends on it.
+
+    Args:
+        ledger: What was said of the test.
+        condda: Whether novel samples are clustered instead; where nothing is classified, `m_clusters` tells how well.
 
     Raises:
         Refusal: Results are missing.
     """
-    _check_complete(ledger)
-    test, p, ranks = ledger.test, ledger.p_world, ledger.ranks
-    try:
-        if "classification" in ledger.columns:  # writers of texts are named, not scored
-            compat.check_labels(test.labels, ledger.columns["classification"])
-    except InvalidInput as error:
-        raise Refusal("InvalidResults", str(error)) from None
+    _check_said(ledger, "detection", ~np.isnan(ledger.p_world))
+    if condda and "classification" not in ledger.posted:
+        return _readable(_detected(ledger) | {"m_clusters": _clustered(ledger)})
+    _check_classified(ledger)
+    reacted: dict[str, Mapping[str, Any]] = {
+        "m_acc": compat.acc_of_ranks(ledger.test.novel, ledger.ranks),
+        "m_acc_failed": compat.failed_reaction_of_ranks(ledger.p_world, ledger.test.novel, ledger.ranks),
+    }
+    return _readable(_detected(ledger) | reacted)
+
+
+def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
+    """The families that need no class."""
+    test, p = ledger.test, ledger.p_world
     stats = compat.m_num_stats(p, test.novel)
     stated = test.metadata.get("threshold")
     threshold = stated if stated in compat.THRESHOLDS else test.kind.threshold
-    found: dict[str, Mapping[str, Any]] = {
-        "m_acc": compat.acc_of_ranks(test.novel, ranks),
-        "m_acc_failed": compat.failed_reaction_of_ranks(p, test.novel, ranks),
+    return {
         "m_is_cdt_and_is_early": compat.m_is_cdt_and_is_early(
             int(stats["GT_indx"]), int(stats[f"P_indx_{threshold}"]), len(test.ids)
         ),
@@ -72,15 +91,26 @@ def evaluate(ledger: Ledger) -> dict[str, Any]:
         "m_num": compat.m_num(p, test.novel),
         "m_num_stats": stats,
     }
-    return _readable(found)
 
 
-def evaluate_more(ledger: Ledger) -> dict[str, Any]:
+def _clustered(ledger: Ledger) -> dict[str, float]:
+    """How the clusters of novel samples agree with their classes; nothing where there is no novelty."""
+    _check_said(ledger, "characterization", ledger.cluster >= 0)
+    novel = np.flatnonzero(ledger.test.novel)
+    classes = _classes(ledger, range(len(ledger.test.ids)))
+    return score_clusters([classes[at] for at in novel], ledger.cluster[novel]) if len(novel) else {}
+
+
+def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
     """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds.
+
+    Of a test that was clustered and not classified there is no more.
 
     Raises:
         Refusal: Results are missing.
     """
+    if condda and "classification" not in ledger.posted:
+        return {}
     _check_classified(ledger)
     test = ledger.test
     unknown = np.nan_to_num(ledger.p_unknown)
@@ -118,11 +148,6 @@ def evaluate_round(ledger: Ledger, number: int) -> dict[str, Any]:
         raise Refusal("ResultsIncomplete", f"Round {number} has not been classified.")
     numbers = compat.round_wise_of_ranks(ranks, len(ranks))
     return {"m_acc_round_wise": {name.replace("round_0", f"round_{number}"): share for name, share in numbers.items()}}
-
-
-def _check_complete(ledger: Ledger) -> None:
-    _check_said(ledger, "detection", ~np.isnan(ledger.p_world))
-    _check_classified(ledger)
 
 
 def _check_classified(ledger: Ledger) -> None:

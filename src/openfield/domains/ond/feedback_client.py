@@ -9,6 +9,7 @@ import csv
 from collections.abc import Sequence
 from typing import Any
 
+from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.visit import Feedback
 
 COLUMNS = {
@@ -30,6 +31,8 @@ class FeedbackAccount:
     def get_feedback(self, round_id: int, images_id_list: Sequence[int], image_names: Sequence[str]) -> Any:
         """Labels of some samples of a round; None for a round that was asked about before.
 
+        The server's own count may differ from the account's, as after an interruption: nothing left is no label.
+
         Raises:
             ValueError: The budget is too small; agents of the original client expect this one.
         """
@@ -43,7 +46,7 @@ class FeedbackAccount:
         self.budget -= len(images_id_list)
         names = [image_names[at] for at in images_id_list]
         kinds = self._kind.split("_and_") if self._kind == "detection_and_classification" else [self._kind]
-        return as_table([self._ask(kind, names) for kind in kinds])
+        return as_table([self._ask(kind, names) for kind in kinds], COLUMNS.get(kinds[-1], ()))
 
     def get_score(self, round_id: int, image_names: Sequence[str]) -> Any:
         """The accuracy so far, which costs nothing."""
@@ -54,12 +57,22 @@ class FeedbackAccount:
         self.budget = min(self.budget + self.income_per_batch, self.maximum_budget)
 
     def _ask(self, kind: str, names: list[str]) -> list[dict[str, Any]]:
-        rows = list(csv.reader(self._buy(kind, None if kind == "score" else names), quotechar="|"))
-        return [_row(kind, row) for row in rows]
+        try:
+            lines = self._buy(kind, None if kind == "score" else names)
+        except Refusal as error:
+            if error.reason != "FeedbackBudgetExceeded":
+                raise
+            return []
+        return [_row(kind, row) for row in csv.reader(lines, quotechar="|")]
 
 
-def as_table(parts: Sequence[list[dict[str, Any]]]) -> Any:
-    """Rows joined on their ids: a pandas table, or the rows themselves where pandas is missing."""
+def as_table(parts: Sequence[list[dict[str, Any]]], columns: Sequence[str] = ()) -> Any:
+    """Rows joined on their ids: a pandas table, or the rows themselves where pandas is missing.
+
+    Args:
+        parts: Rows of each kind.
+        columns: What a table without rows has.
+    """
     joined: dict[Any, dict[str, Any]] = {}
     for rows in parts:
         for number, row in enumerate(rows):
@@ -68,7 +81,7 @@ def as_table(parts: Sequence[list[dict[str, Any]]]) -> Any:
         import pandas  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         return list(joined.values())
-    return pandas.DataFrame(list(joined.values()))
+    return pandas.DataFrame(list(joined.values()), columns=None if joined else list(columns))
 
 
 def _row(kind: str, row: list[str]) -> dict[str, Any]:

@@ -109,12 +109,20 @@ class StepPlayer:
         self._attributes = self._options.attribute_store()
         self.threshold = float(self._config.get("detection_threshold", 0.5))
 
-    def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
+    def start(
+        self,
+        session: str,
+        test: str,
+        metadata: Mapping[str, Any],
+        feedback: Feedback,
+        answered: Sequence[str] = (),
+    ) -> None:
         """Tells the agent of the test."""
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
         self._saved = self._options.find_features(test, self.name)
-        if self._attributes is not None and self._options.use_attributes:
-            self._attributes.read(test)
+        self._whole = not answered
+        if self._attributes is not None:
+            self._attributes.read(test) if self._options.use_attributes else self._attributes.begin()
         self._kept: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         budget = int(metadata.get("feedback_max_ids", 0))
         self._tools: dict[str, Any] = self._config | {
@@ -126,6 +134,8 @@ class StepPlayer:
             "redlight_image": metadata.get("red_light", ""),
             "dataset_root": self._root,
             "attributes": {},
+            "features_dict": {},
+            "logit_dict": {},
         }
         if "CreateFeedbackInstance" not in self._skip and not self._condda:
             account = FeedbackAccount(budget, budget, budget, feedback, self._options.feedback_type)
@@ -236,6 +246,8 @@ class StepPlayer:
                 before = self._saved or ({}, {})
                 write_features(place, (before[0] | self._kept[0], before[1] | self._kept[1]))
             if self._attributes is not None and not self._options.use_attributes:
+                if not self._whole:  # they are given back by the round, and would be those of others
+                    raise AgentProtocol("attributes of a test that was interrupted lack its first rounds")
                 self._attributes.write(self._test)
         except (AgentProtocol, OSError) as error:  # the test was played all the same
             LOG.warning("%s, test %s: not everything was kept: %s", self.name, self._test, error)

@@ -48,11 +48,18 @@ class OndWire:
         from openfield.domains.ond.single import UNTIMED, make_single
 
         if isinstance(desk, GroupDesk) and self._shelf is not None:
-            groups, office = desk, Office(desk, self._shelf, DOMAIN.version, self._compat)
+            groups, shelf = desk, self._shelf
+            office = Office(groups, shelf, DOMAIN.version, self._compat)
         else:
             groups, shelf = make_single(await desk.seat())
             office = Office(groups, shelf, DOMAIN.version, self._compat, lambda: UNTIMED)
-        await run_app(make_app(Wire(office), groups.check), host, port, ready)
+
+        def listening(opened: int) -> None:
+            count = shelf.count()
+            self.offer = f"{count} {'test' if count == 1 else 'tests'} of {DOMAIN.name} on {host}:{opened}"
+            ready(opened)
+
+        await run_app(make_app(Wire(office), groups.check), host, port, listening)
 
 
 App = Callable[[Any, Any, Any], Awaitable[None]]

@@ -84,6 +84,10 @@ class Attributes:
         self._place, self._wanted, self._pickles = Path(place), wanted, pickles
         self._kept: dict[str, Any] = {}
 
+    def begin(self) -> None:
+        """A test begins, of which nothing was gathered yet."""
+        self._kept = {}
+
     def gather(self, agent: Any, step: str) -> None:
         """Takes what a step left behind: mappings and sequences grow, anything else is replaced."""
         for name in self._wanted.get(step, ()):
@@ -91,9 +95,8 @@ class Attributes:
             self._kept[name] = _grown(self._kept[name], found) if name in self._kept else found
 
     def write(self, test: str) -> None:
-        """Writes what was gathered over a test, and begins anew."""
+        """Writes what was gathered over a test."""
         _pack(self._place / f"{test}_attribute.npz", self._kept, "attributes")
-        self._kept = {}
 
     def read(self, test: str) -> None:
         """Reads what was kept of a test."""

@@ -6,6 +6,7 @@ reduced to what the metrics need, so that a round costs the same however long th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,10 @@ class Ledger:
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
 
+    def copy(self) -> Ledger:
+        """A ledger of its own about the same test, to see what would be."""
+        return copy.deepcopy(self, {id(self.test): self.test})
+
     def post(self, number: int, sheets: Mapping[str, Sheet]) -> None:
         """Takes the results of a round."""
         for kind, sheet in sheets.items():
@@ -73,10 +78,13 @@ class Ledger:
 
     @property
     def next_round(self) -> int:
-        """The first round without results, for a client that goes on."""
-        done = next(
-            (self.posted[kind] for kind in ("detection", "classification", "labels") if kind in self.posted), ()
-        )
+        """The first round that lacks results of a type the test has results of, for a client that goes on."""
+        named = tuple(kind for kind in ("classification", "labels") if kind in self.posted)
+        kinds: tuple[str, ...] = named or ("characterization",)  # of CONDDA, where it comes round by round
+        posted = [self.posted[kind] for kind in ("detection", *kinds) if kind in self.posted]
+        done = set.intersection(*posted) if posted else set()
+        if done == {0} == self.posted.get("detection") and len(posted) == 1:
+            return 0  # detections come first: what belongs to these has not come yet
         return next(number for number in range(len(done) + 1) if number not in done)
 
     def left(self, kind: str) -> int | None:

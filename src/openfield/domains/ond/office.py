@@ -86,14 +86,14 @@ class Office:
             raise Refusal("metadata_not_found", "The test has no metadata.", 500)
         return self._load(*place)[0].shown("red_light" in group.facts["hints"], self._hinted(group, test))
 
-    async def dataset(self, session: str, test: str, number: int) -> bytes | None:
-        """The ids of a round, or None past the end. Round 0 of a test with results starts it again."""
+    async def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
+        """The ids of a round, or None past the end. Round 0 of a test with results starts it again, or resumes it."""
         group = self._group(session, test)
         self._check_open(group, test)
         known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
         if known.round_size is None:
             raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
-        if number == 0:
+        if number == 0 and not resume:
             await self._start_again(group, test)
         span = known.span(number)
         if not span:
@@ -102,8 +102,10 @@ class Office:
             return _text_rows(known, span)
         return ("\n".join(known.ids[span.start : span.stop]) + "\n").encode()
 
-    async def post(self, session: str, test: str, number: int, results: dict[str, str]) -> None:
-        """Takes the results of a round: all of them, or none."""
+    async def post(
+        self, session: str, test: str, number: int, results: dict[str, str], then: Sequence[Buy] = ()
+    ) -> None:
+        """Takes the results of a round: all of them, or none, as when what is to be bought then would be refused."""
         group = self._group(session, test)
         self._check_open(group, test)
         for kind in results:
@@ -119,7 +121,7 @@ class Office:
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
                 raise Refusal(reason, f"{kind} results of round {number} were posted before.")
         action = Post(number, results, self._clock())
-        world.prepare(action)
+        world.prepare(action, then)
         _, written = seat.take(Reply(action))
         await _safe(written)
 
@@ -138,11 +140,12 @@ class Office:
 
     async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a completed test."""
-        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode))
+        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode), self._is_condda(session))
 
     async def more_numbers(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """What the protocol's local harness adds to the numbers of a test, round by round scores among it."""
-        return await asyncio.to_thread(evaluate_more, await self._scored(session, test, devmode))
+        ledger = await self._scored(session, test, devmode)
+        return await asyncio.to_thread(evaluate_more, ledger, self._is_condda(session))
 
     async def reaction(self, session: str, baseline: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a test against those of another session, that of a reaction baseline."""
@@ -152,6 +155,9 @@ class Office:
     async def round_scores(self, session: str, test: str, number: int, devmode: bool) -> dict[str, Any]:
         """Top-1 and top-3 accuracy of one round; while the test is in process, in devmode only."""
         return evaluate_round(await self._scored(session, test, devmode), number)
+
+    def _is_condda(self, session: str) -> bool:
+        return bool(self._desk.groups[session].facts["protocol"] == "CONDDA")
 
     async def _scored(self, session: str, test: str, devmode: bool) -> Ledger:
         """What was said of a completed test; in devmode, which marks the session, of one in process as well."""

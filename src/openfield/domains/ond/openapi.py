@@ -16,7 +16,7 @@ SCHEMAS = {"round_id": {"type": "integer", "minimum": 0, "maximum": 10**9}, "det
 PARAMETERS = {
     "/test/ids": ("protocol", "domain", "detector_seed", "test_requirements", "test_assumptions"),
     "/test/metadata": ("session_id*", "test_id*"),
-    "/session/dataset": ("session_id*", "test_id*", "round_id*"),
+    "/session/dataset": ("session_id*", "test_id*", "round_id*", "resume"),
     "/session/feedback": ("session_id*", "test_id*", "feedback_type*", "feedback_ids", "round_id"),
     "/session/evaluations": ("session_id*", "test_id*", "devmode", "more", "baseline_session_id", "roundwise"),
     "/test": ("session_id*", "test_id*"),

@@ -52,6 +52,10 @@ def score_results(folder: Path, wanted: Wanted) -> dict[str, dict[str, Any]]:
     }
     if wanted.baseline is not None and wanted.baseline not in ledgers:
         raise UnknownName("baseline", wanted.baseline, ledgers, label="There are results of")
+    if list(ledgers) == [wanted.baseline]:
+        raise InvalidInput(
+            f"{folder} holds results of {wanted.baseline} alone; nobody can be told against that baseline."
+        )
     bases = ledgers[wanted.baseline] if wanted.baseline is not None else {}
     return {who: _score(tests, bases, wanted) for who, tests in ledgers.items() if who != wanted.baseline}
 
@@ -79,10 +83,11 @@ def _belongs(stem: str, name: str) -> bool:
 
 def _score(tests: Mapping[str, Ledger], bases: Mapping[str, Ledger], wanted: Wanted) -> dict[str, Any]:
     facts = [_facts(ledger, bases.get(name), wanted.threshold) for name, ledger in tests.items()]
+    condda = wanted.protocol == "CONDDA"
     numbers: dict[str, Any] = {"programme": program_measures(facts, wanted.given)}
     for name, ledger in tests.items():
         try:
-            numbers[name] = evaluate(ledger) | evaluate_more(ledger)
+            numbers[name] = evaluate(ledger, condda) | evaluate_more(ledger, condda)
             if name in bases:
                 numbers[name] |= evaluate_reaction(ledger, bases[name])
         except Refusal as error:

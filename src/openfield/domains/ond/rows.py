@@ -141,9 +141,10 @@ def _split(content: str, test: Test) -> tuple[list[str], list[str]]:
 
 
 def _split_known(line: str, test: Test) -> tuple[str, str] | None:
-    """A row that begins with an id that holds a comma, as a round shows it; of several such ids the longest."""
-    if not test.has_commas or line[0] in '|"':
-        return None
+    """A row that begins with an id as a round shows it, quotes and commas included; of several such ids the longest."""
+    if not test.has_commas:
+        key, _, rest = line.partition(",")
+        return (key.strip(), rest.strip()) if key.strip() in test.index else None
     cuts = [at for at, sign in enumerate(line) if sign == ","]
     found = next((at for at in [len(line), *cuts[::-1]] if line[:at] in test.index), None)
     return None if found is None else (line[:found], line[found + 1 :].strip())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.ond.detectors import DETECTORS
-from openfield.domains.ond.evaluation import evaluate, evaluate_more
+from openfield.domains.ond.evaluation import evaluate, evaluate_more, open_labels
 from openfield.domains.ond.programme import read_files
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.streams import STREAMS, Rarity, calibrate, probability
@@ -157,8 +157,7 @@ def score_files(
     """The programme's numbers from a test's result files, both variants."""
     known, _ = Shelf(data).load(protocol, area, test)
     ledger = read_files(known, {"detection": detection, "classification": classification})
-    label = np.where(known.labels == known.unknown_index, -1, known.labels)
-    more = score_arrays(Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), label))
+    more = score_arrays(Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), open_labels(ledger)))
     return evaluate(ledger) | evaluate_more(ledger) | {"openset": more}
 
 

@@ -165,9 +165,9 @@ class Shelf:
         self.root = Path(root)
         self._known: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
 
-    def is_stocked(self) -> bool:
-        """Whether there is any test."""
-        return any(self.names(protocol, area) for protocol in PROTOCOLS for area in areas())
+    def count(self) -> int:
+        """How many tests there are now, of all protocols and areas."""
+        return sum(len(self.names(protocol, area)) for protocol in PROTOCOLS for area in areas())
 
     def has_area(self, protocol: str, area: str) -> bool:
         """Whether there are tests of this protocol and area."""

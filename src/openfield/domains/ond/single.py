@@ -31,6 +31,9 @@ class _OneShelf:
     def __init__(self, test: Test) -> None:
         self._test, self.root = test, Path()
 
+    def count(self) -> int:
+        return 1
+
     def has_area(self, protocol: str, area: str) -> bool:
         return area == self._test.area and protocol == self._test.metadata["protocol"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from openfield.core import Agent, Ask, Turn
 from openfield.domains.ond import actions
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch
-from openfield.domains.ond.client import Client, read_ids
+from openfield.domains.ond.client import Client, Progress, read_ids
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
 from openfield.domains.ond.sheet import load_arrays
@@ -24,6 +24,10 @@ from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 
 Feedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of a kind on some ids of the round just posted."""
+REPOSTS = ("DetectionRepost", "ResultsRepost")
+"""How a server says that it has these results."""
+GONE = ("SessionEnded", "session_id_invalid")
+"""How a server says that it has no such session, or no longer."""
 
 
 class Player(Protocol):
@@ -32,8 +36,15 @@ class Player(Protocol):
     name: str
     threshold: float
 
-    def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
-        """A test begins."""
+    def start(
+        self,
+        session: str,
+        test: str,
+        metadata: Mapping[str, Any],
+        feedback: Feedback,
+        answered: Sequence[str] = (),
+    ) -> None:
+        """A test begins, or goes on after samples that were answered before an interruption."""
         ...
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
@@ -81,17 +92,18 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     The baseline is played first and not scored; the numbers of the others are told against it.
     """
     tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
+    known = {name: client.latest(session) for name, session in visit.resume.items()}  # refused before any is opened
     sessions = {player.name: _open(client, player, visit, tests) for player in players}
-    try:
-        for player in sorted(players, key=lambda player: player.name != visit.baseline):
-            done = set(client.finished(sessions[player.name])) if player.name in visit.resume else set()
+    for player in sorted(players, key=lambda player: player.name != visit.baseline):
+        progress = known.get(player.name, Progress())
+        try:
             for test in tests:
-                if test not in done:
-                    play_test(client, player, sessions[player.name], test)
-    except OpenfieldError as error:
-        pairs = "+".join(f"{name}:{session}" for name, session in sessions.items())
-        error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
-        raise
+                if test not in progress.finished_tests:
+                    first = progress.next_rounds.get(test, 0)
+                    play_test(client, player, sessions[player.name], test, first, visit.protocol)
+        except OpenfieldError as error:
+            _tell_how_to_go_on(error, player.name, sessions)
+            raise
     found = {
         player.name: {test: _score(client, sessions, player, test, visit) for test in tests if visit.evaluate}
         for player in players
@@ -104,23 +116,26 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     return found
 
 
-def play_test(client: Client, player: Player, session: str, test: str) -> None:
-    """Plays one test from its first round to its completion."""
-    ids: list[str] = []
-    number = 0
+def play_test(client: Client, player: Player, session: str, test: str, first: int = 0, protocol: str = "OND") -> None:
+    """Plays one test to its completion, from its first round or the one at which it was interrupted.
+
+    The session's protocol is played, whatever the test's metadata say of theirs.
+    """
+    ids, number = _answered_ids(client, session, test, first), first
 
     def feedback(kind: str, chosen: Sequence[str] | None) -> list[str]:
         return client.feedback(session, test, kind, chosen, number)
 
-    player.start(session, test, client.metadata(session, test), feedback)
+    metadata = client.metadata(session, test) | {"protocol": protocol}
+    player.start(session, test, metadata, feedback, tuple(ids))
     while (content := client.dataset(session, test, number)) is not None:
         for results in player.play(number, content):
-            client.post(session, test, number, results)
+            _post(client, session, test, number, results, first > 0)
         ids += read_ids(content)
         number += 1
     last = player.finish(ids)
     if last:
-        client.post(session, test, 0, last)
+        _post(client, session, test, 0, last, first > 0)
     client.complete(session, test)
 
 
@@ -146,10 +161,17 @@ class TurnPlayer:
         self._arrays = arrays
         self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
 
-    def start(self, session: str, test: str, metadata: Mapping[str, Any], feedback: Feedback) -> None:
+    def start(
+        self,
+        session: str,
+        test: str,
+        metadata: Mapping[str, Any],
+        feedback: Feedback,
+        answered: Sequence[str] = (),
+    ) -> None:
         """A fresh agent learns from the directory's training samples."""
         self._agent, self._feedback, self._light = self._make(), feedback, metadata.get("red_light")
-        self._lit = False
+        self._lit, self._shown = self._light in answered, list[str]()
         self._clusters: list[list[float]] | None = None
         self._condda = metadata.get("protocol") == "CONDDA"
         seen: dict[str, Any] = {"metadata": dict(metadata)}
@@ -159,6 +181,7 @@ class TurnPlayer:
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
         """Shows the batch as a turn and posts what the agent answers."""
         ids = read_ids(content)
+        self._shown += ids
         self._lit = self._lit or self._light in ids
         light = self._lit if self._light is not None else None
         images = self._arrays["images"][[self._place[key] for key in ids]]
@@ -174,9 +197,9 @@ class TurnPlayer:
         self._trade(number, light)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Clusters of the whole test, if the agent gave any."""
+        """Clusters of all samples the agent was shown, if it gave any."""
         self._agent(Turn(ask=Ask.NONE, last="terminated"))
-        return {} if self._clusters is None else {"characterization": _rows(ids, self._clusters)}
+        return {} if self._clusters is None else {"characterization": _rows(self._shown, self._clusters)}
 
     def _trade(self, number: int, light: bool | None) -> None:
         """Buys what the agent wants to buy, until it goes on."""
@@ -215,6 +238,30 @@ def _open(client: Client, player: Player, visit: Visit, tests: Sequence[str]) ->
         "hints": list(visit.hints),
     }
     return client.open(asked, tests)
+
+
+def _tell_how_to_go_on(error: OpenfieldError, name: str, sessions: Mapping[str, str]) -> None:
+    """Adds what to type to an error; a session that the server no longer has cannot be gone on with."""
+    gone = isinstance(error, Refusal) and error.reason in GONE
+    pairs = "+".join(f"{other}:{session}" for other, session in sessions.items() if other != name or not gone)
+    if pairs:
+        error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
+
+
+def _answered_ids(client: Client, session: str, test: str, first: int) -> list[str]:
+    """The samples of the rounds before the one at which a test goes on."""
+    rounds = (client.dataset(session, test, number, resume=True) for number in range(first))
+    return [key for content in rounds if content is not None for key in read_ids(content)]
+
+
+def _post(client: Client, session: str, test: str, number: int, results: Mapping[str, str], resumed: bool) -> None:
+    """Posts results; where a test was interrupted, type by type, and what the server has already stays as it is."""
+    for part in [{kind: text} for kind, text in results.items()] if resumed else [results]:
+        try:
+            client.post(session, test, number, part)
+        except Refusal as error:
+            if not resumed or error.reason not in REPOSTS:
+                raise
 
 
 def _score(client: Client, sessions: Mapping[str, str], player: Player, test: str, visit: Visit) -> dict[str, Any]:

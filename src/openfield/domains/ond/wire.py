@@ -7,11 +7,12 @@ sessions and tests are; this file knows what requests look like.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from openfield.domains.ond.actions import Buy
 from openfield.domains.ond.office import Office
 from openfield.domains.ond.refusal import Refusal
 
@@ -78,9 +79,9 @@ class Wire:
         return _json(self._office.metadata(session, test))
 
     async def read_dataset(self, given: Parameters) -> Answer:
-        """GET /session/dataset."""
+        """GET /session/dataset; with `resume`, round 0 does not start the test again."""
         session, test, number = _need(given, "session_id", "test_id", "round_id")
-        body = await self._office.dataset(session, test, read_round(number))
+        body = await self._office.dataset(session, test, read_round(number), bool(given.get("resume")))
         if body is None:
             return Answer(status=204)
         wide = body[:2] in (b"\xff\xfe", b"\xfe\xff")  # texts come in utf-16, and say so
@@ -101,13 +102,13 @@ class Wire:
         asked = _identification(given)
         if isinstance(asked["result_types"], str):
             raise Refusal("MissingParamsError", "result_types must be a list.")
-        await self._post(given, asked, _list(asked["result_types"], "result_types"))
-        wanted = asked.get("feedback_types", given.get("feedback_types"))
-        if not wanted:
+        wanted, ids = (asked.get(name, given.get(name)) for name in ("feedback_types", "feedback_ids"))
+        kinds = _list(_listed(wanted), "feedback_types") if wanted else []
+        chosen = [str(key) for key in _list(_listed(ids), "feedback_ids")] if ids else None
+        posted = _list(asked["result_types"], "result_types")
+        await self._post(given, asked, posted, [Buy(str(kind), chosen) for kind in kinds])
+        if not kinds:
             return Answer(b"OK")
-        kinds = _list(_listed(wanted), "feedback_types")
-        ids = asked.get("feedback_ids", given.get("feedback_ids"))
-        chosen = _list(_listed(ids), "feedback_ids") if ids else None
         return await self._feedback(asked["session_id"], asked["test_id"], str(asked["round_id"]), kinds, chosen)
 
     async def read_feedback(self, given: Parameters) -> Answer:
@@ -163,7 +164,9 @@ class Wire:
         body = await self._office.zip(session, tests)
         return _file(body, f"{session}.zip", "attachment", "application/zip")
 
-    async def _post(self, given: Parameters, asked: Mapping[str, Any], kinds: list[Any]) -> None:
+    async def _post(
+        self, given: Parameters, asked: Mapping[str, Any], kinds: list[Any], then: Sequence[Buy] = ()
+    ) -> None:
         results: dict[str, str] = {}
         for kind in kinds:
             text = given.get(f"{kind}_file")
@@ -171,7 +174,7 @@ class Wire:
                 raise Refusal("MissingParamsError", f"{str(kind)[:40]}_file is missing.")
             results[str(kind)] = text
         number = read_round(asked["round_id"])
-        await self._office.post(asked["session_id"], asked["test_id"], number, results)
+        await self._office.post(asked["session_id"], asked["test_id"], number, results, then)
 
     async def _feedback(self, session: str, test: str, number: str, kinds: list[Any], ids: list[Any] | None) -> Answer:
         named = list(dict.fromkeys(str(kind) for kind in kinds))

@@ -7,6 +7,7 @@ the batches are booked then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
 from openfield.domains.ond.builder import Built
 from openfield.domains.ond.evaluation import describe_round
-from openfield.domains.ond.feedback import buy
+from openfield.domains.ond.feedback import buy, quote
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import Sheet, read_sheet
@@ -71,13 +72,23 @@ class TestWorld:
     def close(self) -> None:
         """Nothing to free."""
 
-    def prepare(self, post: Post) -> None:
+    def prepare(self, post: Post, then: Sequence[Buy] = ()) -> None:
         """Reads posted results before they are taken, so that a bad post is refused and leaves no trace.
 
+        Args:
+            post: The results.
+            then: What is to be bought after it.
+
         Raises:
-            Refusal: A part cannot be used.
+            Refusal: A part cannot be used, or a purchase would be refused.
         """
-        self._sheets = post, self._read(post)
+        sheets = self._read(post)
+        if then:
+            after = self.ledger.copy()
+            after.post(post.round, sheets)
+            for wish in then:
+                quote(after, wish.type, wish.ids)
+        self._sheets = post, sheets
 
     def _read(self, post: Post) -> dict[str, Sheet]:
         compat = self._settings.level == "compat"

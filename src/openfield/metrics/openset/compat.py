@@ -139,11 +139,8 @@ def m_is_cdt_and_is_early(gt_idx: int, ta2_idx: int, test_len: int) -> dict[str,
 
 
 def m_nrp(ta2_acc: dict[str, float], baseline_acc: dict[str, float]) -> dict[str, float | None]:
-    """The agent's accuracy after the onset in percent of the baseline's before it; None where that is 0."""
-    return {
-        f"M_nrp_post_top{k}": 100 * ta2_acc[f"post_top{k}"] / base if (base := baseline_acc[f"pre_top{k}"]) else None
-        for k in (1, 3)
-    }
+    """The agent's accuracy after the onset in percent of the baseline's before it; None where one has none."""
+    return {f"M_nrp_post_top{k}": _percent(ta2_acc[f"post_top{k}"], baseline_acc[f"pre_top{k}"]) for k in (1, 3)}
 
 
 def check_novel(p_novel: ArrayLike, gt_novel: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
@@ -162,21 +159,18 @@ def check_classes(p_class: ArrayLike, gt_class: ArrayLike) -> tuple[NDArray[Any]
     """The arrays of a classification metric.
 
     Raises:
-        InvalidInput: They differ in length, `p_class` is no table of numbers from 0 to 1, or no label has a column.
+        InvalidInput: They differ in length, `p_class` is no table of numbers from 0 to 1, a label is beyond its columns
+            or all are negative. The original checks as much; `rank_labels` takes any label.
     """
     p, labels = np.asarray(p_class, dtype=float), np.asarray(gt_class, dtype=np.int64)
     if p.ndim != 2 or labels.ndim != 1 or len(p) != len(labels):
         raise InvalidInput(f"p_class must be a table with a row for each of the {labels.size} labels; it is {p.shape}.")
     if (p < 0).any() or (p > 1).any():
         raise InvalidInput("p_class must hold numbers from 0 to 1.")
-    check_labels(labels, p.shape[1])
+    if len(labels) and not 0 <= labels.max() < p.shape[1]:
+        most = f"the largest is {labels.max()}"
+        raise InvalidInput(f"gt_class must be columns of p_class, 0 to {p.shape[1] - 1}, some may be negative; {most}.")
     return p, labels
-
-
-def check_labels(labels: Ints, columns: int) -> None:
-    """Labels must be columns of the scores; only some of them may be negative."""
-    if len(labels) and (labels.max() >= columns or labels.max() < 0):
-        raise InvalidInput(f"gt_class must be a column of p_class, 0 to {columns - 1}, at least for some samples.")
 
 
 def _flags(gt_novel: ArrayLike, length: int) -> NDArray[np.bool_]:
@@ -184,6 +178,11 @@ def _flags(gt_novel: ArrayLike, length: int) -> NDArray[np.bool_]:
     if novel.shape != (length,) or not np.isin(novel, (0, 1)).all():
         raise InvalidInput(f"gt_novel must be {length} values of 0 or 1.")
     return novel.astype(bool)
+
+
+def _percent(share: float, base: float) -> float | None:
+    """A share in percent of another; None where there is none, which is told by -1, or nothing to divide by."""
+    return 100 * share / base if share >= 0 and base > 0 else None
 
 
 def _position(flags: NDArray[np.bool_]) -> int:
