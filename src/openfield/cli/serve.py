@@ -56,11 +56,12 @@ def serve(
     from openfield.listening import check_exposure, fastest_loop, refuse_place
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import Serving, serve_domain
+    from openfield.serve import Serving, check_port, serve_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)
     place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
+    check_port(number, "--port")
     if not launch.let_in:
         check_exposure(place, token)
     made = options.make(known, launch, 5)

@@ -12,7 +12,9 @@ from openfield.view import Run
 
 
 @pytest.fixture
-def say(capsys):
+def say(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
     def give(*words):
         status = run_command([str(word) for word in words])
         said = capsys.readouterr()
