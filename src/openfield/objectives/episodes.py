@@ -99,10 +99,14 @@ def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
     """The thresholds `discretize` would find for all frames of all episodes together, kept as distinct values only."""
     pixels: list[Array] = []
     for episode in episodes:
+        frames = 0
         for part in _small_frames(episode, recipe.size):
+            frames += len(part)
             columns = part.reshape(len(part), -1).T
             pixels = pixels or [np.empty(0) for _ in columns]
             pixels = [np.union1d(known, column) for known, column in zip(pixels, columns, strict=True)]
+        if not frames:
+            raise InvalidInput(f"{episode.name}: there are no frames in it.")
     if not pixels:
         raise InvalidInput("There are no frames to find thresholds for.")
     flat = np.array([percentiles(values, recipe.levels) for values in pixels])
