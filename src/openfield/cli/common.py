@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openfield.flags import Launch
     from openfield.plan import Cell
     from openfield.result import Result
+    from openfield.view import CellRecord
 
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
@@ -66,3 +67,11 @@ def print_result(result: Result, as_json: bool, metrics: list[str] | None = None
     from rich.console import Console
 
     Console().print(result.table(metrics))
+    if never := [cell for cell in result.cells if _never_changed(cell)]:
+        print(f"In {len(never)} of {len(result.cells)} cells the change never came: the trial ended before its onset.")
+
+
+def _never_changed(cell: CellRecord) -> bool:
+    from openfield.view import SCORED
+
+    return bool(cell.trial.novelty) and cell.outcome in SCORED and not any(episode.novel for episode in cell.episodes)
