@@ -242,6 +242,16 @@ def test_after_a_failure_nothing_more_is_written(path: Path) -> None:
     assert rows(path, "SELECT * FROM chunks") == []
 
 
+def test_whoever_loses_interest_does_not_keep_the_rest_from_being_written(path: Path) -> None:
+    with Journal(path) as record:
+        (cell,) = enter(record)
+        record.begin(cell.id)
+        assert not record.add(chunk(cell.id, 0, 1)).cancel()
+        record.add(chunk(cell.id, 1, 1)).result(10)
+    with Run(path) as run:
+        assert [found.steps for found in run.cells()] == [2]
+
+
 def test_many_threads_may_add_at_once(path: Path) -> None:
     with Journal(path) as record:
         cells = enter(record, 8)

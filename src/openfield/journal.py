@@ -94,6 +94,7 @@ class Journal:
         if self._failure is not None:
             raise self._failure
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()  # it will be written, whoever loses interest in hearing of it
         self._queue.put(_Task(work, future, hurry))
         return future
 
