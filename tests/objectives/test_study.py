@@ -1,3 +1,4 @@
+import math
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
@@ -221,6 +222,28 @@ def walk(random, steps, stickiness):
         if random.random() > stickiness:
             at = (at + action - 1) % 9
     return [*found, (f"place {at}", None)]
+
+
+def test_intervals_hold_what_as_many_episodes_give_on_average():
+    random = np.random.default_rng(4)
+
+    def play():
+        return objectives_of_episodes({0: [walk(random, 15, 0.4) for _ in range(10)]}, num_obs=9, draws=60)[0]
+
+    played = [play() for _ in range(60)]
+    for name in played[0]:
+        average = np.mean([found[name].value for found in played])
+        held = np.mean([found[name].low <= average <= found[name].high for found in played])
+        assert held >= 0.85, name
+
+
+def test_intervals_stay_within_what_is_possible():
+    episodes = [[(f"{number} {step}", step % 2) for step in range(4)] for number in range(6)]
+    found = objectives_of_episodes({0: episodes}, num_obs=24)[0]
+    assert (found["info_gain_sqrt_counts"].value, found["info_gain_sqrt_counts"].high) == (1.0, 1.0)
+    assert found["info_gain_log_counts"].high == found["info_gain_log_counts"].value == math.log(2)
+    assert found["input_entropy"].high <= math.log(18) + 1e-12
+    assert found["empowerment"].low == 0.0
 
 
 def test_intervals_over_episodes():
