@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.checks import check_rows, find_repeated, rank_ids
-from openfield.objectives.codes import CodeBook, make_book
+from openfield.objectives.checks import check_rows, check_single, find_repeated, rank_ids
+from openfield.objectives.codes import CodeBook, check_codes, make_book
 from openfield.objectives.counts import Columns, Counts, count_columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
@@ -159,7 +159,10 @@ def make_table(
         InvalidInput: A count is negative or not a number; the message names the key.
     """
     books = list(codes)
-    rows, zeros, notes = check_rows(_joined(list(pieces)), name)
+    whole = _joined(list(pieces))
+    rows, zeros, notes = check_rows(whole, name)
+    if zeros and single:
+        check_single(whole, name)
     obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs, [index for _, indices in books for index in indices])
     action, _, actions = rank_ids(rows.action, rows.action)
     notes += ("actions beyond 64 bits were numbered anew",) if actions else ()
@@ -266,4 +269,6 @@ def _book(codes: list[tuple[list[int], list[int]]], ids: tuple[int, ...] | None,
     if ids is not None:
         ranks = {value: number for number, value in enumerate(ids)}
         pairs = [(code, ranks[index]) for code, index in pairs]
-    return make_book([code for code, _ in pairs], [index for _, index in pairs], name)
+    book = make_book([code for code, _ in pairs], [index for _, index in pairs], name)
+    check_codes(book, name)
+    return book
