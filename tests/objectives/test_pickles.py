@@ -317,3 +317,20 @@ def test_ids_that_share_a_hash_are_ranked_all_the_same(tmp_path):
     assert [table.ids[rank] for rank in table.obs[np.argsort(table.count)]] == [
         number * (2**61 - 1) for number in range(1, 3000)
     ]
+
+
+def test_a_size_that_is_only_claimed_takes_no_memory(tmp_path):
+    path = tmp_path / "big.pkl"
+    path.write_bytes(b"\x80\x04}")
+    os.truncate(path, 1 << 42)
+    with pytest.raises(InvalidInput, match=r"big\.pkl: .*\(byte 3\)"):
+        load_table(path)
+
+
+def test_a_table_too_large_for_memory_says_how_to_go_on(tmp_path, monkeypatch):
+    def lack(path):
+        raise MemoryError
+
+    monkeypatch.setattr(pickles, "read_pickle", lack)
+    with pytest.raises(InvalidInput, match=r"t\.pkl: too large for memory.*openfield objectives convert"):
+        load_table(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}))

@@ -130,13 +130,19 @@ def load_table(path: str | Path) -> Table:
     """
     path = Path(path)
     start = _first_bytes(path)
-    if start == b"PAR1":
-        from openfield.objectives.parquet import read_table
+    try:
+        if start == b"PAR1":
+            from openfield.objectives.parquet import read_table
 
-        return read_table(path)
-    if start[:1] in (b"\x80", b"(", b"}"):
-        return _load_pickle(path)
+            return read_table(path)
+        if start[:1] in (b"\x80", b"(", b"}"):
+            return _load_pickle(path)
+    except MemoryError:
+        raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
     raise InvalidInput(f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip())
+
+
+_CONVERT = "openfield objectives convert TABLE sorted.parquet"
 
 
 def is_parquet(path: Path) -> bool:
