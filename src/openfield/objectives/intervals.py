@@ -171,9 +171,10 @@ class _Keys:
     def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
         """The least and the most each objective can be with as many transitions, whatever they are."""
         total = self._total
+        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) + 1 - EULER
         return {
             "input_entropy": (0.0, math.log(min(total, num_obs or total))),
-            "info_gain_dirichlet": (0.0, math.inf),
+            "info_gain_dirichlet": (0.0, total * once / PAPER_STEPS),
             "info_gain_sqrt_counts": (1 / math.sqrt(total), 1.0),
             "info_gain_log_counts": (math.log1p(total) / total, math.log(2)),
             "empowerment": (0.0, math.log(self._actions)),
