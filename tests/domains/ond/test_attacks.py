@@ -343,14 +343,55 @@ def test_rows_posted_under_other_rounds_buy_nothing_more(compat: Client) -> None
         assert len(bought) == (0 if number else 3)
 
 
-def test_scores_keep_their_number_of_columns(client: Client) -> None:
+@pytest.mark.parametrize("columns", [1, 4, 6, 7])
+def test_classes_have_as_many_columns_as_the_metadata_say(client: Client, compat: Client, columns: int) -> None:
     session, test = client.open(), known(client)
-    few = "".join(f"{key},0.1,0.7\n" for key in test.ids[:10])
-    refused(client.post(session, 0, classification=few), 400, "InvalidResults")
-    wide = "".join(f"{key},0.1,0.7,0,0,0,0\n" for key in test.ids[10:20])
-    assert client.post(session, 1, classification=wide).text == "OK"
-    refused(client.post(session, 0, **answers(test, test.ids[:10])), 400, "InvalidResults")
-    refused(client.post(session, 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
+    wrong = "".join(f"{key}{',0.1' * columns}\n" for key in test.ids[:10])
+    answer = client.post(session, 0, classification=wrong)
+    refused(answer, 400, "InvalidResults")
+    assert f"have 5 values (4 known classes and the unknown one), not {columns}" in answer.json()["message"]
+    assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+    assert compat.post(compat.open(), 0, classification=wrong).text == "OK"
+
+
+@pytest.mark.parametrize(("facts", "columns"), [({"unknown_index": 6}, 7), ({"nonnovel_classes": 2}, 3)])
+def test_the_columns_follow_from_what_the_metadata_say(client: Client, data: Path, facts, columns: int) -> None:
+    write_test(data, "OND.wide", **({"known_classes": None} | facts if "nonnovel_classes" in facts else facts))
+    session, ids = client.open("OND.wide"), known(client, "OND.wide").ids[:10]
+    for count in (columns - 1, columns + 1, columns):
+        answer = client.post(session, 0, "OND.wide", classification="".join(f"{key}{',0' * count}\n" for key in ids))
+        assert answer.status_code == (200 if count == columns else 400)
+
+
+def test_where_the_classes_are_not_stated_rows_keep_the_columns_they_had_first(client: Client, data: Path) -> None:
+    write_test(data, "OND.free", known_classes=None)
+    session, ids = client.open("OND.free"), known(client, "OND.free").ids
+    for number, width, status in ((0, 7, 200), (1, 5, 400), (1, 7, 200)):
+        rows = "".join(f"{key}{',0' * width}\n" for key in ids[number * 10 : number * 10 + 10])
+        assert client.post(session, number, "OND.free", classification=rows).status_code == status
+
+
+def test_clusters_of_condda_have_a_column_for_every_known_class(client: Client, data: Path) -> None:
+    ids = known(client).ids[:10]
+    (data / "OND").rename(data / "CONDDA")
+    session = client.open(protocol="CONDDA")
+    answer = client.post(session, 0, characterization="".join(f"{key},0,1\n" for key in ids))
+    refused(answer, 400, "InvalidResults")
+    assert "5 values or more" in answer.json()["message"]
+    assert client.post(session, 0, characterization="".join(f"{key},0,0,0,0,0,0,1\n" for key in ids)).text == "OK"
+    refused(client.post(session, 1, characterization=f"{ids[0]},0,0,0,0,1\n"), 400, "InvalidResults")  # one fewer
+
+
+def test_separators_among_digits_are_no_numbers(client: Client) -> None:
+    refused(client.post(client.open(), 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
+
+
+@pytest.mark.parametrize("facts", [{"known_classes": "many"}, {"feedback_max_ids": -1}, {"unknown_index": True}])
+def test_metadata_that_count_nothing_make_no_test(client: Client, data: Path, facts: dict[str, object]) -> None:
+    write_test(data, "OND.vague", **facts)
+    asked = {"protocol": "OND", "novelty_detector_version": "1", "detection_threshold": 0.5}
+    files = {"configuration": msgspec.json.encode(asked), "test_ids": b"OND.vague"}
+    refused(client.ask("POST", "/session", files=files), 500, "test_id_invalid")
 
 
 @pytest.mark.parametrize("comma", ["", ","])

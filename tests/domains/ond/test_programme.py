@@ -125,7 +125,7 @@ def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: 
     session = client.open(protocol="CONDDA")
     asked = {"session_id": session, "test_id": TEST, "more": "1"}
     novel = [key for key, new in zip(test.ids, test.novel, strict=True) if new]
-    clusters = "".join(f"{key},{'1,0,0' if key in novel[::2] else '0,1,0'}\n" for key in test.ids)
+    clusters = "".join(f"{key},{'0,0,0,0,1,0,0' if key in novel[::2] else '0,0,0,0,0,1,0'}\n" for key in test.ids)
     (tmp_path / "results").mkdir()
     for number in range(3):
         rows = answers(test, test.ids[number * 10 : number * 10 + 10])["detection"]

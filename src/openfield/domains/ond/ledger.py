@@ -68,13 +68,12 @@ class Ledger:
     def budget(self, kind: str) -> int | None:
         """How many answers of a kind of feedback a round may have; None is any number."""
         offer = self.test.kind.feedback[kind]
-        facts = self.test.metadata
         if not offer.budget or (offer.budget == "detection" and self.red_light):
             return None
-        most = facts.get("feedback_max_ids", 0) if self.cap < 0 else self.cap
-        if offer.budget == "detection":
-            most = facts.get("max_detection_feedback_ids", most)
-        return int(most)
+        most = self.test.count("feedback_max_ids") or 0
+        most = most if self.cap < 0 else self.cap
+        own = self.test.count("max_detection_feedback_ids") if offer.budget == "detection" else None
+        return most if own is None else own
 
     @property
     def next_round(self) -> int:

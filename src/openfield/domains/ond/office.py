@@ -303,7 +303,7 @@ def _budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
     for hint in hints:
         key, _, value = hint.partition("=")
         if key == "feedback_max_ids" and value.isascii() and value.isdigit():
-            return {"cap": min(int(value[:9]), int(test.metadata.get("feedback_max_ids", 0)))}
+            return {"cap": min(int(value[:9]), test.count("feedback_max_ids") or 0)}
     return {}
 
 

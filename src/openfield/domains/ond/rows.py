@@ -68,10 +68,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
         if compat:
             return Sheet(positions, None)
         raise Refusal("InvalidResults", f"The {kind} rows have no values.")
-    numbers = read_numbers(rests, kind)
-    if not compat:
-        _check_columns(kind, numbers.shape[1], test)
-    return Sheet(positions, numbers)
+    return Sheet(positions, read_numbers(rests, kind))
 
 
 def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | None:
@@ -91,11 +88,26 @@ def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | 
     return values.astype(np.float64, copy=False)[:, None] if fits else None
 
 
-def _check_columns(kind: str, columns: int, test: Test) -> None:
+def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
+    """Holds the number of values in a row against what the test's metadata let its clients know, and nothing else.
+
+    Novel labels may lie beyond K; they are never hit, and columns for them would tell how many there are. Clusters are
+    as many as the agent found.
+
+    Raises:
+        Refusal: There are too few or too many.
+    """
+    known = test.stated_known
     if kind == "detection" and columns > 2:
         raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {columns}.")
-    if kind == "classification" and test.states_known and columns <= test.known:
-        raise Refusal("InvalidResults", f"classification rows have {test.known + 1} values, not {columns}.")
+    if kind == "classification" and known is not None and columns != (wanted := max(known, test.unknown_index) + 1):
+        why = f"{known} known classes and the unknown one"
+        raise Refusal("InvalidResults", f"classification rows have {wanted} values ({why}), not {columns}.")
+    if kind == "characterization" and protocol == "CONDDA" and known is not None and columns <= known:
+        why = f"{known} known classes, the novel ones you found, and one for the rest"
+        raise Refusal(
+            "InvalidResults", f"characterization rows have {known + 1} values or more ({why}), not {columns}."
+        )
 
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:

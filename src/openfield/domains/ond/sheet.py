@@ -33,6 +33,14 @@ SHOWN = (
     "max_detection_feedback_ids",
 )
 """The metadata that reaches a client; `red_light` joins it where it is granted."""
+COUNTS = (
+    "known_classes",
+    "nonnovel_classes",
+    "unknown_index",
+    "feedback_max_ids",
+    "max_detection_feedback_ids",
+)
+"""The metadata that must be whole numbers where they are there."""
 SHEET, FACTS, LIST, ARRAYS = "_single_df.csv", "_metadata.json", "test_ids.csv", "arrays.npz"
 
 
@@ -84,43 +92,49 @@ class Test:
             raise InvalidInput(
                 f"Test {name} has {'no samples' if twice is None else f'two samples called {twice!r:.80}'}."
             )
+        self._counts = {key: _read_count(self.metadata.get(key), f"Test {name}: {key}") for key in COUNTS}
         self.novel = self._numbers(self.kind.novel, name) != 0
         self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
 
-    @property
+    @functools.cached_property
     def round_size(self) -> int | None:
         """Samples in a round; None where the metadata does not say."""
         size = self.metadata.get("round_size")
         return int(size) if isinstance(size, int | float) and size >= 1 else None
 
-    @property
+    @functools.cached_property
     def rounds(self) -> int:
         """How many rounds there are, the last one perhaps short."""
         return -(-len(self.ids) // (self.round_size or max(len(self.ids), 1)))
 
-    @property
+    @functools.cached_property
     def known(self) -> int:
         """K, the number of known classes."""
-        found = self.metadata.get("known_classes", self.metadata.get("nonnovel_classes"))
-        return int(found) if found is not None else int(self.labels[~self.novel].max(initial=0)) + 1
+        found = self.stated_known
+        return int(self.labels[~self.novel].max(initial=0)) + 1 if found is None else found
 
     @property
-    def states_known(self) -> bool:
-        """Whether the metadata say how many classes are known."""
-        return "known_classes" in self.metadata or "nonnovel_classes" in self.metadata
+    def stated_known(self) -> int | None:
+        """How many classes are known, if the metadata say so."""
+        found = self.count("known_classes")
+        return self.count("nonnovel_classes") if found is None else found
 
-    @property
+    @functools.cached_property
     def unknown_index(self) -> int:
         """The column of the unknown class: as the metadata say, else by the custom of the area."""
-        stated = self.metadata.get("unknown_index")
-        return int(stated) if stated is not None else 0 if self.kind.unknown == "first" else self.known
+        stated = self.count("unknown_index")
+        return stated if stated is not None else 0 if self.kind.unknown == "first" else self.known
 
-    @property
+    @functools.cached_property
     def red_light(self) -> str:
         """The id of the first novel sample; empty if there is none."""
         stated = self.metadata.get("red_light")
         first = np.flatnonzero(self.novel)
         return str(stated) if stated else self.ids[first[0]] if len(first) else ""
+
+    def count(self, key: str) -> int | None:
+        """A whole number of the metadata; None where they do not have it."""
+        return self._counts[key]
 
     def shown(self, red_light: bool, changes: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The metadata a client may see."""
@@ -253,6 +267,14 @@ def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue().encode(encoding)
+
+
+def _read_count(found: Any, where: str) -> int | None:
+    """A whole number from 0 on, also as text, which is how some metadata have them."""
+    digits = str(found).strip().removesuffix(".0")
+    if found is not None and (isinstance(found, bool) or not (digits.isascii() and digits.isdecimal())):
+        raise InvalidInput(f"{where} must be a whole number from 0 on, not {found!r:.40}.")
+    return None if found is None else int(digits)
 
 
 def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:
