@@ -106,7 +106,7 @@ def novel_accuracy(agent, trial) -> float:
     world = DOMAIN.world(trial)
     drive(Rollout(world), agent(DOMAIN.spec(trial), 1))
     late = np.flatnonzero(world.test.novel)[20:]
-    return float(world.ledger.hits(late).mean())
+    return float((world.ledger.ranks[late] == 0).mean())
 
 
 def test_the_adapting_agent_gains_on_novel_samples() -> None:

@@ -146,6 +146,49 @@ def test_feedback_is_about_answered_samples_only(client: Client) -> None:
     refused(client.feedback(session, "classification|gossip"), 400, "InvalidFeedbackType")
 
 
+@pytest.mark.parametrize("constrained", [True, False])
+def test_labels_are_not_sold_before_the_classes_are_posted(client: Client, data: Path, constrained: bool) -> None:
+    write_test(data, "OND.first", feedback_constrained=constrained)
+    session, test = client.open("OND.first"), known(client, "OND.first")
+    for number in range(2):
+        ids = test.ids[number * 10 : number * 10 + 10]
+        client.post(session, number, "OND.first", detection="".join(f"{key},0.9\n" for key in ids))
+    for kind in ("classification", "score"):
+        answer = client.feedback(session, kind, "OND.first", feedback_ids=test.ids[10])
+        refused(answer, 400, "DetectionPostRequired")
+        assert "Post classification results" in answer.json()["message"]
+    client.post(session, 1, "OND.first", classification=answers(test, test.ids[10:12])["classification"])
+    asked = "|".join([test.ids[0], *test.ids[10:14]])
+    told = client.feedback(session, "classification", "OND.first", feedback_ids=asked).text.splitlines()
+    assert [line.split(",")[0] for line in told] == test.ids[10:12]
+    assert client.feedback(session, "detection", "OND.first").text
+
+
+@pytest.mark.parametrize("way", ["again", "restart"])
+def test_labels_are_not_found_by_trying_until_the_score_rises(data: Path, tmp_path: Path, way: str) -> None:
+    client = Client(data, tmp_path / "s.sqlite", compat=way == "again")
+    session, test, told = client.open(), known(client), []
+    for guess in range(5):
+        rows = "".join(f"{key}{''.join(f',{int(at == guess)}' for at in range(5))}\n" for key in test.ids[:10])
+        if way == "restart":
+            client.dataset(session, 0)
+        if way == "restart" or not guess:
+            client.post(session, 0, detection="\n".join(f"{key},0.9" for key in test.ids[:10]))
+        assert client.post(session, 0, classification=rows).text == "OK"
+        told.append(client.feedback(session, "score").text)
+    assert len(set(told)) == 1  # that of the first answers
+    assert client.post(session, 1, **answers(test, test.ids[10:20])).text == "OK"
+    client.close(at_once=True)
+    client = Client(data, tmp_path / "s.sqlite", compat=way == "again")
+    assert client.feedback(session, "score").text == "accuracy,0.5\n"  # all new ones are right
+    assert client.post(session, 2, **answers(test, test.ids[20:])).text == "OK"
+    client.complete(session)
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    named = sum(int(test.labels[at] == 4) for at in range(10))
+    assert found["m_acc"]["full_top1"] == round((20 + named) / 30, 5)  # the last answers are scored
+    client.close()
+
+
 def test_undeclared_novelty_sells_no_detection(client: Client) -> None:
     session, test = client.open(), known(client)
     client.post(session, 0, **answers(test, test.ids[:10]))

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Buy, Carry, Complete, Post
+from openfield.domains.ond.actions import Buy, Complete, Post
 from openfield.domains.ond.archive import pack
 from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
 from openfield.domains.ond.feedback import quote
@@ -255,8 +255,7 @@ class Office:
         seat = await self._desk.take(group, test)
         ledger = _world(seat).ledger
         if ledger.posted:
-            carry = Carry(dict(ledger.used), ledger.score, sorted(ledger.scored))
-            await self._desk.restart(group, test, Reply(carry))
+            await self._desk.restart(group, test, Reply(ledger.carry()))
 
     def _close(self, seat: Seat) -> object:
         """Everything from the declaration to the last booked round, in one go."""

@@ -117,8 +117,7 @@ class TestWorld:
                 self.ledger.post(action.round, prepared[1] if prepared and fits else self._refusable(action))
                 self.first_post = self.first_post or action.at
             case Carry():
-                self.ledger.used, self.ledger.score = dict(action.used), action.score
-                self.ledger.scored = set(action.scored)
+                self.ledger.take_over(action)
             case Complete():
                 self._closing, self.completed = True, action.at
                 return self._book_batch()
