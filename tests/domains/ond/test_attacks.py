@@ -39,6 +39,7 @@ BAD = {
     "duplicate": lambda lines: [*lines, lines[0]],
     "stranger": lambda lines: [*lines, "elsewhere.png,0.5"],
     "header": lambda lines: ["id,P_world_changed", *lines],
+    "a part": lambda lines: lines[:3],
     "empty": lambda lines: [],
     "no values": lambda lines: [line.split(",")[0] for line in lines],
     "six columns": lambda lines: [line + ",0,0,0,0" for line in lines],
@@ -157,8 +158,8 @@ def test_labels_are_not_sold_before_the_classes_are_posted(client: Client, data:
         answer = client.feedback(session, kind, "OND.first", feedback_ids=test.ids[10])
         refused(answer, 400, "DetectionPostRequired")
         assert "Post classification results" in answer.json()["message"]
-    client.post(session, 1, "OND.first", classification=answers(test, test.ids[10:12])["classification"])
-    asked = "|".join([test.ids[0], *test.ids[10:14]])
+    client.post(session, 1, "OND.first", classification=answers(test, test.ids[10:20])["classification"])
+    asked = "|".join([test.ids[0], *test.ids[10:12]])
     told = client.feedback(session, "classification", "OND.first", feedback_ids=asked).text.splitlines()
     assert [line.split(",")[0] for line in told] == test.ids[10:12]
     assert client.feedback(session, "detection", "OND.first").text
@@ -337,8 +338,10 @@ def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Pat
 
 
 def test_two_servers_cannot_share_a_run_file(tmp_path: Path) -> None:
-    with holding(tmp_path / "run.sqlite"), pytest.raises(RunBusy), holding(tmp_path / "run.sqlite"):
-        pass
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "run.sqlite")
+    for name in ("run.sqlite", "link.sqlite"):
+        with holding(tmp_path / "run.sqlite"), pytest.raises(RunBusy), holding(tmp_path / name):
+            pass
 
 
 def test_sessions_survive_a_restart_at_any_point(data: Path, tmp_path: Path) -> None:

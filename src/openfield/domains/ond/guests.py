@@ -15,8 +15,10 @@ from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
 from openfield.domains.ond.client import Client
 from openfield.domains.ond.here import HERE, HereClient
-from openfield.domains.ond.host import Options, StepPlayer, is_hostable, make_hosted
+from openfield.domains.ond.host import StepPlayer
+from openfield.domains.ond.stages import Options
 from openfield.domains.ond.standins import register_standins
+from openfield.domains.ond.steps import is_hostable, make_hosted
 from openfield.domains.ond.visit import Player, TurnPlayer, Visit, play_sessions
 from openfield.errors import InvalidInput, UnknownName
 from openfield.plan import name_agents
@@ -32,8 +34,8 @@ def visit_server(domain: Domain[Any], options: Mapping[str, Any], changes: Mappi
 
     Settings: `data` (where samples lie), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
     `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (the agent that is the others' reaction
-    baseline), `evaluate`, and those of `host.Options`: `skip` (steps joined by +), `features`, `keep` (`STEP.ATTRIBUTE`
-    joined by +) and so on; all others go to the agents.
+    baseline), `evaluate`, and those of `stages.Options`: `skip` (steps joined by +), `features`, `keep`
+    (`STEP.ATTRIBUTE` joined by +) and so on; all others go to the agents.
     """
     register_standins()
     settings = dict(changes.get("settings") or {})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +50,7 @@ class Ledger:
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
         self.told = np.full(count, UNSAID, np.int8)
-        """Samples a score was told about: 1 answered rightly then, 0 wrongly. Other answers change no score any more."""
+        """Samples a score was told about: 1 if answered rightly then, 0 if not, whatever is answered later."""
 
     def copy(self) -> Ledger:
         """A ledger of its own about the same test, to see what would be."""

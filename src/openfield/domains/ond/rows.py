@@ -197,9 +197,13 @@ def _check_place(positions: NDArray[np.int64], test: Test, number: int, compat: 
     if len(set(positions.tolist())) != len(positions):
         raise Refusal("InvalidResults", f"A sample occurs twice in the {kind} rows.")
     span = test.span(number)
-    placed = kind in ("detection", "classification", "labels")  # others may come for the whole test with round 0
-    if placed and (positions.min() < span.start or positions.max() >= span.stop):
+    if kind not in ("detection", "classification", "labels"):
+        return  # others may come for the whole test with round 0
+    if positions.min() < span.start or positions.max() >= span.stop:
         raise Refusal("InvalidResults", f"The {kind} rows must be about samples of round {number}.")
+    if len(positions) < len(span):  # the rest could not be posted later, and the test not be scored
+        told = f"{len(positions)} of the {len(span)} samples of round {number}"
+        raise Refusal("InvalidResults", f"The {kind} rows are about {told} only.")
 
 
 def _fields(rest: str) -> list[str]:

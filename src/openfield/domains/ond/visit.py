@@ -30,21 +30,24 @@ GONE = ("SessionEnded", "session_id_invalid")
 """How a server says that it has no such session, or no longer."""
 
 
+class Occasion(msgspec.Struct, frozen=True):
+    """A test that begins, or goes on after samples that were answered before an interruption."""
+
+    session: str
+    test: str
+    metadata: Mapping[str, Any]
+    feedback: Feedback
+    answered: tuple[str, ...] = ()
+
+
 class Player(Protocol):
     """Plays tests of the protocol."""
 
     name: str
     threshold: float
 
-    def start(
-        self,
-        session: str,
-        test: str,
-        metadata: Mapping[str, Any],
-        feedback: Feedback,
-        answered: Sequence[str] = (),
-    ) -> None:
-        """A test begins, or goes on after samples that were answered before an interruption."""
+    def start(self, occasion: Occasion) -> None:
+        """A test begins, or goes on."""
         ...
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
@@ -127,7 +130,7 @@ def play_test(client: Client, player: Player, session: str, test: str, first: in
         return client.feedback(session, test, kind, chosen, number)
 
     metadata = client.metadata(session, test) | {"protocol": protocol}
-    player.start(session, test, metadata, feedback, tuple(ids))
+    player.start(Occasion(session, test, metadata, feedback, tuple(ids)))
     while (content := client.dataset(session, test, number)) is not None:
         for results in player.play(number, content):
             _post(client, session, test, number, results, first > 0)
@@ -161,17 +164,11 @@ class TurnPlayer:
         self._arrays = arrays
         self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
 
-    def start(
-        self,
-        session: str,
-        test: str,
-        metadata: Mapping[str, Any],
-        feedback: Feedback,
-        answered: Sequence[str] = (),
-    ) -> None:
+    def start(self, occasion: Occasion) -> None:
         """A fresh agent learns from the directory's training samples."""
-        self._agent, self._feedback, self._light = self._make(), feedback, metadata.get("red_light")
-        self._lit, self._shown = self._light in answered, list[str]()
+        metadata = occasion.metadata
+        self._agent, self._feedback, self._light = self._make(), occasion.feedback, metadata.get("red_light")
+        self._lit, self._shown = self._light in occasion.answered, list[str]()
         self._clusters: list[list[float]] | None = None
         self._condda = metadata.get("protocol") == "CONDDA"
         seen: dict[str, Any] = {"metadata": dict(metadata)}
