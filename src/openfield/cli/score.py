@@ -60,7 +60,7 @@ def score(
     detection
         A detection file of the protocol.
     classification
-        A classification file of the protocol.
+        A classification file of the protocol; for text tests, the file of labels.
     data
         The data directory with the test's truth.
     test

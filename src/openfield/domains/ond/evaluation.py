@@ -112,15 +112,15 @@ def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
     if condda and "classification" not in ledger.posted:
         return {}
     _check_classified(ledger)
-    test = ledger.test
-    unknown = np.nan_to_num(ledger.p_unknown)
-    found = {
-        "m_ndp_unknown": compat.m_ndp(unknown, test.novel),
-        "m_ndp_unknown_pre": compat.m_ndp_pre(unknown, test.novel),
-        "m_ndp_unknown_post": compat.m_ndp_post(unknown, test.novel),
+    test, unknown = ledger.test, ledger.p_unknown
+    found: dict[str, Mapping[str, Any]] = {
         "m_acc_round_wise": compat.round_wise_of_ranks(ledger.ranks, test.round_size or len(test.ids)),
         "m_accuracy_on_novel": compat.novel_only_of_ranks(test.novel, ledger.ranks),
     }
+    if not np.isnan(unknown).any():  # writers have no scores, and tables of old clients perhaps no such column
+        found["m_ndp_unknown"] = compat.m_ndp(unknown, test.novel)
+        found["m_ndp_unknown_pre"] = compat.m_ndp_pre(unknown, test.novel)
+        found["m_ndp_unknown_post"] = compat.m_ndp_post(unknown, test.novel)
     return _readable(found)
 
 

@@ -154,9 +154,12 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
 def score_files(
     detection: Path, classification: Path, data: Path, protocol: str, area: str, test: str
 ) -> dict[str, Any]:
-    """The programme's numbers from a test's result files, both variants."""
+    """The programme's numbers from a test's result files, both variants; of text tests the classes are the `labels`."""
     known, _ = Shelf(data).load(protocol, area, test)
-    ledger = read_files(known, {"detection": detection, "classification": classification})
+    named = area == "nlt"
+    ledger = read_files(known, {"detection": detection, "labels" if named else "classification": classification})
+    if named:  # writers have no scores
+        return evaluate(ledger) | evaluate_more(ledger)
     more = score_arrays(Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), open_labels(ledger)))
     return evaluate(ledger) | evaluate_more(ledger) | {"openset": more}
 
