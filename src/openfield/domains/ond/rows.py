@@ -56,7 +56,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
     span = test.span(number)
     if kind == "detection" and (usual := _read_usual(content, test, span)) is not None:
         return Sheet(np.arange(span.start, span.stop), usual)
-    ids, rests = _split(content, test)
+    ids, rests = split_rows(content, test)
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
     else:
@@ -136,7 +136,7 @@ def _floats(text: str, kind: str) -> NDArray[np.float64]:
     raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
 
 
-def _split(content: str, test: Test) -> tuple[list[str], list[str]]:
+def split_rows(content: str, test: Test) -> tuple[list[str], list[str]]:
     """Ids and the rest of every row; an id that holds a comma is quoted by `|`, or as the test has it."""
     if not test.has_commas and not any(
         sign in content for sign in _RARE

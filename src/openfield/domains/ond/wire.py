@@ -123,14 +123,15 @@ class Wire:
         """GET /session/evaluations; with `more`, `baseline_session_id` or `roundwise`, further numbers."""
         session, test = _need(given, "session_id", "test_id")
         devmode, baseline = bool(given.get("devmode")), given.get("baseline_session_id")
+        grades = self._office.grades
         if given.get("roundwise"):
             (number,) = _need(given, "round_id")
-            return _json(await self._office.round_scores(session, test, read_round(number), devmode))
-        found = await self._office.evaluation(session, test, devmode)
+            return _json(await grades.of_round(session, test, read_round(number), devmode))
+        found = await grades.whole(session, test, devmode)
         if given.get("more"):
-            found |= await self._office.more_numbers(session, test, devmode)
+            found |= await grades.more(session, test, devmode)
         if baseline:
-            found |= await self._office.reaction(session, str(baseline), test, devmode)
+            found |= await grades.reaction(session, str(baseline), test, devmode)
         return _json(found)
 
     async def complete_test(self, given: Parameters) -> Answer:
