@@ -6,7 +6,7 @@ The registry finds domains by name; plans ask them for trials, rollouts for worl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -125,6 +125,10 @@ class Domain(ABC, Generic[S]):
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""
         return says_novel(belief)
+
+    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
+        """How beliefs are read in a trial; `detected` for all, unless the trial itself sets a threshold."""
+        return self.detected
 
     def progress(self, episode: EpisodeEnd) -> str:
         """What to show beside the progress bar when an episode ended."""

@@ -86,7 +86,10 @@ def _stream(tests: Sequence[Answers]) -> str:
     points = [(first + at, float(mean[at : at + step].mean())) for at in range(0, len(mean), step)]
     shown = any(onset is not None for onset in onsets)
     light = f'<path class="o" d="M{frame.x(0)} {frame.y(1) - 5}V{frame.y(0)}"/>' if shown else ""
-    threshold = f'<path class="s" stroke-dasharray="2 4" d="M{frame.left} {frame.y(0.5)}H{frame.x(last)}"/>'
+    threshold = "".join(
+        f'<path class="s" stroke-dasharray="2 4" d="M{frame.left} {frame.y(at)}H{frame.x(last)}"/>'
+        for at in sorted({test.threshold for test in tests})
+    )
     axes = _axes(frame, f"{first}", "samples from the onset" if shown else "samples", f"{last}")
     return wrap_svg(frame, "belief over the stream", axes + light + threshold + draw_line("b", frame, points))
 
@@ -171,9 +174,9 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> st
 
 
 def facts_of(answers: Answers, baseline: Answers | None = None) -> TestFacts:
-    """What the programme's measures need to know of a recorded test; a change is declared from one half on."""
+    """What the programme's measures need to know of a recorded test."""
     theirs = (baseline.rank == 0).astype(float) if baseline is not None else None
-    return make_facts(answers.novel, np.nan_to_num(answers.world) >= 0.5, (answers.rank == 0).astype(float), theirs)
+    return make_facts(answers.novel, answers.declared, (answers.rank == 0).astype(float), theirs)
 
 
 def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:

@@ -30,7 +30,7 @@ def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, on
     rows = [(f"{name}-{at}.png", new, 0 if new else 1 + at % KNOWN) for at, new in enumerate(novel)]
     (place / f"{name}{SHEET}").write_bytes(write_rows(("id", "novel", "class"), rows))
     metadata = {"protocol": "OND", "known_classes": KNOWN, "round_size": size, "feedback_max_ids": 3} | facts
-    metadata |= {"red_light": f"{name}-{onset}.png", "difficulty": "secret", "threshold": 0.5}
+    metadata = {"threshold": 0.5} | metadata | {"red_light": f"{name}-{onset}.png", "difficulty": "secret"}
     (place / f"{name}{FACTS}").write_bytes(
         msgspec.json.encode({key: v for key, v in metadata.items() if v is not None})
     )

@@ -115,6 +115,17 @@ def test_the_adapting_agent_gains_on_novel_samples() -> None:
     assert np.mean(gains) > 0.03
 
 
+def test_bought_labels_of_unknown_classes_are_one_class_whatever_their_number() -> None:
+    (trial,) = DOMAIN.trials(1, 1)
+    said = []
+    for number in (0, -1, -3):
+        agent = AdaptingAgent(DOMAIN.spec(trial), 1)
+        agent._ids, agent._features = ["a"], np.ones((1, 3))
+        agent._remember([f"a,{number}"])
+        said.append(agent.classify(np.zeros((1, 6)), np.full(1, 0.5)).argmax())
+    assert said == [0, 0, 0]
+
+
 def test_given_detection_is_believed() -> None:
     (trial,) = DOMAIN.trials(1, red_light=True)
     world = DOMAIN.world(trial)

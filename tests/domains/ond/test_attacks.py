@@ -400,9 +400,12 @@ def test_classes_have_as_many_columns_as_the_metadata_say(client: Client, compat
     assert compat.post(compat.open(), 0, classification=wrong).text == "OK"
 
 
-@pytest.mark.parametrize(("facts", "columns"), [({"unknown_index": 6}, 7), ({"nonnovel_classes": 2}, 3)])
+@pytest.mark.parametrize(
+    ("facts", "columns"),
+    [({"unknown_index": 4}, 5), ({"known_classes": "6"}, 7), ({"known_classes": None, "nonnovel_classes": 2}, 3)],
+)
 def test_the_columns_follow_from_what_the_metadata_say(client: Client, data: Path, facts, columns: int) -> None:
-    write_test(data, "OND.wide", **({"known_classes": None} | facts if "nonnovel_classes" in facts else facts))
+    write_test(data, "OND.wide", **facts)
     session, ids = client.open("OND.wide"), known(client, "OND.wide").ids[:10]
     for count in (columns - 1, columns + 1, columns):
         answer = client.post(session, 0, "OND.wide", classification="".join(f"{key}{',0' * count}\n" for key in ids))
@@ -428,13 +431,44 @@ def test_clusters_of_condda_have_a_column_for_every_known_class(client: Client, 
     refused(client.post(session, 1, characterization=f"{ids[0]},0,0,0,0,1\n"), 400, "InvalidResults")  # one fewer
 
 
+def test_metadata_may_be_texts_or_missing(client: Client, data: Path) -> None:
+    write_test(data, "OND.texts", round_size="10", feedback_max_ids="2", known_classes="4", threshold="0.7")
+    session, test = client.open("OND.texts"), known(client, "OND.texts")
+    assert len(client.dataset(session, 0, "OND.texts").text.split()) == 10
+    assert client.post(session, 0, "OND.texts", **answers(test, test.ids[:10])).text == "OK"
+    assert len(client.feedback(session, "classification", "OND.texts").text.splitlines()) == 2
+    write_test(data, "OND.huge", round_size=10**8, known_classes=None, feedback_max_ids=None)
+    huge, test = client.open("OND.huge"), known(client, "OND.huge")
+    assert (test.known, test.unknown_index) == (4, 0)  # the classes of images begin with 1
+    assert len(client.dataset(huge, 0, "OND.huge").text.split()) == 30
+    assert client.post(huge, 0, "OND.huge", **answers(test, test.ids)).text == "OK"
+
+
 def test_separators_among_digits_are_no_numbers(client: Client) -> None:
     refused(client.post(client.open(), 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
 
 
-@pytest.mark.parametrize("facts", [{"known_classes": "many"}, {"feedback_max_ids": -1}, {"unknown_index": True}])
+WRONG = [
+    {"known_classes": "many"},
+    {"known_classes": True},
+    {"feedback_max_ids": -1},
+    {"feedback_max_ids": "x"},
+    {"unknown_index": True},
+    {"unknown_index": 99},
+    {"unknown_index": -1},
+    {"round_size": "ten"},
+    {"round_size": 1.5},
+    {"round_size": 10**30},
+    {"max_novel_classes": 10**30},
+    {"threshold": "high"},
+    {"threshold": 7},
+]
+
+
+@pytest.mark.parametrize("facts", WRONG, ids=str)
 def test_metadata_that_count_nothing_make_no_test(client: Client, data: Path, facts: dict[str, object]) -> None:
     write_test(data, "OND.vague", **facts)
+    assert client.open()  # other tests are none the worse for it
     asked = {"protocol": "OND", "novelty_detector_version": "1", "detection_threshold": 0.5}
     files = {"configuration": msgspec.json.encode(asked), "test_ids": b"OND.vague"}
     refused(client.ask("POST", "/session", files=files), 500, "test_id_invalid")

@@ -163,6 +163,8 @@ def test_attributes_grow_by_their_kind(tmp_path: Path) -> None:
     again.restore(agent, "S", 1, ["k1"])
     assert (agent.d, agent.l, agent.t, agent.x) == ({"k1": 1}, [1], (1,), "last 1")
     assert agent.a.tolist() == [[0, 0]]  # one row, as a round of one sample has
+    again.restore(agent, "S", 1, ["k0", "k1"])  # a round's samples begin where those before it ended
+    assert (agent.l, agent.a.tolist()) == ([1], [[0, 0], [1, 1]])
     agent.d = {"k": object()}
     store.gather(agent, "S")
     with pytest.raises(AgentProtocol, match="object"):

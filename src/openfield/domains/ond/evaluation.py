@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.sheet import Test
 from openfield.metrics.openset import compat
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.ranks import NEVER
@@ -79,8 +80,7 @@ def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
     """The families that need no class."""
     test, p = ledger.test, ledger.p_world
     stats = compat.m_num_stats(p, test.novel)
-    stated = test.metadata.get("threshold")
-    threshold = stated if stated in compat.THRESHOLDS else test.kind.threshold
+    threshold = detection_threshold(test)
     return {
         "m_is_cdt_and_is_early": compat.m_is_cdt_and_is_early(
             int(stats["GT_indx"]), int(stats[f"P_indx_{threshold}"]), len(test.ids)
@@ -91,6 +91,11 @@ def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
         "m_num": compat.m_num(p, test.novel),
         "m_num_stats": stats,
     }
+
+
+def detection_threshold(test: Test) -> float:
+    """From which belief on a change counts as detected: as the metadata say, if it is one of the nine."""
+    return test.threshold if test.threshold in compat.THRESHOLDS else test.kind.threshold
 
 
 def _clustered(ledger: Ledger) -> dict[str, float]:

@@ -101,7 +101,8 @@ def _choose(ledger: Ledger, kind: str, offer: Offer, ids: Sequence[str] | None) 
 
 def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
     if kind == "detection":
-        threshold = float(ledger.test.metadata.get("threshold", 0.5))
+        stated = ledger.test.threshold
+        threshold = 0.5 if stated is None else stated
         return bool(ledger.p_second[at] > threshold) != (_truth(ledger, offer, at) not in ("0", "0.0"))
     if ledger.test.area == "nlt":
         said = ledger.texts.get(offer.reads, {}).get(at, [])

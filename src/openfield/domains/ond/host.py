@@ -53,7 +53,7 @@ class StepPlayer:
         test, metadata = occasion.test, occasion.metadata
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
         self._saved = self._options.find_features(test, self.name)
-        self._whole = not occasion.answered
+        self._whole, self._before = not occasion.answered, len(occasion.answered)
         if self._attributes is not None:
             self._attributes.read(test) if self._options.use_attributes else self._attributes.begin()
         self._kept: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
@@ -87,12 +87,14 @@ class StepPlayer:
                 yield from self._results(self._call(step), kind)
             if not self._condda and "FeedbackInstance" in self._tools:
                 self._call("NoveltyAdaptation")
+        self._before += len(ids)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Characterisation of the whole test, and the features for another time."""
         self._keep()
         if self._condda:
             return {}
+        self._before = 0
         self._tools["dataset_ids"] = list(ids)
         merged: dict[str, str] = {}
         for results in self._results(self._call("NoveltyCharacterization"), "characterization"):
@@ -127,7 +129,7 @@ class StepPlayer:
         store, using = self._attributes, self._options.use_attributes
         try:
             if store is not None and using:
-                store.restore(self._agent, step, self._tools.get("round_id", 0), self._tools.get("dataset_ids", ()))
+                store.restore(self._agent, step, self._before, self._tools.get("dataset_ids", ()))
             returned = do_step(self._agent, step, self._tools)
             if store is not None and not using:
                 store.gather(self._agent, step)

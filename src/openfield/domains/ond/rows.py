@@ -100,9 +100,9 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
     known = test.stated_known
     if kind == "detection" and columns > 2:
         raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {columns}.")
-    if kind == "classification" and known is not None and columns != (wanted := max(known, test.unknown_index) + 1):
+    if kind == "classification" and known is not None and columns != known + 1:
         why = f"{known} known classes and the unknown one"
-        raise Refusal("InvalidResults", f"classification rows have {wanted} values ({why}), not {columns}.")
+        raise Refusal("InvalidResults", f"classification rows have {known + 1} values ({why}), not {columns}.")
     if kind == "characterization" and protocol == "CONDDA" and known is not None and columns <= known:
         why = f"{known} known classes, the novel ones you found, and one for the rest"
         raise Refusal(

@@ -36,6 +36,9 @@ SHOWN = (
 COUNTS = (
     "known_classes",
     "nonnovel_classes",
+    "max_novel_classes",
+    "pre_novelty_batches",
+    "round_size",
     "unknown_index",
     "feedback_max_ids",
     "max_detection_feedback_ids",
@@ -93,14 +96,16 @@ class Test:
                 f"Test {name} has {'no samples' if twice is None else f'two samples called {twice!r:.80}'}."
             )
         self._counts = {key: _read_count(self.metadata.get(key), f"Test {name}: {key}") for key in COUNTS}
+        self.threshold = _read_share(self.metadata.get("threshold"), f"Test {name}: threshold")
         self.novel = self._numbers(self.kind.novel, name) != 0
         self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
+        if self.count("unknown_index") not in (None, 0, self.known):
+            raise InvalidInput(f"Test {name}: unknown_index must be 0 or the number of known classes, {self.known}.")
 
     @functools.cached_property
     def round_size(self) -> int | None:
         """Samples in a round; None where the metadata does not say."""
-        size = self.metadata.get("round_size")
-        return int(size) if isinstance(size, int | float) and size >= 1 else None
+        return self.count("round_size") or None
 
     @functools.cached_property
     def rounds(self) -> int:
@@ -111,7 +116,9 @@ class Test:
     def known(self) -> int:
         """K, the number of known classes."""
         found = self.stated_known
-        return int(self.labels[~self.novel].max(initial=0)) + 1 if found is None else found
+        if found is None:
+            found = self.count("unknown_index") or None  # which is K where it is not 0
+        return int(self.labels[~self.novel].max(initial=0)) + (not self._unknown_first) if found is None else found
 
     @property
     def stated_known(self) -> int | None:
@@ -122,8 +129,12 @@ class Test:
     @functools.cached_property
     def unknown_index(self) -> int:
         """The column of the unknown class: as the metadata say, else by the custom of the area."""
+        return 0 if self._unknown_first else self.known
+
+    @property
+    def _unknown_first(self) -> bool:
         stated = self.count("unknown_index")
-        return stated if stated is not None else 0 if self.kind.unknown == "first" else self.known
+        return self.kind.unknown == "first" if stated is None else stated == 0
 
     @functools.cached_property
     def red_light(self) -> str:
@@ -272,9 +283,21 @@ def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding
 def _read_count(found: Any, where: str) -> int | None:
     """A whole number from 0 on, also as text, which is how some metadata have them."""
     digits = str(found).strip().removesuffix(".0")
-    if found is not None and (isinstance(found, bool) or not (digits.isascii() and digits.isdecimal())):
-        raise InvalidInput(f"{where} must be a whole number from 0 on, not {found!r:.40}.")
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < 10
+    if found is not None and (isinstance(found, bool) or not plain):
+        raise InvalidInput(f"{where} must be a whole number from 0 to 999999999, not {found!r:.40}.")
     return None if found is None else int(digits)
+
+
+def _read_share(found: Any, where: str) -> float | None:
+    """A number from 0 to 1, also as text."""
+    try:
+        share = None if found is None else float(found)
+    except (TypeError, ValueError):
+        share = -1.0
+    if share is not None and not 0 <= share <= 1:
+        raise InvalidInput(f"{where} must be a number from 0 to 1, not {found!r:.40}.")
+    return share
 
 
 def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:
