@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
+from openfield.domains.ond.trials import find_shelf
 from openfield.groups import GroupDesk
 from openfield.view import Run
 
@@ -322,3 +323,37 @@ def test_a_detector_cannot_write_lines_about_others(client: Client) -> None:
     session = client.open(novelty_detector_version="a,b\nc")
     (line,) = client.ask("GET", "/session/status").text.splitlines()
     assert line.split(",")[:2] == [session, "a_b_c"]
+
+
+@pytest.mark.parametrize("change", ["removed", "shorter"])
+def test_a_test_whose_files_are_no_longer_what_they_were_is_refused_and_no_other(
+    data: Path, tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client(data, tmp_path / "r.sqlite")
+    session, test = client.open(TEST, OTHER), known(client)
+    for name in (TEST, OTHER):
+        ids = known(client, name).ids[:10]
+        assert client.post(session, 0, name, **answers(known(client, name), ids)).text == "OK"
+    client.close()
+    sheet = data / f"OND/image_classification/{TEST}_single_df.csv"
+    sheet.write_text("".join(sheet.read_text().splitlines(keepends=True)[:-1]))
+    if change == "removed":
+        sheet.unlink()
+    find_shelf.cache_clear()  # as in a server started anew
+    client = Client(data, tmp_path / "r.sqlite")
+    asked = {"session_id": session, "test_id": TEST}
+    for answer in (
+        client.dataset(session, 1),
+        client.post(session, 1, **answers(test, test.ids[10:20])),
+        client.feedback(session, "classification"),
+        client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1"}),
+        client.complete(session),
+    ):
+        refused(answer, 500, "test_id_invalid")
+    latest = client.ask("GET", "/session/latest", params={"session_id": session}).json()
+    assert latest["next_rounds"] == {OTHER: 1}
+    both = {"session_id": session, "include_tests": "1", "test_ids": f"{TEST}|{OTHER}"}
+    assert client.ask("GET", "/session/status", params=both).text.count("\n") == 2
+    assert client.dataset(session, 1, OTHER).status_code == 200
+    assert "Traceback" not in caplog.text
+    client.close()

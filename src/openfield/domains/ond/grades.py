@@ -12,7 +12,7 @@ from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_r
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.listing import done_tests
 from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.world import world_of
+from openfield.domains.ond.seats import find_ledger
 from openfield.groups import GroupDesk
 
 
@@ -51,4 +51,4 @@ class Grades:
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in group.facts:
             await self._desk.note(group, "devmode", True)
-        return world_of(await self._desk.take(group, test)).ledger
+        return await find_ledger(self._desk, group, test)

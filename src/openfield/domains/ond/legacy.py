@@ -20,9 +20,10 @@ from openfield.domains.ond.archive import LABELS
 from openfield.domains.ond.client import read_text
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id, split_rows
+from openfield.domains.ond.seats import world_of
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.domains.ond.trials import served_trial
-from openfield.domains.ond.world import TestWorld, world_of
+from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME

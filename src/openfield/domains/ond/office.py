@@ -6,9 +6,11 @@ Stands between the wire and the desk: checks who may do what when, and turns it 
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -20,13 +22,15 @@ from openfield.domains.ond.grades import Grades
 from openfield.domains.ond.listing import choose_sessions, done_tests, finished_tests, session_line, test_lines
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
+from openfield.domains.ond.seats import find_ledger, find_seat, world_of
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.domains.ond.trials import served_trial
-from openfield.domains.ond.world import world_of
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
 from openfield.serve import Seat
+
+LOG = logging.getLogger("openfield.ond")
 
 
 def local_time() -> str:
@@ -93,8 +97,9 @@ class Office:
         known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
         if known.round_size is None:
             raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
-        if number == 0 and not resume:
-            await self._start_again(group, test)
+        ledger = await find_ledger(self._desk, group, test)  # which fails if these are no longer the files it had
+        if number == 0 and not resume and ledger.posted:
+            await self._desk.restart(group, test, Reply(ledger.carry()))
         span = known.span(number)
         if not span:
             return None
@@ -111,7 +116,7 @@ class Office:
         for kind in results:
             if kind not in TYPES and not kind.startswith("x_"):
                 raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
-        seat = await self._desk.take(group, test)
+        seat = await find_seat(self._desk, group, test)
         self._check_open(group, test)
         world = world_of(seat)
         if number >= world.test.rounds:
@@ -129,7 +134,7 @@ class Office:
         """What was asked about answered samples; refused as a whole or not at all."""
         group = self._group(session, test)
         self._check_open(group, test)
-        seat = await self._desk.take(group, test)
+        seat = await find_seat(self._desk, group, test)
         self._check_open(group, test)
         for kind in kinds:
             quote(world_of(seat).ledger, kind, ids)
@@ -145,7 +150,7 @@ class Office:
             raise Refusal("TestCompleted", "The test is completed.")
         self._closing.add(key)
         try:
-            seat = await self._desk.take(group, test)
+            seat = await find_seat(self._desk, group, test)
             await _safe(self._close(seat))
             self._desk.finish(group, test, seat)
             world = world_of(seat)
@@ -173,7 +178,10 @@ class Office:
         """The finished tests in order, and where the others stand."""
         group = self._group(session)
         under_way = [test for test in await self._desk.begun(group) if test not in finished_tests(group)]
-        rounds = {test: world_of(await self._desk.take(group, test)).ledger.next_round for test in under_way}
+        rounds = {}
+        for test in under_way:
+            with suppress(Refusal):  # a test whose files are gone stops none of the others
+                rounds[test] = (await find_ledger(self._desk, group, test)).next_round
         return {"finished_tests": list(finished_tests(group)), "next_rounds": rounds}
 
     async def zip(self, session: str, tests: Sequence[str] | None) -> bytes:
@@ -187,10 +195,10 @@ class Office:
     async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
         """When results of these tests were first posted, those under way included."""
         under_way = set(await self._desk.begun(group)) & set(tests) if tests else set()
-        found = {
-            test: world_of(await self._desk.take(group, test)).first_post
-            for test in under_way - {*finished_tests(group)}
-        }
+        found = {}
+        for test in under_way - {*finished_tests(group)}:
+            with suppress(Refusal):
+                found[test] = world_of(await find_seat(self._desk, group, test)).first_post
         return found | {test: value["first"] for test, value in done_tests(group).items()}
 
     def _group(self, session: str, test: str | None = None) -> Group:
@@ -213,19 +221,15 @@ class Office:
     def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
         try:
             return self._shelf.load(protocol, area, test)
-        except (OpenfieldError, OSError, UnicodeError):
+        except (OpenfieldError, OSError, UnicodeError) as error:
+            if self._shelf.has(protocol, area, test):  # whoever keeps the files should know
+                LOG.warning("%s", error)
             raise Refusal("test_id_invalid", "There is no such test, or it cannot be read.", 500) from None
 
     def _hinted(self, group: Group, test: str) -> dict[str, int]:
         known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
         found = _budget_hint(group.facts["hints"], known)
         return {"feedback_max_ids": found["cap"]} if found else {}
-
-    async def _start_again(self, group: Group, test: str) -> None:
-        seat = await self._desk.take(group, test)
-        ledger = world_of(seat).ledger
-        if ledger.posted:
-            await self._desk.restart(group, test, Reply(ledger.carry()))
 
     def _close(self, seat: Seat) -> object:
         """Everything from the declaration to the last booked round, in one go."""

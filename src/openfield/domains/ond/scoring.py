@@ -98,12 +98,13 @@ def score_logits(
     scored on all.
     """
     y = np.asarray(labels).astype(np.int64)
+    logits = np.asarray(logits, dtype=float)  # small integers would wrap around, half precision would tie
     if logits.ndim != 2 or not logits.size or y.shape != (len(logits),):
         raise InvalidInput(f"Logits {logits.shape} and labels {y.shape} must have a row for each sample.")
     if features is not None:
         if not features.ndim or len(features) != len(logits):
             raise InvalidInput(f"Features {features.shape} must have a row for each of the {len(logits)} samples.")
-        features = features.reshape(len(features), -1)  # whatever shape a network's maps have
+        features = features.reshape(len(features), -1).astype(float)  # whatever shape a network's maps have
     if y.max(initial=-1) >= logits.shape[1] or y.min(initial=-1) < -1:
         raise InvalidInput(f"Labels must be 0 to {logits.shape[1] - 1}, or -1 for unknown.")
     known = np.flatnonzero(y >= 0)

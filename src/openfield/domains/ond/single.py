@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.seats import world_of
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.domains.ond.world import world_of
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.serve import Seat

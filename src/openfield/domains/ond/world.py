@@ -8,7 +8,7 @@ the batches are booked then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import Sheet, check_columns, read_sheet
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import AgentProtocol, OpenfieldError
-
-if TYPE_CHECKING:
-    from openfield.serve import Seat
 
 
 class TestWorld:
@@ -226,14 +223,6 @@ class TestWorld:
 
     def _light(self) -> bool | None:
         return self._is_novel() if self.red_light else None
-
-
-def world_of(seat: Seat) -> TestWorld:
-    """The test that is played at a seat."""
-    world = seat.rollout.world
-    if not isinstance(world, TestWorld):
-        raise OpenfieldError("This seat is not about a test of ond.")
-    return world
 
 
 def _is_served(action: Any) -> bool:
