@@ -17,7 +17,7 @@ from openfield.domains.ond.keeping import write_features
 from openfield.domains.ond.stages import Options
 from openfield.domains.ond.steps import do_step
 from openfield.domains.ond.visit import Occasion
-from openfield.errors import AgentCrashed, AgentProtocol, OpenfieldError
+from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
 
 LOG = logging.getLogger("openfield.ond")
 
@@ -161,5 +161,5 @@ class StepPlayer:
                 if not self._whole:  # they are given back by the round, and would be those of others
                     raise AgentProtocol("attributes of a test that was interrupted lack its first rounds")
                 self._attributes.write(self._test)
-        except (AgentProtocol, OSError) as error:  # the test was played all the same
+        except (AgentProtocol, InvalidInput) as error:  # the test was played all the same
             LOG.warning("%s, test %s: not everything was kept: %s", self.name, self._test, error)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.pickles import read_old_pickle
 from openfield.errors import AgentProtocol, InvalidInput
+from openfield.report.files import replacing
 
 Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""
@@ -44,7 +45,7 @@ def read_features(path: Path, pickles: bool = False) -> Features:
     """The features in a file."""
     if path.suffix in (".pkl", ".pickle"):
         if not pickles:
-            raise InvalidInput(f"{path} is a pickle. Say that it may be read: --set pickles=true.")
+            raise InvalidInput(f"{path} is a pickle. Say that it may be read: --set pickles=true, or merge --pickles.")
         found = read_old_pickle(path)
     else:
         found = _unpack(path)
@@ -160,9 +161,8 @@ def _pack(path: Path, content: Mapping[str, Any], what: str) -> None:
     """Writes a tree of mappings, sequences, numbers, text and arrays: the tree as JSON, its arrays beside it."""
     arrays: list[NDArray[Any]] = []
     tree = msgspec.json.encode(_plain(dict(content), arrays, what)).decode()
-    path.parent.mkdir(parents=True, exist_ok=True)
     named: Mapping[str, Any] = {f"a{number}": array for number, array in enumerate(arrays)}
-    with path.open("wb") as file:
+    with replacing(path) as draft, draft.open("wb") as file:
         np.savez_compressed(file, tree=np.array(tree), **named)
 
 

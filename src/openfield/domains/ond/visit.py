@@ -21,6 +21,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
 from openfield.domains.ond.sheet import load_arrays
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
+from openfield.report.files import replacing
 
 Feedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of a kind on some ids of the round just posted."""
@@ -92,7 +93,8 @@ def play_session(client: Client, player: Player, visit: Visit) -> Scores:
 def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> dict[str, Scores]:
     """Plays all tests of a visit as the protocol has it: a session for everyone, all tests, all numbers, all ends.
 
-    The baseline is played first and not scored; the numbers of the others are told against it.
+    The baseline is played first and not scored; the numbers of the others are told against it. Where there are no
+    others, what is returned says by which session it can be told against.
     """
     tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
     known = {name: client.latest(session) for name, session in visit.resume.items()}  # refused before any is opened
@@ -114,6 +116,8 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     }
     for name, scores in found.items():
         _save(visit.save, name, scores)
+    if not found:
+        found = {name: _tell_of_baseline(session, tests) for name, session in sessions.items()}
     for session in sessions.values():
         client.end(session)
     return found
@@ -269,12 +273,16 @@ def _score(client: Client, sessions: Mapping[str, str], player: Player, test: st
         return {"refused": str(error)}
 
 
+def _tell_of_baseline(session: str, tests: Sequence[str]) -> Scores:
+    """What there is to say of a reaction baseline that nobody was told against yet."""
+    note = "A reaction baseline is not scored itself; ask for others' scores with this baseline_session_id."
+    return {test: {"baseline_session_id": session, "note": note} for test in tests}
+
+
 def _save(folder: str | None, name: str, scores: Mapping[str, Any]) -> None:
-    if folder is None:
-        return
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for test, numbers in scores.items():
-        (Path(folder) / f"{test}_{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
+    for test, numbers in scores.items() if folder is not None else ():
+        with replacing(Path(folder or "") / f"{test}_{name}.json") as draft:
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
 
 
 def _rows(ids: Sequence[str], table: Any) -> str:
