@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
+from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.legacy import import_results
 from openfield.domains.ond.sheet import Shelf
@@ -165,3 +165,34 @@ def test_imported_sessions_stay_out_of_the_way_of_new_tests(data: Path, tmp_path
     client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
     assert set(client.desk.groups[SID].trials) == {TEST, OTHER, "OND.new"}
     client.close()
+
+
+def test_the_zip_holds_posted_rows_and_nothing_else(client: Client) -> None:
+    session = client.open(TEST, OTHER)
+    client.play(session)
+    answer = client.ask("GET", "/session/zip", params={"session_id": session, "test_id": f"{TEST}|../data/x"})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
+        names = set(file.namelist())
+        rows = file.read(f"OND/image_classification/{session}.{TEST}_detection.csv").decode().splitlines()
+    folder = f"OND/image_classification/{session}.{TEST}"
+    assert names == {
+        f"{session}.json",
+        f"{session}.{TEST}.json",
+        f"{folder}_detection.csv",
+        f"{folder}_classification.csv",
+    }
+    assert len(rows) == 30
+
+
+def test_the_zip_tells_what_was_bought_and_where_rows_lie(client: Client) -> None:
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.feedback(session, "classification", feedback_ids="|".join(test.ids[:2]))
+    client.dataset(session, 0)  # the test starts again; what was bought stays bought
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.feedback(session, "classification")
+    answer = client.ask("GET", "/session/zip", params={"session_id": session})
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
+        state = msgspec.json.decode(file.read(f"{session}.{TEST}.json"))
+        assert state["post_results"]["detection file path"] in file.namelist()
+    assert state["get_feedback"]["rounds"] == {"0": {"classification": 3}}
