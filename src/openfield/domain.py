@@ -165,8 +165,13 @@ class Domain(ABC, Generic[S]):
 
         return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
-        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped."""
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
+        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped.
+
+        Args:
+            played: The scored cells of each agent.
+            baseline: The agent that others are held against, if the user named one.
+        """
         return ""
 
     def film(self, trial: Trial) -> Film:

@@ -98,7 +98,7 @@ class Run:
     @property
     def facts(self) -> dict[str, str]:
         """What was said of the run as a whole."""
-        return dict(self._rows("SELECT key, value FROM facts"))
+        return dict(self._rows("SELECT key, value FROM facts ORDER BY rowid"))
 
     @property
     def agents(self) -> dict[str, str | None]:

@@ -51,6 +51,12 @@ def test_every_figure_is_drawn_for_every_agent(result) -> None:
     assert not parser.open
 
 
+def test_the_programme_is_told_against_the_agent_that_is_named(result, tmp_path: Path) -> None:
+    chosen = of.Result(result.paths, "random").page(tmp_path / "page.html").read_text()
+    assert "told against random;" in chosen
+    assert "told against knn;" in result.page(tmp_path / "page.html").read_text()
+
+
 def test_the_page_has_them_and_stays_small(result, tmp_path: Path) -> None:
     page = result.page(tmp_path / "page.html").read_text()
     assert "Sample by sample" in page

@@ -23,8 +23,8 @@ MOST_CLASSES, MOST_TESTS, BINS = 12, 24, 24
 Played = Mapping[str, Sequence[CellRecord]]
 
 
-def draw_openset(played: Played) -> str:
-    """All figures of a scenario, agent by agent."""
+def draw_openset(played: Played, baseline: str | None = None) -> str:
+    """All figures of a scenario, agent by agent; M3 to M6 are told against the baseline."""
     known = {
         agent: [(cell, answers) for cell in cells if (answers := read_answers(cell))] for agent, cells in played.items()
     }
@@ -32,7 +32,8 @@ def draw_openset(played: Played) -> str:
     if not known:
         return ""
     panels = "".join(_draw_agent(agent, [answers for _, answers in found]) for agent, found in known.items())
-    tables = _draw_programme(known) + "".join(_draw_tests(agent, found) for agent, found in known.items())
+    against = next((name for name in (baseline, "baseline") if name in known), next(iter(known)))
+    tables = _draw_programme(known, against) + "".join(_draw_tests(agent, found) for agent, found in known.items())
     return f"<h3>Sample by sample</h3>{panels}{tables}"
 
 
@@ -154,9 +155,8 @@ def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> s
     return f'<figure class="tight">{caption}{_table("", head, rows)}</figure>'
 
 
-def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
-    """M1 to M6; those that need a baseline are told against the agent of that name, or else the first."""
-    baseline = "baseline" if "baseline" in known else next(iter(known))
+def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], baseline: str) -> str:
+    """M1 to M6; those that need a baseline are told against that agent."""
     base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
     given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
     rows, names = "", list[str]()
@@ -168,7 +168,9 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> st
         cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
         rows += f"<tr><th>{escape(agent)}</th>{cells}</tr>"
     head = "".join(f"<th>{name}</th>" for name in names)
-    against = f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: -a baseline=AGENT.</small></p>"
+    against = (
+        f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT.</small></p>"
+    )
     note = against if len(known) > 1 else ""
     return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
 

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
+from openfield.domains.ond.listing import finished_tests
+from openfield.groups import Group
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
@@ -241,3 +243,31 @@ def test_a_detector_is_called_by_a_name_that_can_be_read(client: Client, version
     name = client.desk.groups[client.open(novelty_detector_version=version)].agent
     assert name.isprintable()
     assert len(name) <= 200
+
+
+@pytest.mark.parametrize("wrong", [[], ["x"], {}, {"a": 1}, 5, 1.5, True], ids=repr)
+def test_parameters_that_are_no_text_are_refused(client: Client, wrong: object) -> None:
+    session = client.open()
+    good = {"session_id": session, "test_id": TEST, "round_id": 0, "feedback_type": "score"}
+    wanted = {
+        "GET /test/metadata": ("session_id", "test_id"),
+        "GET /session/dataset": ("session_id", "test_id"),
+        "GET /session/feedback": ("session_id", "test_id", "feedback_type"),
+        "POST /session/feedback": ("session_id", "test_id", "feedback_type"),
+        "GET /session/evaluations": ("session_id", "test_id"),
+        "GET /session/latest": ("session_id",),
+        "GET /session/zip": ("session_id",),
+        "DELETE /test": ("session_id", "test_id"),
+        "DELETE /session": ("session_id",),
+    }
+    for request, names in wanted.items():
+        method, path = request.split()
+        for name in names:
+            reason = "MissingParamsError" if wrong in ("", None) else "BadRequest"
+            refused(client.ask(method, path, json=good | {name: wrong}), 400, reason)
+    assert client.dataset(session, 0).status_code == 200
+
+
+def test_tests_are_finished_in_the_order_of_their_completion_whatever_the_clock_says() -> None:
+    facts = {"test b": {"completed": "2026-01-02"}, "test a": {"completed": "2026-01-01"}}
+    assert list(finished_tests(Group("s", "x", 0, {}, facts))) == ["b", "a"]

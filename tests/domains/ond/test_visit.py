@@ -31,7 +31,8 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.stages import Options
 from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.visit import Occasion, TurnPlayer, Visit, play_session, play_sessions, play_test
+from openfield.domains.ond.turns import TurnPlayer
+from openfield.domains.ond.visit import Occasion, Visit, play_session, play_sessions, play_test
 from openfield.errors import AgentCrashed, InvalidInput
 from openfield.rollout import Rollout, drive
 

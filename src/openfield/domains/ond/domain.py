@@ -127,11 +127,11 @@ class Ond(Domain[OndSettings]):
 
         return coarse_action(action)
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
         """Belief over the stream, ROC and OSCR, histograms, confusion, tables per test and over the programme."""
         from openfield.report.openset import draw_openset
 
-        return draw_openset(played)
+        return draw_openset(played, baseline)
 
     def wire(self) -> Wire:
         """The protocol's own REST interface."""

@@ -172,8 +172,9 @@ def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _classes(ledger: Ledger, span: range) -> list[str]:
     """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
-    rows = (ledger.test.rows[at] for at in span)
-    last = ledger.test.kind.label
+    rows, last = (ledger.test.rows[at] for at in span), ledger.test.kind.label
+    if ledger.test.area != "image_classification":  # where 0 is a class like any other
+        return [row[last] for row in rows]
     return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
 
 

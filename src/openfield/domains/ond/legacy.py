@@ -88,7 +88,8 @@ class _Import:
         }
         detector = str(created.get("detector", "legacy"))[:LONGEST_NAME]
         group = await self._desk.open(session, detector, trials, said)
-        for story in stories:
+        done = list(facts.get("tests", {}).get("completed_tests", []))
+        for story in sorted(stories, key=lambda story: done.index(story.test.name) if story.listed else len(done)):
             if story.state or story.posts or story.listed:
                 await self._play(group, story)
         if "termination" in facts:

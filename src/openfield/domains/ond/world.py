@@ -15,6 +15,7 @@ import numpy as np
 from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
 from openfield.domains.ond.builder import Built
+from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last
 from openfield.domains.ond.evaluation import describe_round
 from openfield.domains.ond.feedback import buy, quote
 from openfield.domains.ond.ledger import Ledger
@@ -142,7 +143,7 @@ class TestWorld:
                 self._answered = True
                 return self._turn({"round": self._number, "answered": True}, self._round_scores())
             case Buy() if self._answered:
-                return self._turn({"round": self._number, "answered": True}, self._sell(action))
+                return self._turn({"round": self._number, "answered": True}, self._sell_here(action))
             case Clusters() if self._answered:
                 at = np.arange(len(self.test.ids))
                 self._take(0, {"characterization": Sheet(at, self._table(action.p, len(at)))})
@@ -158,6 +159,8 @@ class TestWorld:
         at = np.array(self.test.span(self._number))
         scores = self._table(p, len(at))
         kind = "characterization" if self._settings.protocol == "CONDDA" else "classification"
+        if kind == "classification" and self.test.unknown_index:
+            scores = put_unknown_last(scores)
         said = belief.novel if belief is not None else 0.0
         worlds = np.array([said] * len(at) if isinstance(said, float | int) else said, dtype=float)
         if worlds.shape != (len(at),) or not ((worlds >= 0) & (worlds <= 1)).all():
@@ -180,6 +183,13 @@ class TestWorld:
         if not ((table >= 0) & (table <= 1)).all():
             raise AgentProtocol("scores must be numbers from 0 to 1")
         return table
+
+    def _sell_here(self, action: Buy) -> dict[str, Any]:
+        """What a local agent buys, with classes as it numbers them."""
+        sold = self._sell(action)
+        if self.test.unknown_index and action.type in LABELLED and "lines" in sold:
+            sold["lines"] = number_from_one(sold["lines"], self.test.known)
+        return sold
 
     def _sell(self, action: Buy) -> dict[str, Any]:
         try:
