@@ -102,6 +102,20 @@ def test_on_digits_the_false_alarm_rate_is_kept(calm, kind: str) -> None:
     assert sum(alarms) <= 5  # at 5 % more than five of 32 come in four cases of a thousand
 
 
+@pytest.mark.parametrize("held", [20, 50])
+@pytest.mark.parametrize("kind", STREAMS)
+def test_few_held_out_samples_keep_the_false_alarm_rate_too(kind: str, held: int) -> None:
+    rng, alarms = np.random.default_rng(3), []
+    for number in range(25):
+        scores = rng.normal(size=held)
+        rarity = Rarity(scores)
+        threshold = calibrate(kind, rarity(scores), 100, 0.05, number, streams=100)
+        for _ in range(6):
+            watch = STREAMS[kind]()
+            alarms.append(max(watch.push(value) for value in rarity(rng.normal(size=100)).tolist()) > threshold)
+    assert np.mean(alarms) <= 0.08
+
+
 def novel_accuracy(agent, trial) -> float:
     world = DOMAIN.world(trial)
     drive(Rollout(world), agent(DOMAIN.spec(trial), 1))

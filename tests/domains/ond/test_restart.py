@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from concurrent.futures import Future
 from pathlib import Path
 
+import httpx
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused
+from openfield.domains.ond.office import Office
 from openfield.domains.ond.trials import find_shelf
 from openfield.errors import DiskFull
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
+from openfield.serve import Seat
 from openfield.view import Run
 
 
@@ -131,4 +136,32 @@ def test_where_a_session_stands_is_told_after_a_restart_too(data: Path, tmp_path
     first, second = [line.split(",") for line in listed.text.splitlines()]
     assert first[3].startswith("20")
     assert (second[3], second[4]) == ("N/A", "Incomplete")
+    client.close()
+
+
+def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, monkeypatch) -> None:
+    client = Client(data, tmp_path / "r.sqlite")
+    session, other = client.open(), client.open()
+    answered, close = threading.Event(), Office._close
+
+    def slow(office: Office, seat: Seat) -> object:
+        assert answered.wait(20)
+        return close(office, seat)
+
+    async def ask_both() -> list[httpx.Response]:
+        asked = {"session_id": session, "test_id": TEST}
+        booking = asyncio.ensure_future(client.http.delete("/test", params=asked))
+        await asyncio.sleep(0)
+        found = [await client.http.get("/test/metadata", params=asked | {"session_id": other})]
+        late = {"params": asked | {"round_id": 0}}
+        found += [await client.http.get("/session/dataset", **late), await client.http.delete("/test", params=asked)]
+        answered.set()
+        return [*found, await booking]
+
+    monkeypatch.setattr(Office, "_close", slow)
+    metadata, dataset, again, booked = client.loop.run_until_complete(ask_both())
+    assert metadata.status_code == 200
+    refused(dataset, 400, "TestCompleted")
+    refused(again, 400, "TestCompleted")
+    assert booked.text == "OK"
     client.close()

@@ -98,6 +98,7 @@ class Office:
         if known.round_size is None:
             raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
         ledger = await find_ledger(self._desk, group, test)  # which fails if these are no longer the files it had
+        self._check_open(group, test)
         if number == 0 and not resume and ledger.posted:
             await self._desk.restart(group, test, Reply(ledger.carry()))
         span = known.span(number)
@@ -151,7 +152,7 @@ class Office:
         self._closing.add(key)
         try:
             seat = await find_seat(self._desk, group, test)
-            await _safe(self._close(seat))
+            await _safe(await asyncio.to_thread(self._close, seat))  # a second for 1,000 rounds
             self._desk.finish(group, test, seat)
             world = world_of(seat)
             await self._desk.note(group, f"test {test}", {"first": world.first_post, "completed": world.completed})
@@ -215,7 +216,8 @@ class Office:
 
     def _check_open(self, group: Group, test: str) -> None:
         seat = self._desk.at_hand(group, test)
-        if f"test {test}" in group.facts or (seat is not None and world_of(seat).completed):
+        closing = (group.id, test) in self._closing
+        if closing or f"test {test}" in group.facts or (seat is not None and world_of(seat).completed):
             raise Refusal("TestCompleted", "The test is completed.")
 
     def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
