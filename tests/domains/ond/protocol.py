@@ -21,6 +21,16 @@ from openfield.journal import Journal
 TEST = "OND.1.0000.7"
 OTHER = "OND.1.0001.8"
 KNOWN = 4
+REQUESTS = [
+    ("GET", "/test/metadata", {}),
+    ("GET", "/session/dataset", {"round_id": "0"}),
+    ("GET", "/session/feedback", {"feedback_type": "classification"}),
+    ("DELETE", "/test", {}),
+    ("DELETE", "/session", {}),
+    ("GET", "/session/latest", {}),
+    ("GET", "/session/zip", {}),
+]
+"""What is asked about a session, and what each wants to know besides."""
 
 
 def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, onset: int = 15, **facts: object) -> None:

@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Caller, Requests, answers, known, refused, write_test
+from domains.ond.protocol import OTHER, REQUESTS, TEST, Caller, Requests, answers, known, refused, write_test
 from domains.ond.targets import Target
 from openfield.cli import run_command
 from openfield.errors import RunBusy
@@ -38,17 +38,6 @@ def rows(client: Requests, number: int = 0) -> list[str]:
 @pytest.fixture
 def client(target: Target) -> Requests:
     return target.client
-
-
-REQUESTS = [
-    ("GET", "/test/metadata", {}),
-    ("GET", "/session/dataset", {"round_id": "0"}),
-    ("GET", "/session/feedback", {"feedback_type": "classification"}),
-    ("DELETE", "/test", {}),
-    ("DELETE", "/session", {}),
-    ("GET", "/session/latest", {}),
-    ("GET", "/session/zip", {}),
-]
 
 
 @pytest.mark.parametrize(("method", "path", "extra"), REQUESTS, ids=lambda value: str(value)[:20])

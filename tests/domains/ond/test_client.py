@@ -48,3 +48,8 @@ def test_objects_without_what_is_wanted_are_said_too() -> None:
         client.latest("s")
     with pytest.raises(InvalidInput, match="cannot be read"):
         client.feedback("s", "t", "score", None, 0)
+
+
+def test_names_of_tests_come_one_on_each_line() -> None:
+    client = Canned(ids=b'\xef\xbb\xbfOND.a test.1\r\n"OND.2",\r\n\r\n')
+    assert client.test_ids("OND", "image_classification") == ["OND.a test.1", "OND.2"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from openfield.domains.ond.areas import Area, Offer, find_area
 from openfield.domains.ond.listing import finished_tests
-from openfield.domains.ond.sheet import Area, Offer, find_area
 from openfield.groups import Group
 
 LABELS = "psuedo_labels"

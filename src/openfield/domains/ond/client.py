@@ -54,7 +54,8 @@ class Client:
     def test_ids(self, protocol: str, area: str, seed: int = 0) -> list[str]:
         """The tests a server offers."""
         asked = {"protocol": protocol, "domain": area, "detector_seed": str(seed)}
-        return self._ask("GET", "/test/ids", params=asked).decode(errors="replace").split()
+        lines = self._ask("GET", "/test/ids", params=asked).decode("utf-8-sig", errors="replace").splitlines()
+        return [name for name in (line.strip(" \t\"',") for line in lines) if name]
 
     def open(self, configuration: Mapping[str, Any], tests: Sequence[str]) -> str:
         """Opens a session; returns its id."""

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from openfield.domains.ond.areas import Offer
 from openfield.domains.ond.ledger import UNSAID, Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
-from openfield.domains.ond.sheet import Offer
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -13,10 +13,10 @@ import msgspec
 
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
+from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.client import Client
 from openfield.domains.ond.here import HERE, HereClient
 from openfield.domains.ond.host import StepPlayer
-from openfield.domains.ond.sheet import find_area
 from openfield.domains.ond.stages import Options
 from openfield.domains.ond.standins import register_standins
 from openfield.domains.ond.steps import is_hostable, make_hosted

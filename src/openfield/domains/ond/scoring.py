@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.domains.ond.arrays import Arrays
 from openfield.domains.ond.detectors import DETECTORS
 from openfield.domains.ond.evaluation import evaluate, evaluate_more, open_labels
 from openfield.domains.ond.programme import read_files
@@ -26,14 +24,6 @@ from openfield.metrics.stats import Estimate, estimate_count, estimate_rate
 
 TRAINED = ("mahalanobis", "knn", "openmax")
 """Detectors that are fitted: they need features of known samples to compare with."""
-
-
-class Arrays(msgspec.Struct, frozen=True):
-    """Named classes and how known each sample looks, with the truth; label -1 is unknown."""
-
-    pred: NDArray[Any]
-    conf: NDArray[np.float64]
-    label: NDArray[np.int64]
 
 
 def score_arrays(arrays: Arrays, probable: bool = False) -> dict[str, Estimate]:
@@ -163,43 +153,6 @@ def score_files(
         return evaluate(ledger) | evaluate_more(ledger)
     more = score_arrays(Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), open_labels(ledger)))
     return evaluate(ledger) | evaluate_more(ledger) | {"openset": more}
-
-
-def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
-    """An .npy file as `array`, or the arrays of an .npz file; every number must be one."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            found = {"array": loaded}
-        else:
-            with loaded:
-                found = {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'it is cut short'}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise InvalidInput(f"{path} is no .npy or .npz file of numbers.") from None
-    for name, array in found.items():
-        _check_numbers(path if name == "array" else f"{path}, {name}", array)
-    return found
-
-
-def read_labels(found: NDArray[Any], where: object) -> NDArray[np.int64]:
-    """Labels, which are whole numbers."""
-    labels = np.asarray(found)
-    odd = np.flatnonzero(labels != np.floor(labels))
-    if labels.ndim != 1 or odd.size:
-        flat = labels.ndim == 1
-        place = f"row {odd[0]} holds {labels[odd[0]]}" if flat else f"they have the shape {labels.shape}"
-        raise InvalidInput(f"{where}: labels must be a flat array of whole numbers, -1 for unknown; {place}.")
-    return labels.astype(np.int64)
-
-
-def _check_numbers(where: object, array: NDArray[Any]) -> None:
-    if array.dtype.kind not in "biuf":
-        raise InvalidInput(f"{where} holds no numbers.")
-    wrong = np.argwhere(~np.isfinite(np.atleast_1d(array)))
-    if wrong.size:
-        raise InvalidInput(f"{where}: row {wrong[0][0]} holds {np.atleast_1d(array)[tuple(wrong[0])]}.")
 
 
 def _watch(kind: str, rarities: NDArray[Any], threshold: float) -> list[float]:

@@ -8,17 +8,16 @@ from __future__ import annotations
 import csv
 import functools
 import io
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.errors import InvalidInput, UnknownName
+from openfield.domains.ond.areas import areas, find_area
+from openfield.errors import InvalidInput
 from openfield.trial import file_digest
 
 PROTOCOLS = ("OND", "CONDDA")
@@ -45,28 +44,6 @@ COUNTS = (
 )
 """The metadata that must be whole numbers where they are there."""
 SHEET, FACTS, LIST, ARRAYS = "_single_df.csv", "_metadata.json", "test_ids.csv", "arrays.npz"
-
-
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of feedback an area sells."""
-
-    reads: str
-    content: Literal["label", "columns", "accuracy", "distance", "writers"]
-    columns: tuple[int, ...] = ()
-    budget: Literal["", "ids", "detection"] = ""
-    wrong: bool = False
-    early: bool = False
-
-
-class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of test: its columns, its encoding, its feedback."""
-
-    novel: int
-    label: int
-    unknown: Literal["first", "last"]
-    feedback: dict[str, Offer]
-    encoding: str = "utf-8"
-    threshold: float = 0.5
 
 
 class Test:
@@ -167,20 +144,6 @@ class Test:
             return np.array([int(float(row[column])) for row in self.rows], dtype=np.int64)
         except (ValueError, IndexError, OverflowError):
             raise InvalidInput(f"Test {name}: column {column} must hold a number in every row.") from None
-
-
-@functools.cache
-def areas() -> dict[str, Area]:
-    """All areas by name."""
-    text = resources.files("openfield.domains.ond").joinpath("areas.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Area])
-
-
-def find_area(name: str) -> Area:
-    """The area of this name."""
-    if name not in areas():
-        raise UnknownName("area", name, areas(), label="Known")
-    return areas()[name]
 
 
 class Shelf:
