@@ -220,6 +220,7 @@ def holding(path: Path) -> Iterator[None]:
     Raises:
         RunBusy: Another server has it.
     """
+    path = path.resolve()  # however it is called
     lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
