@@ -15,7 +15,8 @@ import msgspec
 
 from openfield.core import Ending
 from openfield.domains.doom import arena, duel, features
-from openfield.domains.doom.engine import BUTTONS, Action, Engine
+from openfield.domains.doom.engine import Action, Engine
+from openfield.domains.doom.launch import BUTTONS
 from openfield.domains.doom.rules import ArenaRules, DuelRules
 from openfield.domains.doom.scenario import Layout
 from openfield.domains.doom.scene import Body, Reader, Scene

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from openfield.domains.doom.acs import assemble
-from openfield.domains.doom.engine import FIRST_MAP
+from openfield.domains.doom.launch import FIRST_MAP
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.udmf import MapText, Point
 from openfield.domains.doom.wad import Lump, map_lumps, write_wad
