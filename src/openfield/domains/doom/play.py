@@ -134,7 +134,7 @@ class Play:
             self._last_enemy = _without_health(self.scene.enemies[0])
         self.scene = scene
         self.won = not scene.enemies
-        if self.won or self._rules.lost or scene.player.health <= 0:
+        if self.won or self._rules.lost(scene) or scene.player.health <= 0:
             self.ended = "terminated"
         elif self.ticks >= self._settings.limit:
             self.ended = "truncated"
