@@ -49,8 +49,10 @@ def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
 
     path = tmp_path / "broken.wad"
     path.write_bytes(write_wad([("DECORATE", b"ACTOR Nonsense : NoSuchThing { Health }")]))
-    with pytest.raises(WorldFault, match="refuses"):
+    with pytest.raises(WorldFault, match="refuses") as caught:
         launch.check_wad(path)
+    assert "NoSuchThing" in str(caught.value)
+    assert "Warning" not in str(caught.value)
 
 
 def test_too_many_commands_are_refused() -> None:

@@ -191,7 +191,7 @@ def check_wad(wad: Path) -> None:
     mark = workplace.home() / "sound" / _soul_of(wad)
     if mark.exists():
         return
-    command = [sys.executable, "-m", "openfield.domains.doom.launch", str(wad)]
+    command = [sys.executable, "-c", f"from {__name__} import try_wad; try_wad()", str(wad)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
@@ -202,6 +202,16 @@ def check_wad(wad: Path) -> None:
         raise WorldFault(f"The engine refuses {wad.name}: {_last_words(done.stdout + done.stderr)}")
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
+
+
+def try_wad() -> None:
+    """What the child process does."""
+    faulthandler.dump_traceback_later(CHECK_SECONDS, exit=True)  # also if whoever asked is gone
+    wad = Path(sys.argv[1])
+    game = make_game(wad, CHECK_SETTINGS, console=True)
+    os.chdir(wad.parent)  # the engine leaves things where it is
+    game.init()
+    game.close()
 
 
 def _soul_of(wad: Path) -> str:
@@ -219,11 +229,3 @@ def _last_words(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((number for number, line in enumerate(lines) if "error" in line.lower()), -3)
     return " ".join(lines[first:][:3])[:500] or "it died without a word."
-
-
-if __name__ == "__main__":
-    faulthandler.dump_traceback_later(CHECK_SECONDS, exit=True)  # also if whoever asked is gone
-    checked = make_game(Path(sys.argv[1]), CHECK_SETTINGS, console=True)
-    os.chdir(Path(sys.argv[1]).parent)  # the engine leaves things where it is
-    checked.init()
-    checked.close()
