@@ -41,8 +41,13 @@ COMMANDS = {
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),
 }
+FLAGGED = ("run", "play", "serve")
+"""Commands for which domains have options of their own."""
 for order, (name, (place, help_text)) in enumerate(COMMANDS.items()):
-    app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order)
+    more = (
+        {"help_epilogue": "Domains have options of their own: openfield list flags DOMAIN"} if name in FLAGGED else {}
+    )
+    app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order, **more)
 
 
 def main(words: list[str] | None = None) -> None:

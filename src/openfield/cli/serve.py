@@ -51,6 +51,7 @@ def serve(
     """
     import asyncio
 
+    from openfield.errors import InvalidInput
     from openfield.groups import holding
     from openfield.journal import Journal
     from openfield.listening import check_exposure, fastest_loop, refuse_place
@@ -64,6 +65,9 @@ def serve(
     check_port(number, "--port")
     if not launch.let_in:
         check_exposure(place, token)
+    if launch.settled and options != DEFAULT:
+        others = "--trials, --seed, --novelty, --set and --redlight"
+        raise InvalidInput(f"{launch.settled} says which trials are served; {others} have no say in it.")
     made = options.make(known, launch, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
 
