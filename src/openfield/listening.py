@@ -9,7 +9,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from openfield.errors import InvalidInput
 
@@ -28,6 +29,15 @@ def check_exposure(host: str, token: str | None) -> None:
     """Refuses to open a server to other machines without a token."""
     if host not in ("127.0.0.1", "localhost", "::1") and not token:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
+
+
+@contextmanager
+def refusing_place(host: str, port: int | None) -> Iterator[None]:
+    """Says of a place that cannot be listened on what is wrong with it."""
+    try:
+        yield
+    except OSError as error:
+        raise refuse_place(error, host, port) from None
 
 
 def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -75,6 +76,9 @@ class Seat:
         self.left = asyncio.Event()
         """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
         self._leave = leave
+        self._left_at = 0
+        self._away = 0
+        """Nanoseconds; when somebody left, and how long nobody sat here since the last reply."""
         self._closed = False
         self._one_at_a_time = threading.Lock()
 
@@ -90,6 +94,9 @@ class Seat:
         with self._one_at_a_time:
             if self._closed:
                 raise ConnectionError("this seat is closed; the agent may have come back over another connection")
+            if self._away:
+                self.rollout.excuse(self._away)
+                self._away = 0
             turn = self.rollout.reply(reply)
             return turn, self.rollout.commit() if durable else None
 
@@ -104,9 +111,14 @@ class Seat:
         written = self.rollout.commit()
         if isinstance(written, Future):
             await asyncio.wrap_future(written)
-        return Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
+        heir = Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
+        heir._left_at, heir._away = self._left_at, self._away
+        return heir
 
     def __enter__(self) -> Seat:
+        if self._left_at:
+            self._away += time.monotonic_ns() - self._left_at
+            self._left_at = 0
         self.taken = True
         self.left.clear()
         return self
@@ -116,7 +128,7 @@ class Seat:
             self.fault = error
         elif isinstance(error, Exception) and not isinstance(error, OSError | EOFError):
             self.fault = OpenfieldError(f"The wire failed: {type(error).__name__}: {error}")
-        self.taken = False
+        self.taken, self._left_at = False, time.monotonic_ns()
         self.left.set()
         self._leave()
 

@@ -13,6 +13,7 @@ import cyclopts
 
 from openfield import __version__
 from openfield.errors import OpenfieldError
+from openfield.flags import COMMANDS as FLAGGED
 
 app = cyclopts.App(
     name="openfield",
@@ -40,8 +41,11 @@ COMMANDS = {
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),
 }
+HELP = {"--help", "-h"}
+DOMAIN_HELP = "Domains have options of their own: openfield {} DOMAIN --help"
 for order, (name, (place, help_text)) in enumerate(COMMANDS.items()):
-    app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order)
+    more = {"help_epilogue": DOMAIN_HELP.format(name)} if name in FLAGGED else {}
+    app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order, **more)
 
 
 def main(words: list[str] | None = None) -> None:
@@ -57,6 +61,8 @@ def run_command(words: list[str]) -> int:
             stream.reconfigure(errors="replace")
     try:
         app(words or ["--help"], result_action="return_value")
+        if words and words[0] in FLAGGED and HELP & set(words):
+            _print_domain_help(words[0], next((word for word in words[1:] if word not in HELP), "-"))
     except cyclopts.CycloptsError as error:
         return _complain(f"{_sentence(error)} Help: openfield {_help_for(words)}--help", 2)
     except OpenfieldError as error:
@@ -67,6 +73,14 @@ def run_command(words: list[str]) -> int:
         sys.stderr.close()
         return 0
     return 0
+
+
+def _print_domain_help(command: str, domain: str) -> None:
+    """Shows the flags of the domain that help was asked for, below those of the command."""
+    from openfield.cli.list import print_flags
+
+    if not domain.startswith("-") and not domain.endswith(".toml"):
+        print_flags(domain, command)
 
 
 def _complain(message: str, status: int) -> int:

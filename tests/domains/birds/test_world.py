@@ -63,6 +63,7 @@ def test_a_trial_announces_itself_its_set_and_each_level():
     assert opened.truth.performance == 0.0
     assert opened.step(Reply()).observation == {
         "begins": "level",
+        "level": 1,
         "available": [2, 3, 4],
         "scores": [0, 0, 0, 0],
         "selection": False,

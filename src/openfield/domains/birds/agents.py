@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import msgspec
 
@@ -42,7 +43,7 @@ class Shooter:
         if turn.ask is Ask.BELIEF:
             return Reply(None, Belief(0.0))
         if turn.ask is Ask.READY and turn.observation["begins"] == "level":
-            return Reply(msgspec.to_builtins(Load()))
+            return Reply(msgspec.to_builtins(Load(pick_level(turn.observation))))
         if turn.ask is not Ask.ACT:
             if turn.last is not None and turn.observation:
                 self.notice(read_sight(turn.observation))
@@ -67,6 +68,16 @@ class Shooter:
         """Goes on drawing where the saved agent was."""
         version, numbers, gauss = msgspec.json.decode(state)
         self._rng.setstate((version, tuple(numbers), gauss))
+
+
+def pick_level(menu: dict[str, Any]) -> int:
+    """Where levels may be chosen, the next one left after that played last, all around; else 0, whatever comes.
+
+    Where attempts have no limit, whatever comes is the same level for ever.
+    """
+    if not menu["selection"] or not menu["available"]:
+        return 0
+    return int(min(menu["available"], key=lambda number: (number <= menu["level"], number)))
 
 
 class RandomShooter(Shooter):

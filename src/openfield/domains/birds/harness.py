@@ -44,14 +44,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     count_loads: bool = True
     """A level loaded is an interaction, not only a shot."""
     checkpoint_policy: CheckpointPolicy = "next_set"
-    repeat_unlimited: bool = False
-    """A level with any number of attempts is also the next one, until another is chosen."""
+    repeat_unlimited: bool = True
+    """A level with any number of attempts is the next one again, until another is chosen; else the one after it is."""
+    finish_levels: bool = True
+    """A level in play is finished where a test or training follows, also when all interactions are used up."""
 
 
 class Progress:
     """How far the agent is in a set."""
 
-    def __init__(self, levels: LevelSet, testing: bool, repeats: bool = False) -> None:
+    def __init__(self, levels: LevelSet, testing: bool, repeats: bool = True) -> None:
         self.set = levels
         self.testing = testing
         self.repeats = repeats
@@ -78,12 +80,11 @@ class Progress:
     def next_index(self) -> int | None:
         """The level played last while it has attempts left, else the next that has, all around.
 
-        When a set is gone on with it is the one after that. Where attempts have no limit too, unless told otherwise:
-        a sequence would never leave its first level.
+        When a set is gone on with it is the one after that; where attempts have no limit too, if the options say so.
         """
         count = len(self.left)
-        unlimited = self.position >= 0 and self.left[self.position] is None and not self.repeats
-        start = self.position + 1 if unlimited or self.resumed else max(self.position, 0)
+        moves_on = self.position >= 0 and self.left[self.position] is None and not self.repeats
+        start = self.position + 1 if moves_on or self.resumed else max(self.position, 0)
         order = [(start + step) % count for step in range(count)] if count else []
         return next((index for index in order if self.may_load(index)), None)
 
@@ -248,11 +249,12 @@ class Harness:
         self.stage = State.PLAYING
 
     def _interrupt(self) -> None:
-        """Ends the level in play where it cannot go on.
+        """Ends the level in play where a limit is reached and the trial is over with it.
 
-        No interaction is left, or the time is over and no test set follows: a test set waits for the end of the level.
+        What follows within a trial, a test or training, waits for the end of the level.
         """
-        if self.current.out_of_interactions or (self.current.out_of_time and self._last_set):
+        at_once = self._last_set or (self.current.out_of_interactions and not self.options.finish_levels)
+        if self.current.spent and at_once:
             self.stage = State.MAIN_MENU
 
     @property
@@ -264,7 +266,7 @@ class Harness:
         by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
         by_count = 0 < script.checkpoint_interactions <= recent.recent_interactions
         if (by_time or by_count) and not self._unused:
-            recent.enter()
+            recent.recent_seconds = 0.0  # only the clock: questions go by the interactions
             return False
         return by_time or by_count
 

@@ -75,6 +75,13 @@ def natural(name: str) -> str:
     return re.sub(r"\d+", lambda digits: digits[0].zfill(4), name)
 
 
+def folder_of(name: str) -> str:
+    """Where a level belongs, as `novelty_level_1/type1`: by its folder, or by what its file's name says."""
+    folder = re.search(r"novelty_level_\d+/type\w+", name)
+    parts = Path(name).stem.split("_")
+    return folder[0] if folder else f"novelty_level_{parts[-2] if len(parts) >= 6 else parts[-1]}"
+
+
 def is_novel(name: str) -> bool:
     """Whether a level is a novel one, by its folder, or by the novelty level in its file's name."""
     folder = re.search(r"novelty_level_(\d+)", name)

@@ -74,6 +74,7 @@ class BirdsWorld:
             count_loads=settings.count_loads,
             checkpoint_policy=settings.checkpoint_policy,
             repeat_unlimited=settings.repeat_unlimited,
+            finish_levels=settings.finish_levels,
         )
         self.truth = Truth()
 
@@ -307,6 +308,7 @@ class BirdsWorld:
         available = [number + 1 for number in range(len(current.left)) if current.may_load(number)]
         return {
             "begins": "level",
+            "level": current.position + 1,
             "available": available,
             "scores": list(current.scores),
             "selection": current.set.selection,
