@@ -1,5 +1,7 @@
 """The rules of a trial, by table and by random requests."""
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,8 +159,37 @@ def test_a_level_in_play_is_finished_before_a_test_also_when_no_interaction_is_l
     harness.interact()
     harness.update()
     assert (harness.state, harness.may_shoot) == (State.PLAYING, True)
-    assert harness.load(1) is harness.restart() is None
+    assert harness.load(1) is None
     harness.end_level(True, 1)
+    harness.update()
+    assert harness.state is State.NEW_TEST_SET
+
+
+LEAVING = [lambda harness: harness.load(), lambda harness: harness.load(1), lambda harness: harness.restart()]
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+@pytest.mark.parametrize("limit", [{"interactions": 2}, {}])
+def test_who_leaves_a_level_when_a_test_waits_for_its_end_gets_the_test_and_no_level(leave, limit):
+    training = levels(9, selection=True, **limit)
+    harness = start(Script(training=training, tests=(levels(1),), checkpoint_interactions=2))
+    harness.load()
+    harness.interact()
+    assert leave(harness) is not None
+    harness.interact()
+    harness.update()
+    assert harness.load(99) is None
+    assert harness.state is State.PLAYING, "a level that is none is no reason to leave"
+    assert leave(harness) is None
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_nothing_moves_on_before_a_question_is_answered():
+    script = Script(training=levels(9), tests=(levels(1),), checkpoint_interactions=1)
+    harness = start(msgspec.structs.replace(script, report_step=1, report_in_training=True))
+    play(harness)
+    assert (harness.state, harness.current.testing) == (State.REQUEST_BELIEF, False)
+    harness.report()
     harness.update()
     assert harness.state is State.NEW_TEST_SET
 
@@ -309,7 +340,7 @@ def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
         check(harness)
         visited.append(harness.current)
         assert before is not State.TERMINATED or harness.stage is State.TERMINATED, "the end is the end"
-        assert waits or harness.stage is not State.PLAYING or not harness.current.out_of_interactions
+        assert waits or harness.state is not State.PLAYING or not harness.current.out_of_interactions
     for progress in visited:
         limit = progress.set.interactions
         assert progress.interactions <= limit or limit <= 0 or waits, "beyond it only a level in play is finished"

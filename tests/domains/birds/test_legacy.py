@@ -294,6 +294,60 @@ def test_the_last_shot_of_a_trial_counts_too_and_its_frames_come(tmp_path):
     assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("done", ["Fail"] * 4)
 
 
+def test_the_last_level_is_there_to_be_seen_until_the_next_trial_is_begun(tmp_path):
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><trials><trial number_of_executions='2'><game_level_set mode='training' "
+        "attempt_limit_per_level='1'><game_levels novelty_level='0' type='010101' start='0' end='0'/>"
+        "</game_level_set></trial></trials></evaluation>"
+    )
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    with serving(tmp_path / "run.sqlite", trials) as port, LegacyAgent(port, team=1) as agent:
+        for state in (TRIAL, OVER):
+            go_to(agent, WON)
+            assert (agent.state(), agent.word(65) >= 5000) == (state, True)
+            assert label(features(agent.truth())[1]) == "Slingshot"
+        assert agent.word(65) >= 5000, "also when all is over"
+
+
+def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):
+    (tmp_path / "Levels").mkdir()
+    (tmp_path / "Levels" / "1.xml").write_text(
+        '<Level width="2"><Camera x="0" y="-1" minWidth="20" maxWidth="35"/><Birds><Bird type="BirdRed"/>'
+        '<Bird type="BirdRed"/></Birds><Slingshot x="-12" y="-2.5"/>'
+        '<GameObjects><Pig type="BasicSmall" x="9" y="-3.3"/></GameObjects></Level>'
+    )
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><trials><trial><game_level_set mode='training' attempt_limit_per_level='1'>"
+        "<game_levels level_path='Levels/1.xml'/></game_level_set></trial></trials></evaluation>"
+    )
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    with serving(tmp_path / "run.sqlite", trials) as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, PLAYING)
+        frames = agent.shoot_and_watch(0, 300, 0, 5, 1)
+        (seen, later) = agent.truth(), agent.truth()
+        assert len(features(seen)) == len(features(later)) == len(features(frames[-1])), "the bird still lies there"
+        assert agent.state() == PLAYING
+        assert agent.shoot(*AWAY) == 1
+        assert agent.state() in (OVER, LOST)
+
+
+def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
+    trials = DOMAIN.trials(3, before=1, after=1)
+    with serving(tmp_path / "run.sqlite", trials) as port:
+        sockets = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(4)]
+        for one in sockets:
+            one.sendall(struct.pack(">BIB", 1, 9, 0))
+        with contextlib.suppress(OSError):
+            for one in sockets:
+                one.recv(3)
+        for one in sockets:
+            one.close()
+        with LegacyAgent(port, team=9) as agent:
+            assert agent.state() == TRIAL
+    with Run(tmp_path / "run.sqlite") as run:
+        assert [cell.outcome for cell in run.cells()] == ["cancelled", None, None]
+
+
 def test_agents_that_never_say_who_they_are_have_games_of_their_own(tmp_path):
     with legacy_server(tmp_path, agent="nobody") as port:
         with LegacyAgent(port) as one, LegacyAgent(port) as other, LegacyAgent(port, team=7):

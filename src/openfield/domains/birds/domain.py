@@ -30,7 +30,7 @@ from openfield.domains.birds.trials import (
 )
 from openfield.domains.birds.wire import BirdsWire
 from openfield.errors import InvalidInput
-from openfield.flags import Flag
+from openfield.flags import Flag, Launch
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
@@ -174,6 +174,10 @@ class Birds(Domain[BirdsSettings]):
             for number, script in scripts.items()
             for execution in range(max(0, script.executions))
         ]
+
+    def prepare(self, launch: Launch, command: str) -> Launch:
+        """Whoever comes over the wire may prepare for a set as long as it likes: its limits are those of the trial."""
+        return launch.limit(reply_seconds=None) if command == "serve" else launch
 
     def lists_trials(self, settings: BirdsSettings) -> str:
         """A configuration does; some of its trials are chosen by their place."""

@@ -148,8 +148,11 @@ class Harness:
 
     def find(self, index: int | None = None) -> int | None:
         """The index of the level that a request to load one, or the next one, would give; None if it is refused."""
-        if self.report_pending or self.current.spent or self.stage not in (*RESTING, State.PLAYING):
+        if self.report_pending or self._moves_on or self.stage not in (*RESTING, State.PLAYING):
             return None
+        return self._candidate(index)
+
+    def _candidate(self, index: int | None) -> int | None:
         following = self.current.next_index()
         if index is None or index == following:
             return following
@@ -158,12 +161,12 @@ class Harness:
     def load(self, index: int | None = None) -> int | None:
         """Loads a level, or the next available one; returns its index, or None if that is refused.
 
-        Asking for the next one when none is left ends the set.
+        Asking for the next one when none is left ends the set; leaving a level when a test or the end of the set waits
+        for it lets that come instead of another level.
         """
         wanted = self.find(index)
         if wanted is None:
-            if index is None and not self.report_pending and self.stage in (*RESTING, State.PLAYING):
-                self._end_set()
+            self._refuse(index)
             return None
         self._play(wanted)
         if self.options.count_loads:
@@ -173,12 +176,14 @@ class Harness:
     @property
     def may_restart(self) -> bool:
         """Whether the level loaded last has an attempt left."""
-        loaded = self.stage in (State.PLAYING, State.WON, State.LOST) and not self.current.spent
+        loaded = self.stage in (State.PLAYING, State.WON, State.LOST) and not self._moves_on
         return loaded and not self.report_pending and self.current.may_load(self.current.position)
 
     def restart(self) -> int | None:
         """Plays the level again, as one more attempt; returns its index, or None if it has none left."""
         if not self.may_restart:
+            if self.stage is State.PLAYING:
+                self._refuse(self.current.position)
             return None
         self._play(self.current.position)
         return self.current.position
@@ -228,6 +233,8 @@ class Harness:
 
     def update(self) -> None:
         """Moves on if a limit, a checkpoint or the end of a set was reached; to be called after everything."""
+        if self.report_pending:
+            return  # the question comes before everything else
         if self.stage is State.PLAYING:
             self._interrupt()
         if self.stage in RESTING:
@@ -235,6 +242,27 @@ class Harness:
                 self._end_set()
             elif not self.current.testing and self._checkpoint_due():
                 self._announce_test()
+
+    def _refuse(self, index: int | None) -> None:
+        """What becomes of the set when a level cannot be loaded."""
+        if self.report_pending or self.stage not in (*RESTING, State.PLAYING):
+            return
+        if self.stage is State.PLAYING and self._moves_on and self._candidate(index) is not None:
+            self.stage = State.MAIN_MENU
+            self.update()
+        elif index is None:
+            self._end_set()
+
+    @property
+    def _moves_on(self) -> bool:
+        """Whether a limit is reached, or a checkpoint that a test set follows; both wait for the end of a level."""
+        return self.current.spent or (not self.current.testing and bool(self._unused) and self._at_checkpoint)
+
+    @property
+    def _at_checkpoint(self) -> bool:
+        script, recent = self.script, self.training
+        by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
+        return by_time or 0 < script.checkpoint_interactions <= recent.recent_interactions
 
     def _announce_first(self) -> None:
         if self.training.next_index() is None:
@@ -262,13 +290,10 @@ class Harness:
         return not self._unused and (self.training_over or not self.current.testing)
 
     def _checkpoint_due(self) -> bool:
-        script, recent = self.script, self.training
-        by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
-        by_count = 0 < script.checkpoint_interactions <= recent.recent_interactions
-        if (by_time or by_count) and not self._unused:
-            recent.recent_seconds = 0.0  # only the clock: questions go by the interactions
+        if self._at_checkpoint and not self._unused:
+            self.training.recent_seconds = 0.0  # only the clock: questions go by the interactions
             return False
-        return by_time or by_count
+        return self._at_checkpoint
 
     def _end_set(self) -> None:
         if not self.current.testing:

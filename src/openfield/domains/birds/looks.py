@@ -87,7 +87,7 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "hint": _hint,
     "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
     "seconds left": lambda world: world.harness.seconds_left,
-    "moving": lambda world: world.arena is not None and world.arena.game.moving,
+    "moving": lambda world: world.arena is not None and world.arena.moving,
     "frames": lambda world: [] if world.arena is None else world.arena.frames,
     "ground truth": lambda world: _ground_truth(world, False),
     "noisy ground truth": lambda world: _ground_truth(world, True),
@@ -95,3 +95,5 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "picture": lambda world: _picture(world, False),
     "initial screenshot": lambda world: _picture(world, True),
 }
+LEVEL_LOOKS = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
+"""What is read off the level alone."""

@@ -44,3 +44,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     report_in_training: bool = False
     report_in_testing: bool = False
     executions: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """All its levels, in order."""
+        return [name for levels in (self.training, *self.tests) for name in levels.levels]

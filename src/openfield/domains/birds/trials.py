@@ -45,12 +45,16 @@ def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
         return draw_script(trial, settings, pool)
-    key = next(name for name in trial.files if name.startswith(NUMBER))
-    scripts, number = read_config(Path(settings.config), pool), int(key.removeprefix(NUMBER))
-    if number >= len(scripts):
+    scripts, number = read_config(Path(settings.config), pool), configured(trial)
+    if number is None or number >= len(scripts):
         raise InvalidInput(f"{settings.config} no longer has trial {number}.")
-    _compare(trial.files, {key: digest(scripts[number], pool)})
+    _compare(trial.files, {f"{NUMBER}{number}": digest(scripts[number], pool)})
     return scripts[number]
+
+
+def configured(trial: Trial) -> int | None:
+    """Which trial of its configuration it is; None if it has none."""
+    return next((int(name.removeprefix(NUMBER)) for name in trial.files if name.startswith(NUMBER)), None)
 
 
 def choose_trials(settings: BirdsSettings, scripts: list[Script]) -> list[int]:
@@ -78,7 +82,10 @@ def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[P
     """The list of trials behind a configuration, and those of them that are wanted, by their numbers."""
     listed = find_config(Path(settings.config), pool, seed, settings.time_scope)
     scripts = read_config(listed, pool)
-    return listed, {number: scripts[number] for number in choose_trials(settings, scripts)}
+    chosen = {number: scripts[number] for number in choose_trials(settings, scripts)}
+    for name in dict.fromkeys(name for script in chosen.values() for name in script.names):
+        pool.level(name)  # one that cannot be read is named now, not when it is its turn
+    return listed, chosen
 
 
 def refuse_endless(settings: BirdsSettings, seed: int) -> None:
@@ -125,8 +132,7 @@ def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
 
 def digest(script: Script, pool: LevelPool) -> str:
     """What stands for a script and the content of all its levels."""
-    names = [name for levels in (script.training, *script.tests) for name in levels.levels]
-    contents = [file_digest(pool.content(name)) for name in names]
+    contents = [file_digest(pool.content(name)) for name in script.names]
     return file_digest(msgspec.json.encode((script, contents)))
 
 

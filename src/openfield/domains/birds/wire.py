@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, Reply, Turn, World
 from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Done, Look
-from openfield.domains.birds.looks import nothing_to_see
+from openfield.domains.birds.looks import LEVEL_LOOKS, nothing_to_see
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 
@@ -105,6 +106,8 @@ class Table:
         """None where there is nothing left to play."""
         self.world: World | None = None
         """What there is to see: the world of the last seat, also when all is over."""
+        self.before: World | None = None
+        """That of the trial before, until the agent has done something in the next one."""
         self.dialogue = Dialogue(Turn(ask=Ask.NONE))
         self.sit(seat)
 
@@ -113,7 +116,7 @@ class Table:
         self.seat = seat
         if seat is not None:
             seat.__enter__()
-            self.world = seat.rollout.world
+            self.before, self.world = self.world, seat.rollout.world
             self.dialogue.turn = seat.rollout.turn
 
     def return_to(self, writer: asyncio.StreamWriter) -> None:
@@ -139,6 +142,7 @@ class Hall:
     def __init__(self, desk: Desk, gtshoot_ints: int, agent: str, teams: list[int] | None = None) -> None:
         self._desk, self._gtshoot_ints, self._agent, self._teams = desk, gtshoot_ints, agent, teams
         self._tables: dict[str, Table] = {}
+        self._doors: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._latest = Table("")
         self.observer_port = 0
 
@@ -150,8 +154,7 @@ class Hall:
                 for request in requests.feed(data):
                     if table is None or request.code == 1:
                         table = await self._change_table(table, request, writer)
-                    writer.write(await self._serve(table, request))
-                    await writer.drain()
+                    await _send(writer, await self._serve(table, request))
         except (BadFrame, ConnectionError, OpenfieldError):
             pass  # the record stands; the same team may come back, and the others are not concerned
         finally:
@@ -169,19 +172,21 @@ class Hall:
                     seen = table or self._latest
                     if request.code in OBSERVER_CODES:
                         async with seen.lock:
-                            writer.write(await self._answer(seen, request, 0.0, observing=True))
-                        await writer.drain()
+                            answer = await self._answer(seen, request, 0.0, observing=True)
+                        await _send(writer, answer)
         writer.close()
 
     async def _change_table(self, old: Table | None, request: Request, writer: asyncio.StreamWriter) -> Table:
         """The table of whoever says who it is, or of a stranger; it goes on where it was."""
-        name = self._name(request)
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = Table(name, await self._find_seat(name))
-        if old is not table:
-            self._stand_up(old, writer)
-        table.return_to(writer)
+        team = request.fields[0] if request.code == 1 else None
+        async with self._doors[team]:  # of two connections of a team at once the second finds the table of the first
+            name = self._name(request)
+            table = self._tables.get(name)
+            if table is None:
+                table = self._tables[name] = Table(name, await self._find_seat(name))
+            if old is not table:
+                self._stand_up(old, writer)
+            table.return_to(writer)
         self._latest = table
         return table
 
@@ -233,14 +238,16 @@ class Hall:
                 answer = Done() if observing else await self._do(table, step)
 
     async def _see(self, table: Table, query: str) -> Any:
-        if table.world is None:
+        world = table.before if table.before is not None and query in LEVEL_LOOKS else table.world
+        if world is None:
             return nothing_to_see()[query]
-        return await asyncio.to_thread(table.world.look, query)
+        return await asyncio.to_thread(world.look, query)
 
     async def _do(self, table: Table, step: Do) -> Done:
         """Replies for the agent, passes over what asks for nothing, and goes on to its next trial."""
         if table.seat is None:
             return Done()
+        table.before = None
         try:
             done = await self._reply(table.seat, Reply(step.action, step.belief))
         except (OpenfieldError, ConnectionError) as error:
@@ -265,3 +272,11 @@ class Hall:
             if not rollout.over:
                 done = Done(rollout.world.look("result"), rollout.world.look("frames"))
         return done
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Writes a reply in one piece, if there is still somebody to read it."""
+    if writer.is_closing():
+        raise ConnectionError("the agent has hung up")
+    writer.write(data)
+    await writer.drain()

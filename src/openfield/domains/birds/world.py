@@ -115,8 +115,7 @@ class BirdsWorld:
         return LOOKS[query](self)
 
     def close(self) -> None:
-        """Lets the level go."""
-        self.arena = None
+        """Leaves the last level as it is: agents look at it when all is over, and it goes with the world."""
 
     def _read(self, action: Any) -> Action | None:
         """An action where one counts; where something begins any reply will do, and where a level ended none counts."""
@@ -167,11 +166,13 @@ class BirdsWorld:
             case Load():
                 if self.harness.find(action.level - 1 if action.level else None) is not None:
                     self._wanted, self._ended = action, "truncated"
-                elif not action.level:
-                    self.harness.load()
+                else:
+                    self.harness.load(action.level - 1 if action.level else None)
             case Restart():
                 if self.harness.may_restart:
                     self._wanted, self._ended = action, "truncated"
+                else:
+                    self.harness.restart()
             case Stay():
                 pass
             case _:
@@ -192,7 +193,7 @@ class BirdsWorld:
             case Zoom():
                 arena.zoom(action.way)
             case Wait():
-                arena.game.run(action.seconds)
+                arena.wait(action.seconds)
             case Watch():
                 arena.watch(action.every, action.frames)
         self.harness.spend(arena.game.seconds - start)
