@@ -286,6 +286,8 @@ class TrialDesk:
             if self._seats.pop(session, None) is None:
                 continue  # another thread was faster
             seat.settle()
+            if closing and seat.rollout.turn.last is not None and not seat.rollout.over:
+                seat.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
             outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
             if seat.fault is not None:
                 outcome, note = explain(seat.fault)

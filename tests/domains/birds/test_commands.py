@@ -38,7 +38,7 @@ def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
     assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"190 levels in {pool}\n")
     assert len(list(pool.glob("novelty_level_0/type*"))) == 41
     assert DOMAIN.trials(1, levels=str(pool))[0].files != DOMAIN.trials(1)[0].files
-    for words in (("--pool", pool, "--count", 0), (), ("--count", 3)):
+    for words in (("--pool", pool, "--count", 0), (), ("--count", 3), ("configMeta.xml", "--pool", pool)):
         assert say("generate", "birds", *words)[0] == 2
     assert "has no levels to make more of" in say("generate", "commai", "--pool", pool)[1]
 

@@ -208,6 +208,19 @@ def test_a_bird_that_was_shot_is_gone_when_everything_rests(degrees):
     assert (game.birds_removed, [body.kind for body in game.bodies]) == (1, ["platform", "pig"])
 
 
+def test_a_level_is_over_only_when_everything_has_come_to_rest():
+    pool, ended = LevelPool(), 0
+    for name in [pool.names(0, f"0101{scenario:02d}")[0] for scenario in range(1, 6)]:
+        for degrees in range(0, 80, 8):
+            game = Game(pool.level(name))
+            while game.bird_ready:
+                game.shoot(math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
+                game.settle()
+            ended += game.state != "playing"
+            assert not any(body.stirs for body in game.bodies if body.moves and body.physical.awake)
+    assert ended == 50
+
+
 def test_what_leaves_the_world_is_gone():
     game = Game(level(FAR, birds=("BirdRed", "BirdRed")))
     game.shoot(-1.0, 0.5)

@@ -25,6 +25,7 @@ from legacy_birds import (
     release_points,
 )
 from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.logs import write_logs
 from openfield.view import Run
 
 CONFIG = """<evaluation>
@@ -346,6 +347,42 @@ def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
             assert agent.state() == TRIAL
     with Run(tmp_path / "run.sqlite") as run:
         assert [cell.outcome for cell in run.cells()] == ["cancelled", None, None]
+
+
+def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(tmp_path):
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><trials><trial><game_level_set mode='training' attempt_limit_per_level='1'>"
+        "<game_levels novelty_level='0' type='010101' start='0' end='2'/></game_level_set>"
+        "</trial></trials></evaluation>"
+    )
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    with serving(tmp_path / "run.sqlite", trials) as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, LOST)
+        assert agent.report(0.3, 0.7) == 1
+        assert agent.state() == LOST
+        assert agent.word(53) == 2
+        assert agent.describe("nothing but words") == 1
+        assert agent.shoot(*AWAY) == 1
+        assert agent.word(53) == 3
+        assert agent.report(0.9, 0.1) == 1
+    with Run(tmp_path / "run.sqlite") as run:
+        (cell,) = run.cells()
+        said = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply is not None]
+    assert [episode.belief and episode.belief.novel for episode in cell.episodes] == [0.3, None]
+    assert {"do": "stay", "text": "nothing but words"} in said
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    reports = (tmp_path / "logs" / "NoveltyLikelihoodData.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[1:5] for row in reports] == [["0", "2", "0.3", "0.7"], ["2", "5", "0.9", "0.1"]]
+
+
+def test_the_level_an_agent_left_after_it_ended_is_booked_when_the_server_ends(tmp_path):
+    with legacy_server(tmp_path) as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, LOST)
+    with Run(tmp_path / "run.sqlite") as run:
+        (cell,) = run.cells()
+    assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("cancelled", ["Fail"])
+    with legacy_server(tmp_path) as port, LegacyAgent(port, team=1) as agent:
+        assert agent.state() == LOST
 
 
 def test_agents_that_never_say_who_they_are_have_games_of_their_own(tmp_path):

@@ -86,6 +86,11 @@ class Body:
         velocity = self.physical.linearVelocity
         return math.hypot(velocity.x, velocity.y)
 
+    @property
+    def stirs(self) -> bool:
+        """Whether it moves or turns at all."""
+        return self.speed > 0 or self.physical.angularVelocity != 0
+
     def outline(self, ring: Ring | None = None) -> list[tuple[float, float]]:
         """Its outline, or another ring of its own, in the world."""
         (x, y), angle = self.place, self.physical.angle

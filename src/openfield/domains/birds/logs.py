@@ -25,7 +25,7 @@ LEVEL_COLUMNS = (
 )
 REPORT_COLUMNS = (
     *("EvaluationIndex", "LevelIndex", "InteractionIndex", "HasNoveltyLikelihood", "NoNoveltyLikelihood"),
-    *("NovelObjectIDs", "NoveltyLevel", "NoveltyDescription", "TrueNovelIDs", "CompleteTrueNovelIDs"),
+    *("novel object IDs", "novelty level", "novelty description", "true novel IDs", "complete true novel IDs"),
     *("trial", "levelName", "playStatus", "informed", "novelty"),
 )
 

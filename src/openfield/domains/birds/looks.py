@@ -67,7 +67,7 @@ def nothing_to_see() -> dict[str, Any]:
     return {
         "state": State.TERMINATED,
         **dict.fromkeys(("result", "score", "level", "levels"), 0),
-        **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "novelty info": -1},
+        **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "lingers": False, "novelty info": -1},
         **{"seconds left": math.inf, "hint": ""},
         "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
         **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
@@ -87,6 +87,7 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "hint": _hint,
     "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
     "seconds left": lambda world: world.harness.seconds_left,
+    "lingers": lambda world: world.lingers,
     "moving": lambda world: world.arena is not None and world.arena.moving,
     "frames": lambda world: [] if world.arena is None else world.arena.frames,
     "ground truth": lambda world: _ground_truth(world, False),

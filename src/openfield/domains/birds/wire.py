@@ -263,11 +263,14 @@ class Hall:
         return done
 
     async def _reply(self, seat: Seat, reply: Reply) -> Done:
-        """What came of a reply; it is read before the last word of a trial, which closes the world."""
+        """What came of a reply; it is read before the last word of a trial, which closes the world.
+
+        The end of a level is passed over when the agent goes on: until then it may say what it thinks of it.
+        """
         rollout = seat.rollout
         turn = await seat.reply(reply)
         done = Done(rollout.world.look("result"), rollout.world.look("frames"))
-        while turn.ask is Ask.NONE and not rollout.over:
+        while turn.ask is Ask.NONE and not rollout.over and not rollout.world.look("lingers"):
             turn = await seat.reply(Reply())
             if not rollout.over:
                 done = Done(rollout.world.look("result"), rollout.world.look("frames"))

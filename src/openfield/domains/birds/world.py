@@ -83,6 +83,11 @@ class BirdsWorld:
         """Whether the trial has ended."""
         return self.harness.over
 
+    @property
+    def lingers(self) -> bool:
+        """Whether a level has ended and what comes next waits for the agent."""
+        return self._shown == "end" and self._wanted is None and not self.harness.over
+
     def reset(self) -> Turn:
         """Announces the trial."""
         self.harness = Harness(self._script, self._options)
