@@ -205,6 +205,20 @@ def read(connection, size):
     return data
 
 
+def test_who_hangs_up_while_a_reply_is_made_leaves_no_trace(tmp_path, trials, capfd):
+    with free_port() as observers:
+        pass
+    with serving(tmp_path / "run.sqlite", trials, observer_port=observers) as port:
+        for opened in (port, observers) * 3:
+            with socket.create_connection(("127.0.0.1", opened), 20) as agent:
+                agent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                agent.sendall(b"\x01\x00\x00\x00\x02\x00" + b"\x0b" * 5)
+                read(agent, 3)
+        with BirdsClient(port=port) as client:
+            assert client.configure(2) == (0, 0, 2)
+    assert capfd.readouterr().err == ""
+
+
 def test_observers_see_the_game_and_touch_nothing(tmp_path, trials):
     with free_port() as observers:
         pass
