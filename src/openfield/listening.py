@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 from openfield.errors import InvalidInput
 
+LAST_PORT = 65_535
+
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes the event loop: uvloop where an extra brought it, else Python's own."""
@@ -48,3 +50,9 @@ def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
     reason = os.strerror(error.errno or 0)  # an event loop's own words repeat the place
     advice = "This machine: --host 127.0.0.1." if error.errno == errno.EADDRNOTAVAIL else "Another port: --port 0."
     return InvalidInput(f"Cannot listen on {where}: {reason}. {advice}")
+
+
+def check_port(port: int | None, flag: str) -> None:
+    """Refuses a number that is no port: some event loops take it for another one."""
+    if port is not None and not 0 <= port <= LAST_PORT:
+        raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

@@ -20,16 +20,15 @@ from openfield.cell import explain, open_rollout
 from openfield.core import Reply, Spec, Turn
 from openfield.docket import Docket
 from openfield.domain import Domain, spec_of
-from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
+from openfield.errors import AgentFault, OpenfieldError, WorldFault
 from openfield.journal import Journal
+from openfield.listening import check_port
 from openfield.plan import Cell, check_visitor
 from openfield.record import Recorder
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.trial import Trial
 from openfield.view import CellRecord, Run
-
-LAST_PORT = 65_535
 
 
 class Wire(Protocol):
@@ -332,9 +331,3 @@ async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, 
         await wire.serve(desk, host, wire.port if port is None else port, ready)
     finally:
         desk.close()
-
-
-def check_port(port: int | None, flag: str) -> None:
-    """Refuses a number that is no port: some event loops take it for another one."""
-    if port is not None and not 0 <= port <= LAST_PORT:
-        raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

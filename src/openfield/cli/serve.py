@@ -51,10 +51,10 @@ def serve(
 
     from openfield.groups import holding
     from openfield.journal import Journal
-    from openfield.listening import check_exposure, fastest_loop, refusing_place
+    from openfield.listening import check_exposure, check_port, fastest_loop, refusing_place
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import Serving, check_port, serve_domain
+    from openfield.serve import Serving, serve_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)

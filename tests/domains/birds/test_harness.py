@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfield.domains.birds.harness import Harness, Options, Progress, State
+from openfield.domains.birds.harness import Harness, Options, State
+from openfield.domains.birds.progress import Progress
 from openfield.domains.birds.script import LevelSet, Script
 
 SHOTS_ONLY = Options(count_loads=False)

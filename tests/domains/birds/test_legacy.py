@@ -57,6 +57,20 @@ def legacy_server(tmp_path, step=0, informed=False, **options):
         yield port
 
 
+NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
+
+
+@contextlib.contextmanager
+def short_server(tmp_path, levels, executions=1):
+    """Serves trials of nothing but training, each level once."""
+    (tmp_path / "config.xml").write_text(
+        f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
+        f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
+    )
+    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"))) as port:
+        yield port
+
+
 @pytest.fixture(scope="module")
 def port(tmp_path_factory):
     with legacy_server(tmp_path_factory.mktemp("served")) as number:
@@ -296,13 +310,7 @@ def test_the_last_shot_of_a_trial_counts_too_and_its_frames_come(tmp_path):
 
 
 def test_the_last_level_is_there_to_be_seen_until_the_next_trial_is_begun(tmp_path):
-    (tmp_path / "config.xml").write_text(
-        "<evaluation><trials><trial number_of_executions='2'><game_level_set mode='training' "
-        "attempt_limit_per_level='1'><game_levels novelty_level='0' type='010101' start='0' end='0'/>"
-        "</game_level_set></trial></trials></evaluation>"
-    )
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
-    with serving(tmp_path / "run.sqlite", trials) as port, LegacyAgent(port, team=1) as agent:
+    with short_server(tmp_path, NORMAL.format(last=0), executions=2) as port, LegacyAgent(port, team=1) as agent:
         for state in (TRIAL, OVER):
             go_to(agent, WON)
             assert (agent.state(), agent.word(65) >= 5000) == (state, True)
@@ -317,12 +325,7 @@ def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):
         '<Bird type="BirdRed"/></Birds><Slingshot x="-12" y="-2.5"/>'
         '<GameObjects><Pig type="BasicSmall" x="9" y="-3.3"/></GameObjects></Level>'
     )
-    (tmp_path / "config.xml").write_text(
-        "<evaluation><trials><trial><game_level_set mode='training' attempt_limit_per_level='1'>"
-        "<game_levels level_path='Levels/1.xml'/></game_level_set></trial></trials></evaluation>"
-    )
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
-    with serving(tmp_path / "run.sqlite", trials) as port, LegacyAgent(port, team=1) as agent:
+    with short_server(tmp_path, "level_path='Levels/1.xml'") as port, LegacyAgent(port, team=1) as agent:
         go_to(agent, PLAYING)
         frames = agent.shoot_and_watch(0, 300, 0, 5, 1)
         (seen, later) = agent.truth(), agent.truth()
@@ -350,13 +353,7 @@ def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
 
 
 def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(tmp_path):
-    (tmp_path / "config.xml").write_text(
-        "<evaluation><trials><trial><game_level_set mode='training' attempt_limit_per_level='1'>"
-        "<game_levels novelty_level='0' type='010101' start='0' end='2'/></game_level_set>"
-        "</trial></trials></evaluation>"
-    )
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
-    with serving(tmp_path / "run.sqlite", trials) as port, LegacyAgent(port, team=1) as agent:
+    with short_server(tmp_path, NORMAL.format(last=2)) as port, LegacyAgent(port, team=1) as agent:
         go_to(agent, LOST)
         assert agent.report(0.3, 0.7) == 1
         assert agent.state() == LOST

@@ -36,16 +36,8 @@ def _picture(world: BirdsWorld, initial: bool) -> Any:
 
 
 def _set_facts(world: BirdsWorld) -> dict[str, Any]:
-    current, levels = world.harness.current, world.harness.current.set
-    return {
-        "seconds": levels.seconds,
-        "interactions": levels.interactions,
-        "levels": len(levels.levels),
-        "attempts": levels.attempts,
-        "testing": current.testing,
-        "selection": levels.selection,
-        "informed": world.harness.script.informed,
-    }
+    current = world.harness.current
+    return {**current.facts, "testing": current.testing, "informed": world.harness.script.informed}
 
 
 def _novelty_info(world: BirdsWorld) -> int:

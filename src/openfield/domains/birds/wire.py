@@ -20,6 +20,7 @@ from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Done,
 from openfield.domains.birds.looks import LEVEL_LOOKS, nothing_to_see
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
+from openfield.listening import check_port
 
 if TYPE_CHECKING:
     from openfield.serve import Desk, Seat
@@ -51,8 +52,6 @@ class BirdsWire:
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
-        from openfield.serve import check_port
-
         if self.gtshoot_ints not in (5, 6):
             raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
         check_port(self.observer_port, "--observer-port")

@@ -240,9 +240,9 @@ class BirdsWorld:
         if self._ended is not None or harness.over:
             return self._show("end", Ask.NONE, self._observation(), reward)
         if harness.stage in BEGINS:
-            return self._show("set", Ask.READY, self._announce_set(BEGINS[harness.stage]), 0.0)
+            return self._show("set", Ask.READY, {"begins": BEGINS[harness.stage], **harness.current.facts}, 0.0)
         if harness.stage in RESTING:
-            return self._show("menu", Ask.READY, self._announce_level(), 0.0)
+            return self._show("menu", Ask.READY, {"begins": "level", **harness.current.menu}, 0.0)
         return self._show("level", Ask.ACT, self._observation(), reward)
 
     def _show(self, shown: Shown, ask: Ask, observation: Any, reward: float) -> Turn:
@@ -296,26 +296,4 @@ class BirdsWorld:
             "birds": [len(game.queue), self.arena.birds_at_start],
             "pigs": [game.pigs, game.pigs_at_start],
             "interactions": self.harness.current.interactions,
-        }
-
-    def _announce_set(self, what: str) -> dict[str, Any]:
-        levels = self.harness.current.set
-        return {
-            "begins": what,
-            "levels": len(levels.levels),
-            "seconds": levels.seconds,
-            "interactions": levels.interactions,
-            "attempts": levels.attempts,
-            "selection": levels.selection,
-        }
-
-    def _announce_level(self) -> dict[str, Any]:
-        current = self.harness.current
-        available = [number + 1 for number in range(len(current.left)) if current.may_load(number)]
-        return {
-            "begins": "level",
-            "level": current.position + 1,
-            "available": available,
-            "scores": list(current.scores),
-            "selection": current.set.selection,
         }
