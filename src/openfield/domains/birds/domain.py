@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from openfield.core import Reply, Spec
+from openfield.core import AgentFactory, Reply, Spec
 from openfield.domain import Domain
 from openfield.domains.birds.config import read_meta
 from openfield.domains.birds.generation import generate, write_config
@@ -200,6 +200,12 @@ class Birds(Domain[BirdsSettings]):
         settings = make_settings(BirdsSettings, trial.settings)
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+
+    def view(self) -> AgentFactory:
+        """A person who types angles."""
+        from openfield.domains.birds.human import BirdsHuman
+
+        return BirdsHuman
 
     def film(self, trial: Trial) -> Film:
         """Levels as drawn for agents that see, ten pictures a second."""
