@@ -8,6 +8,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 from conftest import Spawn
+from openfield.cli import run_command
 from openfield.core import Reply
 from openfield.errors import InvalidInput
 from openfield.journal import Journal
@@ -307,6 +310,36 @@ def test_a_place_nobody_can_listen_on_is_refused_with_what_to_change(
     error: OSError, port: int | None, said: str
 ) -> None:
     assert str(refuse_place(error, "arena", port)) == said
+
+
+def test_a_server_that_a_script_started_in_the_background_heeds_a_request_to_terminate(path: Path) -> None:
+    command = f"{sys.executable} -m openfield serve examples/maze.py --port 0 -o {path} & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE) as program:
+        number = int(program.stdout.readline())  # type: ignore[union-attr]
+        assert b"Serving" in program.stdout.readline()  # type: ignore[union-attr]
+        os.kill(number, signal.SIGTERM)
+        program.wait(20)
+    assert not path.with_name(f"{path.name}.lock").exists()
+
+
+def test_a_server_that_never_began_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        words = ["serve", "examples/maze.py", "--port", str(port), "-o", str(tmp_path / "run.sqlite")]
+        assert run_command(words) == 2
+    assert "Another port: --port 0." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_file_that_cannot_be_written_is_what_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "run.sqlite"):
+        assert run_command(["serve", "examples/maze.py", "--port", "0", "-o", str(place)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"openfield: {place} cannot be written: ")
+        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

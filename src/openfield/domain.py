@@ -114,6 +114,13 @@ class Domain(ABC, Generic[S]):
             for number in range(count)
         ]
 
+    def lists_trials(self, settings: S) -> str:
+        """What to say to who asks for a number of trials where a file lists them; nothing where none does."""
+        return ""
+
+    def check_end(self, settings: S, seed: int) -> None:
+        """Refuses settings under which trials would go on for as long as an agent does; `openfield run` would hang."""
+
     def adapt(self, found: Any) -> AgentFactory | None:
         """A factory for what users of the domain write as agents, if that is not what openfield calls one."""
         return None

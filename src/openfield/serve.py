@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,16 +20,15 @@ from openfield.cell import explain, open_rollout
 from openfield.core import Reply, Spec, Turn
 from openfield.docket import Docket
 from openfield.domain import Domain, spec_of
-from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
+from openfield.errors import AgentFault, OpenfieldError, WorldFault
 from openfield.journal import Journal
+from openfield.listening import check_port
 from openfield.plan import Cell, check_visitor
 from openfield.record import Recorder
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.trial import Trial
 from openfield.view import CellRecord, Run
-
-LAST_PORT = 65_535
 
 
 class Wire(Protocol):
@@ -75,6 +75,9 @@ class Seat:
         self.left = asyncio.Event()
         """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
         self._leave = leave
+        self._left_at = 0
+        self._away = 0
+        """Nanoseconds; when somebody left, and how long nobody sat here since the last reply."""
         self._closed = False
         self._one_at_a_time = threading.Lock()
 
@@ -90,6 +93,9 @@ class Seat:
         with self._one_at_a_time:
             if self._closed:
                 raise ConnectionError("this seat is closed; the agent may have come back over another connection")
+            if self._away:
+                self.rollout.excuse(self._away)
+                self._away = 0
             turn = self.rollout.reply(reply)
             return turn, self.rollout.commit() if durable else None
 
@@ -116,9 +122,14 @@ class Seat:
         written = self.rollout.commit()
         if isinstance(written, Future):
             await asyncio.wrap_future(written)
-        return Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
+        heir = Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
+        heir._left_at, heir._away = self._left_at, self._away
+        return heir
 
     def __enter__(self) -> Seat:
+        if self._left_at:
+            self._away += time.monotonic_ns() - self._left_at
+            self._left_at = 0
         self.taken = True
         self.left.clear()
         return self
@@ -128,7 +139,7 @@ class Seat:
             self.fault = error
         elif isinstance(error, Exception) and not isinstance(error, OSError | EOFError):
             self.fault = OpenfieldError(f"The wire failed: {type(error).__name__}: {error}")
-        self.taken = False
+        self.taken, self._left_at = False, time.monotonic_ns()
         self.left.set()
         self._leave()
 
@@ -299,6 +310,8 @@ class TrialDesk:
             if self._seats.pop(session, None) is None:
                 continue  # another thread was faster
             seat.settle()
+            if closing and seat.rollout.turn.last is not None and not seat.rollout.over:
+                seat.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
             outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
             if seat.fault is not None:
                 outcome, note = explain(seat.fault)
@@ -343,9 +356,3 @@ async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, 
         await wire.serve(desk, host, wire.port if port is None else port, ready)
     finally:
         desk.close()
-
-
-def check_port(port: int | None, flag: str) -> None:
-    """Refuses a number that is no port: some event loops take it for another one."""
-    if port is not None and not 0 <= port <= LAST_PORT:
-        raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

@@ -6,6 +6,8 @@ Stands under the configuration files.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,25 @@ def read_root(path: Path, name: str) -> Node:
     return Node(element, path)
 
 
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Names a place in what is said about what is there."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}: {error}") from None
+
+
 class Node:
     """An element, read with errors that name the place."""
 
     def __init__(self, element: Any, path: Path) -> None:
         self._element, self._path = element, path
+
+    @property
+    def place(self) -> str:
+        """Which file it is in, and what it is called."""
+        return f"{self._path}: <{self._element.tag}>"
 
     def all(self, where: str) -> list[Node]:
         """The elements at a place below this one."""
@@ -78,7 +94,7 @@ class Node:
         return next((str(text).strip() for text in places if text is not None), "")
 
     def _whole(self, name: str, text: str) -> int:
-        if not re.fullmatch(r"[+-]?\d{1,9}(\.0*)?", text):
+        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > LARGEST:
             raise self.error(name, text, f"a whole number up to {LARGEST:,}")
         return int(float(text))
 
@@ -97,4 +113,4 @@ class Node:
     def error(self, name: str, value: str | None, allowed: str) -> InvalidInput:
         """What is wrong with an attribute."""
         found = "is missing" if value is None else f"cannot be {value!r}"
-        return InvalidInput(f"{self._path}: <{self._element.tag}>: '{name}' {found}. Allowed: {allowed}.")
+        return InvalidInput(f"{self.place}: '{name}' {found}. Allowed: {allowed}.")
