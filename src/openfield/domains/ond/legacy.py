@@ -176,7 +176,7 @@ def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], cond
 def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
     """Posts what can be used of a post."""
     try:
-        world.prepare(post)
+        world.prepare(post, world.read(post))
     except Refusal as error:
         if len(post.results) == 1:
             LOG.warning("%s: results are left out: %s", where, error)
