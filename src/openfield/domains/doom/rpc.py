@@ -70,9 +70,7 @@ class Rpc:
         deadline, once = clock() + patience, queue == REGISTRATION_QUEUE  # two of these would be two experiments
         while (left := deadline - clock()) > 0:
             try:
-                return await self._try(
-                    queue, correlation, body, left if queue == REGISTRATION_QUEUE else RESEND_SECONDS
-                )
+                return await self._try(queue, correlation, body, left if once else min(left, RESEND_SECONDS))
             except TimeoutError:
                 continue
             except (ConnectionError, self._pika.exceptions.AMQPError, RuntimeError):
