@@ -35,6 +35,7 @@ class DoomSettings(Settings, frozen=True):
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
+    light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = False
     observation: Annotated[
         Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
     ] = "features"
@@ -75,6 +76,7 @@ class ArenaSettings(DoomSettings, frozen=True):
     """Two to four moving enemies among walls and items."""
 
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = True
+    light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = True
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20
     hint_level: Annotated[int, Meta(ge=-1, le=3, description="How much is told of the novelty: -1 nothing.")] = -1
     enemies: Annotated[Crowd, Meta(description="How many enemies.")] = (2, 4)
