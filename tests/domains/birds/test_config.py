@@ -251,6 +251,16 @@ def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path
         DOMAIN.trials(config=str(tmp_path / "config.xml"))
 
 
+def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.xml").write_text(write_config(generate(read_meta(meta(tmp_path)), LevelPool())))
+    trial = DOMAIN.trials(config="config.xml")[0]
+    DOMAIN.world(trial).close()
+    monkeypatch.chdir("/")
+    with pytest.raises(InvalidInput, match=r"config.xml is not here.*the folder it was started in"):
+        DOMAIN.world(trial)
+
+
 def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):
     path = meta(tmp_path)
     listed = find_config(tmp_path, pool, seed=1)

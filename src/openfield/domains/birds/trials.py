@@ -45,6 +45,11 @@ def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
         return draw_script(trial, settings, pool)
+    if not Path(settings.config).exists():
+        raise InvalidInput(
+            f"{settings.config} is not here. A run knows its configuration by the path that was typed: go on from the "
+            "folder it was started in."
+        )
     scripts, number = read_config(Path(settings.config), pool), configured(trial)
     if number is None or number >= len(scripts):
         raise InvalidInput(f"{settings.config} no longer has trial {number}.")
