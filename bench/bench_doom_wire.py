@@ -22,9 +22,10 @@ import aio_pika
 from openfield.core import Reply
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.client import Client, Rpc
+from openfield.domains.doom.client import Client
 from openfield.domains.doom.messages import Message
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.rpc import Rpc
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 

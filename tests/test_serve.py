@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
@@ -19,10 +20,14 @@ import pytest
 
 from conftest import Spawn
 from openfield.cli import run_command
+from openfield.core import Reply
 from openfield.errors import InvalidInput
+from openfield.journal import Journal
 from openfield.listening import check_exposure, refuse_place
+from openfield.serve import TrialDesk
 from openfield.view import Run
 from stories import attempts, rows, story, wait_until
+from worlds import TINY, tiny_trials
 
 
 class Client:
@@ -353,3 +358,22 @@ def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path
         assert program.wait(20) == 130
     with Run(path) as run:
         assert run.cells()[0].outcome == "cancelled"
+
+
+def test_a_reply_whose_wait_is_given_up_is_taken_all_the_same(path: Path) -> None:
+    async def play() -> int:
+        with Journal(path) as journal:
+            desk = TrialDesk(journal, TINY, tiny_trials(1), "guest", None)
+            seat = await desk.seat("ada")
+            impatient = asyncio.create_task(seat.reply(Reply(seat.rollout.turn.observation["cue"])))
+            await asyncio.sleep(0)  # now it waits
+            impatient.cancel()
+            await asyncio.gather(impatient, return_exceptions=True)
+            assert impatient.cancelled()
+            await seat.reply(Reply(None))
+            desk.close()
+            return seat.rollout.turns
+
+    assert asyncio.run(play()) == 2
+    assert attempts(path) == [(1, "cancelled", "")]
+    assert rows(path, "SELECT SUM(count) FROM chunks") == [(3,)]

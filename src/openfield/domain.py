@@ -6,7 +6,7 @@ The registry finds domains by name; plans ask them for trials, rollouts for worl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -133,6 +133,10 @@ class Domain(ABC, Generic[S]):
         """Whether a belief says that the world has changed."""
         return says_novel(belief)
 
+    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
+        """How beliefs are read in a trial; `detected` for all, unless the trial itself sets a threshold."""
+        return self.detected
+
     def progress(self, episode: EpisodeEnd) -> str:
         """What to show beside the progress bar when an episode ended."""
         return "" if episode.performance is None else f"performance {episode.performance:.2f}"
@@ -168,8 +172,13 @@ class Domain(ABC, Generic[S]):
 
         return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
-        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped."""
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
+        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped.
+
+        Args:
+            played: The scored cells of each agent.
+            baseline: The agent that others are held against, if the user named one.
+        """
         return ""
 
     def film(self, trial: Trial) -> Film:

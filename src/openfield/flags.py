@@ -42,6 +42,8 @@ class Launch:
     """What flags leave for `Domain.prepare`, for the domain's own desk, or for `visit`."""
     visit: Callable[[Launch, dict[str, Any]], Any] | None = None
     """Has the agents play elsewhere instead of here; told the launch and the user's options, returns what to print."""
+    settled: str = ""
+    """What says which trials are served, if the user's options have no say in it."""
     notice: str = ""
     """What the user should know before it starts."""
     finish: tuple[Callable[[Result], None], ...] = ()

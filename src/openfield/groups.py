@@ -223,6 +223,7 @@ def holding(path: Path) -> Iterator[Callable[[], None]]:
     Raises:
         RunBusy: Another server has it.
     """
+    path = path.resolve()  # however it is called
     lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
     with _lock(path, lock):
         made_for_nothing = [] if path.exists() else [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]

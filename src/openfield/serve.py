@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
 import msgspec
@@ -83,10 +83,10 @@ class Seat:
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
         """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
-        turn, written = await asyncio.to_thread(self.take, reply, durable)
-        if isinstance(written, Future):
-            await asyncio.wrap_future(written)
-        return turn
+        answered: Future[Turn] = Future()
+        answered.set_running_or_notify_cancel()  # it is taken, whoever loses interest in hearing of it
+        _workers.submit(self._answer, reply, durable, answered)
+        return await asyncio.wrap_future(answered)
 
     def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, object]:
         """Takes a reply here and now, for worlds that answer at once; the second value is done when it is on disk."""
@@ -98,6 +98,18 @@ class Seat:
                 self._away = 0
             turn = self.rollout.reply(reply)
             return turn, self.rollout.commit() if durable else None
+
+    def _answer(self, reply: Reply, durable: bool, answered: Future[Turn]) -> None:
+        """Takes a reply and leaves it to the journal to say so: the event loop is woken once, not twice."""
+        try:
+            turn, written = self.take(reply, durable)
+        except BaseException as error:  # whatever it was, whoever waits must hear of it
+            answered.set_exception(error)
+            return
+        if isinstance(written, Future):
+            written.add_done_callback(lambda done: _pass_on(done, turn, answered))
+        else:
+            answered.set_result(turn)
 
     def settle(self) -> None:
         """Waits for a reply under way; none is taken after it."""
@@ -130,6 +142,19 @@ class Seat:
         self.taken, self._left_at = False, time.monotonic_ns()
         self.left.set()
         self._leave()
+
+
+_workers = ThreadPoolExecutor(thread_name_prefix="seat")
+"""Where worlds step; as many at a time as Python thinks good for this machine."""
+
+
+def _pass_on(done: Future[Any], turn: Turn, answered: Future[Turn]) -> None:
+    """Says that a turn is safely on disk, or why it is not."""
+    failure = done.exception()
+    if failure is None:
+        answered.set_result(turn)
+    else:
+        answered.set_exception(failure)
 
 
 class TrialDesk:

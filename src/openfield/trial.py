@@ -67,11 +67,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> list[Trial]:
-    """The same trials with other limits; what comes after a trial comes after the same one with its new id."""
+    """The same trials with other limits."""
+    return with_changes(trials, lambda trial: msgspec.structs.replace(trial, limits=change(trial.limits)))
+
+
+def with_changes(trials: Iterable[Trial], change: Callable[[Trial], Trial]) -> list[Trial]:
+    """The trials, each changed; what comes after a trial comes after the same one with its new id."""
     made: dict[str, Trial] = {}
     for trial in trials:
         after = made[trial.after].id if trial.after in made else trial.after
-        made[trial.id] = msgspec.structs.replace(trial, limits=change(trial.limits), after=after)
+        made[trial.id] = msgspec.structs.replace(change(trial), after=after)
     return list(made.values())
 
 

@@ -241,3 +241,25 @@ def test_levels_are_positive():
     episodes = episodes_of_arrays(np.zeros((3, 8, 8)), np.zeros(3, int), np.zeros(3, bool))
     with pytest.raises(InvalidInput, match="number of levels is 0"):
         build_table(episodes, Recipe(levels=0))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [8, 20])
+def test_frames_that_are_no_numbers_are_refused_by_file_and_frame(tmp_path, run, value, size):
+    frames = np.random.default_rng(0).random((5000, size, size))
+    frames[4321, 3, 2] = value
+    np.savez(tmp_path / "bad.npz", observ=frames, action=np.zeros(5000, int))
+    status, _, said = run("frames", tmp_path / "bad.npz", "-o", tmp_path / "t.parquet")
+    assert (status, said) == (2, f"{tmp_path / 'bad.npz'}: frame 4321 holds {value}; pixels are finite numbers.")
+    assert not (tmp_path / "t.parquet").exists()
+
+
+def test_one_frame_makes_no_table(tmp_path, run):
+    for name in "ab":
+        np.savez(tmp_path / f"{name}.npz", observ=np.ones((1, 8, 8)), action=np.zeros(1, int))
+    status, _, said = run("frames", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "t.parquet")
+    assert status == 2
+    assert "a.npz and 1 more: no transition in it; an episode needs two frames at least." in said
+    assert not (tmp_path / "t.parquet").exists()
+    np.savez(tmp_path / "b.npz", observ=np.ones((2, 8, 8)), action=np.zeros(2, int))
+    assert run("frames", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "t.parquet")[0] == 0

@@ -37,6 +37,7 @@ COMMANDS = {
     "report": ("report:report", "Show what runs say, and write the page."),
     "objectives": ("objectives:app", "Say what agents did, without asking for their reward."),
     "score": ("score:score", "Score open-set results that lie on disk."),
+    "merge": ("merge:merge", "Join files of features that agents of the original OND client left."),
     "export": ("export:export", "Write all episodes as a table, or what a domain offers beside."),
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),

@@ -49,6 +49,7 @@ def serve(
     """
     import asyncio
 
+    from openfield.errors import InvalidInput
     from openfield.groups import holding
     from openfield.journal import Journal
     from openfield.listening import check_exposure, check_port, fastest_loop, refusing_place
@@ -61,6 +62,9 @@ def serve(
     place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
     check_port(number, "--port")
     check_exposure(place, token)
+    if launch.settled and options != DEFAULT:
+        others = "--trials, --seed, --novelty, --set and --redlight"
+        raise InvalidInput(f"{launch.settled} says which trials are served; {others} have no say in it.")
     made = options.make(known, launch, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
 

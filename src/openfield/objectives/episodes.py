@@ -20,6 +20,7 @@ from openfield.objectives.codes import CodeBook, integers_of, make_book
 from openfield.objectives.frames import (
     Alignment,
     check_bins,
+    check_finite,
     downscale,
     encode_frames,
     index_words,
@@ -133,8 +134,16 @@ def build_table(
         alignment=recipe.alignment,
         episodes=len(episodes),
     )
-    table = make_table([counter.rows()], meta=described, ordered=True)
+    rows = counter.rows()
+    if not len(rows.obs):
+        raise InvalidInput(f"{_names(episodes)}: no transition in it; an episode needs two frames at least.")
+    table = make_table([rows], meta=described, ordered=True)
     return msgspec.structs.replace(table, book=indexer.book())
+
+
+def _names(episodes: Sequence[Episode]) -> str:
+    more = f" and {len(episodes) - 1} more" if len(episodes) > 1 else ""
+    return f"{episodes[0].name}{more}" if episodes else "No episodes"
 
 
 def hash_of(thresholds: Array) -> str:
@@ -190,10 +199,17 @@ def _transitions(episode: Episode, inputs: Array, alignment: Alignment) -> Rows:
 
 def _small_frames(episode: Episode, size: int) -> Iterator[Array]:
     """Frames as (T, size, size) float64; those that have the size already are taken as they are."""
+    start = 0
     for part in filter(len, episode.frames()):
         if part.ndim != 3:
             raise InvalidInput(f"{episode.name}: frames must be (T, H, W); these are {part.shape}.")
-        yield part.astype(np.float64) if part.shape[1:] == (size, size) else downscale(part, size)
+        small = part.shape[1:] == (size, size)
+        try:
+            check_finite(part, np.float64 if small else np.float32, start)
+        except InvalidInput as error:
+            raise InvalidInput(f"{episode.name}: {error}") from None
+        yield part.astype(np.float64) if small else downscale(part, size)
+        start += len(part)
 
 
 def _first_of(path: Path, names: Sequence[str], wanted: Sequence[str]) -> str:

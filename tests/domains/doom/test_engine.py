@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_world import TASKS, chance, open_world, play, trace
-from openfield.domains.doom import DUEL, workplace
+from openfield.domains.doom import DUEL, keeper, launch, workplace
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.domain import DoomDomain
 from openfield.errors import WorldFault
@@ -23,8 +23,8 @@ from openfield.record import ENCODER
 
 
 def own_engines() -> list[int]:
-    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-x", "vizdoom"], capture_output=True, text=True)
-    return [int(number) for number in found.stdout.split()]
+    mark = f"/{os.getpid()}/engine-".encode()
+    return [number for number, words in keeper._engines() if any(mark in word for word in words)]
 
 
 def signal_engines(what: signal.Signals) -> None:
@@ -49,8 +49,10 @@ def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
 
     path = tmp_path / "broken.wad"
     path.write_bytes(write_wad([("DECORATE", b"ACTOR Nonsense : NoSuchThing { Health }")]))
-    with pytest.raises(WorldFault, match="refuses"):
-        engines.check_wad(path)
+    with pytest.raises(WorldFault, match="refuses") as caught:
+        launch.check_wad(path)
+    assert "NoSuchThing" in str(caught.value)
+    assert "Warning" not in str(caught.value)
 
 
 def test_too_many_commands_are_refused() -> None:
@@ -124,41 +126,121 @@ def engines_in(folder: Path) -> bool:
     return subprocess.run(["pgrep", "-f", f"vizdoom .*{folder}/"], capture_output=True).returncode == 0
 
 
-SILENT = """
+BAD = """
     import sys
-    from domains.doom.test_world import open_world
-    from openfield.domains.doom import DUEL
-    from openfield.domains.doom import engine as engines
-    from openfield.errors import WorldFault
+    from pathlib import Path
+    import openfield as of
+    from openfield.domains.doom import DUEL, launch
 
-    made, engines.START_SECONDS = engines.make_game, 0.5
-
-    def make_game(*words):
-        game = made(*words)
-        game.set_vizdoom_path(sys.argv[1])
-        return game
-
-    engines.make_game = make_game
-    try:
-        open_world(DUEL).reset()
-    except WorldFault as error:
-        print(error, flush=True)
+    launch.START_SECONDS = 1.0
+    launch.engine_path = lambda: Path(sys.argv[1])
+    trials = DUEL.trials(1, training=0, episodes=1)
+    for cell in of.run("random", trials, Path(sys.argv[1]).with_name("run.sqlite")).cells:
+        print(cell.outcome, cell.note, flush=True)
 """
 
 
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("exec tail -f /dev/null --pid=$PPID >/dev/null 2>&1", "The engine did not start within 0.5 s."),
-        ("", "The engine does not start"),
+        ("exec sleep 4 >/dev/null 2>&1", "The engine did not start within 1 s."),
+        ("exit 1", "The engine died at its start."),
+        ("kill -9 $$", "The engine died at its start."),
+        ("", "The engine died at its start."),
     ],
+    ids=["hangs", "ends", "is killed", "is not there"],
 )
 def test_an_engine_that_does_not_start_is_a_fault_of_the_world(tmp_path: Path, program: str, said: str) -> None:
+    """The process that plays lives on, though the engine's package would have taken it with it."""
     path = tmp_path / "engine"
     if program:
         path.write_text(f"#!/bin/sh\n{program}\n")
         path.chmod(0o755)
-    assert said in play_elsewhere(SILENT, str(path))
+    told = play_elsewhere(BAD, str(path))
+    assert told.startswith("world_error")
+    assert said in told
+
+
+KILLED = """
+    import sys, threading, time
+    from domains.doom.test_engine import own_engines, signal_engines
+    from domains.doom.test_world import open_world, trace
+    from openfield.domains.doom import DUEL, engine, keeper
+
+    def kill_early(delay):
+        while not own_engines():
+            time.sleep(0.001)
+        time.sleep(delay)
+        signal_engines(9)
+        killed.append(delay)
+
+    expected, killed = trace(DUEL, open_world(DUEL, limit=20)), []
+    for delay in (0.0, 0.03, 0.1):
+        engine.end_idle_engines()
+        killer = threading.Thread(target=kill_early, args=(delay,))
+        killer.start()
+        assert trace(DUEL, open_world(DUEL, limit=20)) == expected
+        killer.join()
+    print(killed)
+"""
+
+
+def test_an_engine_that_is_killed_at_its_start_is_not_noticed() -> None:
+    assert "[0.0, 0.03, 0.1]" in play_elsewhere(KILLED)
+
+
+STUCK = """
+    import time
+    from domains.doom.test_world import open_world
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom import engine as engines
+
+    engines.CALL_SECONDS = 1.0
+    world = open_world(DUEL)
+    world.reset()
+    with world._engine._pulse:  # as if the engine had died within a queue: the call comes to no end
+        time.sleep(50)
+"""
+
+
+def test_a_process_that_waits_for_ever_is_ended() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        play_elsewhere(STUCK)
+    assert caught.value.returncode == -signal.SIGKILL
+
+
+def test_without_shared_memory_no_engine_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    engines.end_idle_engines()
+    monkeypatch.setattr(launch, "LEAST_MEMORY", 1 << 60)
+    with pytest.raises(WorldFault, match="There is no room for an engine"):
+        open_world(DUEL, limit=19).reset()
+
+
+def test_the_queues_of_an_engine_have_their_memory_from_the_start() -> None:
+    """Else an engine might die of a lack of it while it has them locked, and its owner would wait for ever."""
+    world = open_world(DUEL)
+    world.reset()
+    own = set(own_engines())
+    queues = [path for number, words in keeper._engines() if number in own for path in keeper._shared(words, "MQ*")]
+    assert queues
+    assert all(path.stat().st_blocks * 512 >= path.stat().st_size for path in queues)
+    world.close()
+
+
+LITTER = """
+    import os
+    from domains.doom.test_world import open_world
+    from openfield.domains.doom import DUEL, launch
+
+    launch.check_wad(open_world(DUEL)._wad)
+    open_world(DUEL).reset()
+    print(os.listdir())
+"""
+
+
+def test_nothing_is_left_where_it_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert play_elsewhere(LITTER).strip() == "[]"
 
 
 def play_elsewhere(script: str, *words: str) -> str:

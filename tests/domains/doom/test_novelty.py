@@ -112,10 +112,74 @@ def test_an_enemy_that_is_hit_is_elsewhere_at_once(seed: int) -> None:
     assert hits >= 3
 
 
-def test_enemies_reach_their_goal_and_win() -> None:
-    turns = arena("207:hard", still, limit=400)
-    assert turns[-1].last == "terminated"
-    assert turns[-1].feedback == {"performance": 0.0}
+def episodes(novelty: str, count: int, **settings: Any) -> list[list[Turn]]:
+    """What is seen of several episodes of a novelty by somebody who stands still."""
+    turns = arena(novelty, still, episodes=count + 1, **settings)
+    starts = [number for number, turn in enumerate(turns) if turn.first]
+    return [turns[start:end] for start, end in zip(starts, [*starts[1:], len(turns)], strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("grade", "goal", "reach"), [("easy", (0, 0), 16), ("medium", (64, 64), 64), ("hard", (-128, -128), 128)]
+)
+def test_enemies_reach_their_goal_and_win(grade: str, goal: tuple[int, int], reach: int) -> None:
+    """Around walls, pillars and each other, and not before they have gone anywhere."""
+    for turns in episodes(f"207:{grade}", 10, limit=400, enemy_damage=(0, 0)):
+        apart = [min(distance(goal, enemy) for enemy in turn.observation["enemies"]) for turn in turns]
+        if distance(goal, turns[0].observation["player"]) < reach + 36:
+            continue  # the player may stand in their way
+        assert turns[-1].last == "terminated"
+        assert turns[-1].feedback == {"performance": 0.0}
+        assert apart[0] > reach + 36
+        assert apart[-1] <= reach < min(apart[:-1])
+
+
+def distance(here: tuple[float, float], there: dict[str, Any]) -> float:
+    return math.dist(here, (there["x_position"], there["y_position"]))
+
+
+def test_bullets_hurt_by_closeness() -> None:
+    """Every hit takes 2500 by the distance of who fired, rounded down."""
+    hits = 0
+    for turns in episodes("104", 10, limit=200):
+        for before, after in itertools.pairwise(turns):
+            player = before.observation["player"]
+            here = player["x_position"], player["y_position"]
+            lost = player["health"] - after.observation["player"]["health"]
+            if lost > 0 and after.last is None:
+                each = [2500 // distance(here, enemy) for enemy in before.observation["enemies"]]
+                assert lost in {sum(some) for size in range(1, 5) for some in itertools.combinations(each, size)}
+                hits += 1
+    assert hits > 20
+
+
+@pytest.mark.parametrize(("grade", "start"), [("easy", 10), ("medium", 5), ("hard", 0)])
+def test_sentries_do_not_move_once_they_are_on_guard(grade: str, start: int) -> None:
+    moved = set()
+    for turns in episodes(f"205:{grade}", 6, limit=30, enemy_damage=(0, 0)):
+        for tick, (before, after) in enumerate(itertools.pairwise(turns)):
+            places = [[distance((0, 0), enemy) for enemy in turn.observation["enemies"]] for turn in (before, after)]
+            moved |= {tick} if places[0] != places[1] else set()
+    assert moved == set(range(start))
+
+
+@pytest.mark.parametrize(("period", "taken"), [(30, 1), (20, 2), (10, 3)])
+def test_bullets_drain_after_the_first_kill(period: int, taken: int) -> None:
+    """One period after it for the first time, and so on."""
+
+    def shoot_one(turn: Turn) -> Reply:
+        return expert(turn) if len(turn.observation["enemies"]) == 2 else Reply("nothing")
+
+    values = {"training": 0, "episodes": 1, "limit": 400, "player_health": 200, "enemy_damage": (0, 0)}
+    values |= {"enemies": (2, 2), "drain": taken, "drain_period": period, "ammo_packs": (0, 0), "player_ammo": 100}
+    trial = ARENA.trials(1, 3, "none", **values)[0]
+    expert = ReferenceAgent(ARENA.spec(trial), 0)
+    _, turns, _ = play(ARENA, trial, shoot_one)
+    kill = next(number for number, turn in enumerate(turns) if len(turn.observation["enemies"]) < 2)
+    ammo = [turn.observation["player"]["ammo"] for turn in turns]
+    drops = [number - kill - 1 for number in range(kill + 1, len(ammo)) if ammo[number] != ammo[number - 1]]
+    assert drops[:3] == [period, 2 * period, 3 * period]
+    assert ammo[kill] - ammo[kill + period + 1] == taken
 
 
 def test_the_dead_return() -> None:

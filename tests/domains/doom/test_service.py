@@ -17,10 +17,12 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 
 from domains.doom.test_wire import agent, cells
+from openfield.cli import run_command
 from openfield.core import Reply, Turn
 from openfield.domains.doom import keeper
-from openfield.domains.doom.client import Client, Rpc
+from openfield.domains.doom.client import Client
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.rpc import Rpc
 from openfield.errors import OpenfieldError
 from openfield.view import Run
 
@@ -120,3 +122,27 @@ def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(
 def limit_files(process: int, size: int) -> None:
     """From now on files may not grow beyond this; writing more fails as on a full disk."""
     resource.prlimit(process, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--token", "abc"], "no place for a token"),
+        (["--config", "server.ini", "--trials", "7"], "server.ini says which trials are served"),
+        (["--config", "server.ini", "--novelty", "mirrored"], "server.ini says which trials are served"),
+        (["--lease", "inf"], "A lease of inf s"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("server.ini").write_text("[sail-on]\ntrials = 1\n[amqp]\nhost = 127.0.0.1\nport = 1\n")
+    assert run_command(["serve", "doom", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_shows_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["serve", "doom", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("--amqp", "--config", "--lease", "--benchmark"))

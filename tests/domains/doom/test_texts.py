@@ -35,7 +35,16 @@ def test_replies() -> None:
     assert read_reply(b'{"action": "left"}', b'{"novelty_prediction": 2}') == Reply("left", Belief(1.0, 2))
 
 
-@pytest.mark.parametrize("texts", [(b"{}",), (b'{"action": "left"}', b'{"novelty_prediction": 11}'), (b"x", None)])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (b"{}",),
+        (b'{"action": "left"}', b'{"novelty_prediction": 11}'),
+        (b"x", None),
+        (b'{"action": "\xff"}',),
+        (b'{"action": "left"}', b'{"novelty_prediction": "\xff"}'),
+    ],
+)
 def test_anything_else_is_refused(texts: tuple[bytes, ...]) -> None:
     with pytest.raises(AgentProtocol):
         read_reply(*texts)

@@ -25,9 +25,10 @@ from openfield.core import Reply, Turn
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.client import Client, Rpc
+from openfield.domains.doom.client import Client
 from openfield.domains.doom.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.rpc import Rpc
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal import Journal
@@ -125,6 +126,59 @@ def test_over_the_wire_as_in_process(broker: PrivateBroker, tmp_path: Path) -> N
     assert scores[0] == scores[1]
 
 
+def test_an_agent_has_the_seeds_it_asks_for(broker: PrivateBroker, tmp_path: Path) -> None:
+    seen: dict[str, list[Any]] = {}
+
+    async def look(rpc: Rpc, name: str, **seeds: int) -> None:
+        client = Client(rpc, agent(), name)
+        await client._register(None, False, False, seeds.get("seed"), seeds.get("episode_seed"))
+        for _ in range(3):
+            await client._ask({"obj_type": "request_state"})
+        shown = await client._ask(
+            {"obj_type": "request_training_data", "secret": client.secret, "model_experiment_id": None}
+        )
+        seen[name] = [shown["feature_vector"]["player"], shown["feature_vector"]["enemy"]]
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            for name in ("any", "any again"):
+                await look(rpc, name)
+            for name, seed in (("one", 1), ("one again", 1), ("two", 2)):
+                await look(rpc, name, seed=seed)
+            for name in ("forced", "forced again"):
+                await look(rpc, name, episode_seed=77)
+
+    run(work)
+    assert seen["any"] == seen["any again"]
+    assert seen["one"] == seen["one again"]
+    assert seen["forced"] == seen["forced again"]
+    assert len({repr(seen[name]) for name in ("any", "one", "two", "forced")}) == 4
+
+
+def test_an_experiment_has_one_number(broker: PrivateBroker, tmp_path: Path) -> None:
+    """In all its sessions, also after a restart; another experiment has another."""
+    numbers: list[int] = []
+
+    async def work() -> None:
+        for _ in range(2):
+            async with serving(broker.url, tmp_path / "run.sqlite", count=3), Rpc(broker.url) as rpc:
+                if not numbers:
+                    first = Client(rpc, agent(), "one")
+                    await first.play(no_testing=True)
+                    numbers.append(first._id)
+                again = Client(rpc, agent(), "one")
+                await again.play(first.secret, just_one_trial=True)
+                other = Client(rpc, agent(), "other")
+                await other.play(no_testing=True)
+                numbers.extend((again._id, other._id))
+
+    run(work)
+    assert numbers[0] == numbers[1] == numbers[3]
+    assert len(set(numbers)) == 3
+    names = {cell.agent for cell in cells(tmp_path / "run.sqlite")}
+    assert all(any(f"-{number:07x}" in name for name in names) for number in numbers)
+
+
 def test_several_agents_at_once(broker: PrivateBroker, tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
 
@@ -171,14 +225,18 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
                 assert (await rpc.call(queue, {"obj_type": "request_state"}))["obj_type"] == expected
             for request in (data, {"obj_type": "end_experiment", **ids}, _prediction("training", "left")):
                 assert "secret is wrong" in await refused(rpc, queue, {**request, "secret": "wrong"})
+                assert "secret is missing" in await refused(rpc, queue, {**request, "secret": None})
             for request in (data, {"obj_type": "end_experiment", **ids}):
                 assert "not 99" in await refused(rpc, queue, {**request, "model_experiment_id": 99})
-            assert "unknown action 'fly'" in await refused(rpc, queue, _prediction("training", "fly"))
+            assert "unknown action 'fly'" in await refused(rpc, queue, _prediction("training", "fly", client.secret))
             assert "not a message" in await refused(rpc, queue, {"obj_type": "training_data_prediction"})
-            while (await rpc.call(queue, _prediction("training", "left")))["obj_type"] != "training_episode_end":
+            left = _prediction("training", "left", client.secret)
+            while (await rpc.call(queue, left))["obj_type"] != "training_episode_end":
                 pass
-            for wrong in ({"novelty": -1}, {"novelty": 2**70}, {"novelty_probability": 2}):
-                assert "not between 0 and" in await refused(rpc, queue, {**_opinion("training"), **wrong})
+            for wrong in ({"novelty": 2**70}, {"novelty_probability": 2}):
+                assert "not " in await refused(rpc, queue, {**_opinion("training"), **wrong})
+            unknown = await rpc.call(queue, {**_opinion("training"), "novelty": -1})
+            assert unknown["obj_type"] == "training_episode_novelty_ack"
             for expected in ("training_episode_start", "training_episode_active"):
                 assert (await rpc.call(queue, {"obj_type": "request_state"}))["obj_type"] == expected
             reply = await rpc.call(queue, data)
@@ -334,18 +392,25 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
         """Has the broker restarted in the middle of an episode."""
 
         def __init__(self) -> None:
-            self.turns, self.inner = 0, agent()
+            self.turns, self.inner, self.worried = 0, agent(), asyncio.Event()
 
         def __call__(self, turn: Turn) -> Reply:
             self.turns += 1
             if self.turns == 12:
-                own.stop()
-                own.start()
+                self.worried.set()
             return self.inner(turn)
 
+    async def restart(player: Unlucky) -> None:
+        """Keeps the broker away for longer than an agent may be silent."""
+        await player.worried.wait()
+        await asyncio.to_thread(own.stop)
+        await asyncio.sleep(5)
+        await asyncio.to_thread(own.start)
+
     async def work() -> None:
-        async with serving(own.url, path, count=1), Rpc(own.url) as rpc:
-            await Client(rpc, Unlucky(), "patient").play()
+        player = Unlucky()
+        async with serving(own.url, path, lease=4.0, count=1), Rpc(own.url) as rpc:
+            await asyncio.gather(Client(rpc, player, "patient").play(), restart(player))
 
     try:
         run(work)
@@ -389,7 +454,8 @@ PROGRAM = """
     from pathlib import Path
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.agents.experts import ReferenceAgent
-    from openfield.domains.doom.client import Client, Rpc
+    from openfield.domains.doom.client import Client
+    from openfield.domains.doom.rpc import Rpc
     from openfield.domains.doom.ini import read_client
 
     async def main(path):
@@ -481,6 +547,8 @@ def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: P
         ({"amqp": "amqp://field:field@127.0.0.1:70000/"}, "70000/' is no broker's address"),
         ({"amqp": "amqp://[::1/"}, "is no broker's address"),
         ({"lease": 0.0}, "A lease of 0 s"),
+        ({"lease": float("nan")}, "A lease of nan s"),
+        ({"lease": float("inf")}, "A lease of inf s"),
     ],
 )
 def test_what_serve_is_told_is_looked_at(told: dict[str, Any], said: str) -> None:

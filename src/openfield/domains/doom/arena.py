@@ -26,6 +26,10 @@ SOLIDS = (
 )
 """Four walls around a middle room; its corners are the ways in, 128 wide along each side."""
 _SIDES = [msgspec.structs.astuple(solid) for solid in SOLIDS]
+GOAL_MARGIN = 100.0
+"""How far outside the goal enemies start at least."""
+ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST = range(1, 9)
+"""What an enemy can be ordered; 0 leaves it to itself."""
 MOST_TRIES = 20_000
 
 
@@ -33,6 +37,8 @@ def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
     """Where everything is at the start of an episode."""
     places = _Places(rng)
     player = places.draw(16, 0)
+    if settings.goal is not None:  # who walks to it starts outside, and nothing stands in it
+        places.keep_off(settings.goal[:2], settings.goal[2] + GOAL_MARGIN)
     enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
     spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
     items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
@@ -44,7 +50,12 @@ def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
         player=(player, rng.randrange(8) * 45),
         enemies=enemies,
         items=[*items, *pillars],
-        actor=(("enemy_stride", settings.enemy_stride), ("damage_low", low), ("damage_high", high)),
+        actor=(
+            ("enemy_stride", settings.enemy_stride),
+            ("damage_low", low),
+            ("damage_high", high),
+            ("first_order", REST if settings.behaviour != "random" or settings.sentry_after == 0 else 0),
+        ),
     )
 
 
@@ -59,12 +70,25 @@ def fits(x: float, y: float, radius: float) -> bool:
     return True
 
 
+def fits_square(x: float, y: float, half: float) -> bool:
+    """Whether a square of this half width can stand here: what stands is as wide along the axes for the engine."""
+    if abs(x) > EDGE - half or abs(y) > EDGE - half:
+        return False
+    return not any(
+        left - half < x < right + half and bottom - half < y < top + half for left, bottom, right, top in _SIDES
+    )
+
+
 class _Places:
     """Draws places that keep apart."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._taken: list[tuple[Point, float]] = []
+
+    def keep_off(self, point: Point, distance: float) -> None:
+        """Has nothing drawn near a point from now on."""
+        self._taken.append((point, distance))
 
     def draw(self, radius: float, apart: float, other: Point = (0.0, 0.0)) -> Point:
         """A free place, at least `apart` from another point."""

@@ -21,14 +21,16 @@ from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings
 from openfield.domains.doom.trials import compose
+from openfield.errors import InvalidInput
 from openfield.flags import Flag, Launch
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
+    from openfield.journal import Journal
     from openfield.report.film import Film
-    from openfield.serve import Wire
+    from openfield.serve import Closable, Serving, Wire
 
 _AGENTS = "openfield.domains.doom.agents"
 
@@ -40,7 +42,8 @@ def _serving(name: str) -> Callable[[Launch, Any], Launch]:
         from openfield.domains.doom.broker import AmqpWire
 
         told = launch.wire.told if isinstance(launch.wire, AmqpWire) else {}
-        return replace(launch, wire=AmqpWire(**{**told, name: value}))
+        settled = value if name == "config" else launch.settled
+        return replace(launch, wire=AmqpWire(**{**told, name: value}), settled=settled)
 
     return change
 
@@ -172,6 +175,12 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.broker import AmqpWire
 
         return AmqpWire()
+
+    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+        """The usual desk; whoever may speak to the broker may play."""
+        if serving.token is not None:
+            raise InvalidInput("Protocol 0.8 has no place for a token: the broker's user and password let agents in.")
+        return super().open_desk(journal, trials, serving)
 
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:

@@ -19,7 +19,7 @@ from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.plan import LONGEST_NAME, check_visitor
 from openfield.serve import Seat, SingleDesk, TrialDesk
 from openfield.settings import make_settings
-from openfield.trial import Limits, Trial, derive, with_limits
+from openfield.trial import Limits, Trial, derive, with_changes, with_limits
 from openfield.view import SCORED
 
 NORMAL = (0, 50, 200)
@@ -76,6 +76,17 @@ def episode_seed(generator: dict[str, Any]) -> int | None:
     return make_settings(DoomSettings, {"episode_seed": generator.get("episode_seed")}).episode_seed
 
 
+def reseeded(trials: list[Trial], seed: int | None, episode_seed: int | None) -> list[Trial]:
+    """The same trials with the seeds an agent asks for, as far as it does."""
+    forced = {} if episode_seed is None else {"episode_seed": episode_seed}
+
+    def change(trial: Trial) -> Trial:
+        root = trial.seed if seed is None else derive(seed, trial.seed)
+        return msgspec.structs.replace(trial, seed=root, settings={**trial.settings, **forced})
+
+    return with_changes(trials, change)
+
+
 def unhurried(trials: list[Trial]) -> list[Trial]:
     """The same trials without a limit for single replies: the protocol has its own, for the whole session."""
     return with_limits(trials, lambda _: Limits(reply_seconds=None))
@@ -109,6 +120,11 @@ def agent_name(model: str, secret: str) -> str:
     name = f"{_model_name(model)}{_mark(secret)}"
     check_visitor(name)
     return name
+
+
+def experiment_number(secret: str) -> int:
+    """What an experiment is called in messages, the same in every session: the mark in its name on record, in part."""
+    return int(_mark(secret)[1:8], 16)
 
 
 def _mark(secret: str) -> str:

@@ -93,9 +93,22 @@ def find_memory(settings: Path) -> Path | None:
     return found[0] if found else None
 
 
+def hold_queues(settings: Path) -> None:
+    """Has the system set aside all memory of an engine's queues: who dies of lack of it within one leaves it locked."""
+    place = os.fsencode(settings)
+    for path in [path for _, words in _engines() if place in words for path in _shared(words, "MQ*")]:
+        with suppress(OSError), path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+
+
 def watch(folder: Path, patience: float) -> None:
-    """What the process does, until its owner closes the pipe or is gone."""
-    since = dict.fromkeys(range(MOST_ENGINES), (0, 0.0))
+    """What the process does, until its owner closes the pipe or is gone.
+
+    An owner whose call goes on though its engine is no more waits for ever, holding Python's lock: the engine died
+    within one of the queues they share. Nothing inside that process could help it, so it is ended.
+    """
+    since, owner = dict.fromkeys(range(MOST_ENGINES), (0, 0.0)), os.getppid()
+    stuck: dict[int, int] = {}
     with (folder / PULSES).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         while not select.select([sys.stdin], [], [], min(ROUND_SECONDS, patience / 4))[0]:
             now = time.monotonic()
@@ -103,10 +116,20 @@ def watch(folder: Path, patience: float) -> None:
                 if pulse != since[number][0]:
                     since[number] = pulse, now
                 elif pulse % 2 and now > since[number][1] + patience:
+                    if stuck.get(number) == pulse and not _is_stopped(owner):
+                        os.kill(owner, signal.SIGKILL)
                     end_engines(folder, settings_name(number))
                     since[number] = pulse, now
+                    stuck[number] = pulse
     end_engines(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_stopped(process: int) -> bool:
+    """Whether somebody has told a process to pause, as with Ctrl-Z: then it is not stuck."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2][:1] in b"Tt"
+    return False
 
 
 def _engines() -> Iterator[tuple[int, list[bytes]]]:

@@ -1,6 +1,6 @@
 """Protocol 0.8, an agent's line: the private queue of a session, one request at a time.
 
-At the rim, between `broker.Server`, which opens lines and drops them, and `wire.Session`, which knows the answers.
+At the rim, between `server.Server`, which opens lines and drops them, and `wire.Session`, which knows the answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from openfield.domains.doom.wire import Session
 from openfield.errors import AgentProtocol, OpenfieldError, WorldFault
 
 if TYPE_CHECKING:
-    from openfield.domains.doom.broker import Server
+    from openfield.domains.doom.server import Server
 
 LOG = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Line:
         self._last: tuple[str | None, bytes] = (None, b"")
         self.dropped = ""
         """Why the session was ended, for an agent that comes back."""
-        self._heard = asyncio.get_running_loop().time()
+        self.excuse()
 
     @property
     def at_work(self) -> bool:
@@ -42,10 +42,14 @@ class Line:
         """Seconds since the agent was heard of."""
         return asyncio.get_running_loop().time() - self._heard
 
+    def excuse(self) -> None:
+        """Counts the agent's silence from now on only."""
+        self._heard = asyncio.get_running_loop().time()
+
     async def take(self, incoming: Any) -> None:
         """Handles a request, replies, and only then lets the broker forget it."""
         async with self._lock:
-            self._heard = asyncio.get_running_loop().time()
+            self.excuse()
             known, body = self._last
             if known is None or known != incoming.correlation_id:
                 body = await self._answer(incoming.body)
@@ -54,7 +58,7 @@ class Line:
                 await self._server.send(incoming, body)
             with suppress(Exception):  # a broker that is gone has forgotten it by itself
                 await incoming.ack()
-            self._heard = asyncio.get_running_loop().time()
+            self.excuse()
 
     async def _answer(self, body: bytes) -> bytes:
         if self.dropped:

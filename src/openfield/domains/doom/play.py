@@ -15,7 +15,8 @@ import msgspec
 
 from openfield.core import Ending
 from openfield.domains.doom import arena, duel, features
-from openfield.domains.doom.engine import BUTTONS, Action, Engine
+from openfield.domains.doom.engine import Action, Engine
+from openfield.domains.doom.launch import BUTTONS
 from openfield.domains.doom.rules import ArenaRules, DuelRules
 from openfield.domains.doom.scenario import Layout
 from openfield.domains.doom.scene import Body, Reader, Scene
@@ -133,7 +134,7 @@ class Play:
             self._last_enemy = _without_health(self.scene.enemies[0])
         self.scene = scene
         self.won = not scene.enemies
-        if self.won or self._rules.lost or scene.player.health <= 0:
+        if self.won or self._rules.lost(scene) or scene.player.health <= 0:
             self.ended = "terminated"
         elif self.ticks >= self._settings.limit:
             self.ended = "truncated"

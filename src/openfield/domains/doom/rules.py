@@ -13,21 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from openfield.domains.doom import arena
+from openfield.domains.doom.arena import LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
+from openfield.domains.doom.march import Way
 from openfield.domains.doom.scenario import ENEMY_TAG, ITEM_TAG, OBSTACLE, Layout
 from openfield.domains.doom.scene import Body, Reader, Scene
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
 from openfield.domains.doom.udmf import Point
 
-HURT, ORDER, HARM, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(10, 17))
+HURT, ORDER, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(10, 16))
 """The scripts by their numbers; with a sign before it, a script also runs where it was called in this tick already."""
-ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST = range(1, 9)
-"""What an enemy can be ordered; 0 leaves it to itself."""
 ENEMIES = 4
 CONE = 22.5
 NEAR_WALL, NEAR_PILLAR = 40.0, 40.0
+PLAYER_HALF, ENEMY_HALF, PILLAR_HALF = 16.0, 20.0, 16.0
+"""Half the widths of what stands."""
 FIRST_DELAY = 5
-DETOUR = 20
-"""Ticks, of 16 units each: the walls of the arena are 384 long."""
 RETURN_AMMO = 3
 Spot = tuple[int, int]
 SPOT_TRIES = 50
@@ -42,7 +42,6 @@ _QUIET = {
         "wall_harm",
         "wind",
         "drain",
-        "closeness",
         "behaviour",
         "sentry_after",
         "blink",
@@ -62,10 +61,12 @@ def tolls(settings: DoomSettings, tick: int) -> Iterator[str]:
 class DuelRules:
     """The duel's rules."""
 
-    lost = False
-
     def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
+
+    def lost(self, scene: Scene) -> bool:
+        """Nothing but death loses a duel."""
+        return False
 
     def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
@@ -86,15 +87,19 @@ class ArenaRules:
         """By an enemy's tag, how scripts call it."""
         self._spots: dict[int, Spot | None] = {}
         self._orders: dict[int, int] = {}
-        self._places: dict[int, tuple[float, float]] = {}
-        self._detours: dict[int, int] = {}
+        pillars = [(at, PILLAR_HALF) for number, at in layout.items if number == OBSTACLE]
+        goal = settings.goal or (0, 0, 0)
+        self._way = Way(goal[:2], settings.enemy_stride, pillars, rng)
         self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
         self._wind = rng.uniform(0, 2 * math.pi)
         self._killed_at: int | None = None
         self._delay = float(FIRST_DELAY)
         self._due: dict[int, int] = {}
-        self.lost = False
+
+    def lost(self, scene: Scene) -> bool:
         """Whether the enemies have reached their goal."""
+        goal = self._settings.goal
+        return goal is not None and any(math.dist((e.x, e.y), goal[:2]) <= goal[2] for e in scene.enemies)
 
     def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
@@ -109,20 +114,21 @@ class ArenaRules:
             made.append(f"{HURT} {settings.wall_harm}")
         if settings.wind and tick % 2:
             made.append(self._blow())
-        if settings.drain and self._killed_at is not None and (tick - self._killed_at) % settings.drain_period == 0:
-            made.append(f"{DRAIN} {settings.drain}")
-        if settings.closeness:
-            made.append(self._joined(HARM, {e.tag: self._harm(e, scene.player) for e in scene.enemies}))
-        if settings.behaviour != "random" or 0 <= settings.sentry_after <= tick:
-            self._orders = {e.tag: self._order(self._turned(e), scene, tick) for e in scene.enemies}
+        if settings.drain and self._killed_at is not None:
+            since = tick - self._killed_at
+            made += [f"{DRAIN} {settings.drain}"] if since and since % settings.drain_period == 0 else []
+        if settings.behaviour != "random" or self._on_guard(tick):
+            self._orders = {e.tag: self._order(self._expected(e), scene, tick) for e in scene.enemies}
             made.append(self._joined(ORDER, self._orders))
         if settings.blink[1]:
             made += self._blinks(scene)
         if settings.respawn:
             made += self._returns(scene, tick)
-        if settings.goal is not None:
-            self.lost = any(math.dist((e.x, e.y), settings.goal[:2]) <= settings.goal[2] for e in scene.enemies)
         return made
+
+    def _on_guard(self, tick: int) -> bool:
+        """Whether enemies stand sentry when they hear what is ordered now, which is in the next tick."""
+        return 0 <= self._settings.sentry_after <= tick + 1
 
     def _joined(self, command: str, values: dict[int, int]) -> str:
         """A script that is told a number for each enemy."""
@@ -134,18 +140,21 @@ class ArenaRules:
         x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
         return f"{BLOW} {x} {y} {ENEMY_TAG} {self._last_loose}"
 
-    def _harm(self, enemy: Body, player: Body) -> int:
-        distance = math.dist((enemy.x, enemy.y), (player.x, player.y))
-        return max(1, int(self._settings.closeness / max(distance, 1.0)))
-
-    def _turned(self, enemy: Body) -> Body:
+    def _expected(self, enemy: Body) -> Body:
         """The enemy as it will be when it hears its next order: the last one is still to be followed."""
-        turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(self._orders.get(enemy.tag, 0), 0.0)
-        return msgspec.structs.replace(enemy, angle=(enemy.angle + turn) % 360) if turn else enemy
+        last, angle = self._orders.get(enemy.tag, 0), math.radians(enemy.angle)
+        turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(last, 0.0)
+        step = self._settings.enemy_stride if last == ONWARD and self._settings.behaviour == "march" else 0
+        return msgspec.structs.replace(
+            enemy,
+            x=enemy.x + step * math.cos(angle),
+            y=enemy.y + step * math.sin(angle),
+            angle=(enemy.angle + turn) % 360,
+        )
 
     def _order(self, enemy: Body, scene: Scene, tick: int) -> int:
         settings, player = self._settings, scene.player
-        if 0 <= settings.sentry_after <= tick:
+        if self._on_guard(tick):
             return _turn(enemy, player.x, player.y) or SHOOT
         match settings.behaviour:
             case "approach":
@@ -155,16 +164,17 @@ class ArenaRules:
             case "hide":
                 return self._go(enemy, *_behind_pillar(enemy, scene, settings.hide_distance))
             case "march" if settings.goal is not None:
-                return _turn(enemy, *settings.goal[:2]) or self._march(enemy)
+                return self._march(enemy, scene)
         return 0
 
-    def _march(self, enemy: Body) -> int:
-        """Straight on; who stands still before a wall goes sideways for a while, the odd to the right."""
-        here, left = (enemy.x, enemy.y), self._detours.get(enemy.tag, 0)
-        blocked = self._orders.get(enemy.tag) == ONWARD and self._places.get(enemy.tag) == here
-        self._places[enemy.tag] = here
-        self._detours[enemy.tag] = DETOUR if blocked and not left else max(left - 1, 0)
-        return (RIGHT if enemy.tag % 2 else LEFT) if self._detours[enemy.tag] else ONWARD
+    def _march(self, enemy: Body, scene: Scene) -> int:
+        """A step on the way to the goal, or the turn it takes."""
+        if self._orders.get(enemy.tag) != ONWARD:
+            self._way.forget(enemy.tag)
+        others = [((body.x, body.y), ENEMY_HALF) for body in scene.enemies if body.tag != enemy.tag]
+        bodies = [*others, ((scene.player.x, scene.player.y), PLAYER_HALF)]
+        angle = math.radians(self._way.direction(enemy.tag, (enemy.x, enemy.y), bodies))
+        return _turn(enemy, enemy.x + math.cos(angle), enemy.y + math.sin(angle)) or ONWARD
 
     def _go(self, enemy: Body, x: float, y: float) -> int:
         return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))

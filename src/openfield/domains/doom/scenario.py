@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from openfield.domains.doom.acs import assemble
-from openfield.domains.doom.engine import FIRST_MAP
+from openfield.domains.doom.launch import FIRST_MAP
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.udmf import MapText, Point
 from openfield.domains.doom.wad import Lump, map_lumps, write_wad
@@ -89,10 +89,11 @@ def bind(task: str, layouts: Sequence[Layout], settings: Sequence[DoomSettings])
     """The WAD with all episodes of a trial, each under `map_name` of its number."""
     variants = list(dict.fromkeys(layout.actor for layout in layouts))
     hall = Layout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
-    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0))
+    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0))
     for number, (layout, chosen) in enumerate(zip(layouts, settings, strict=True)):
         variant = variants.index(layout.actor)
-        lumps += map_lumps(map_name(number), layout.text(FIRST_ENEMY + variant), _scripts(chosen.stride, variant))
+        scripts = _scripts(chosen.stride, variant, getattr(chosen, "closeness", 0))
+        lumps += map_lumps(map_name(number), layout.text(FIRST_ENEMY + variant), scripts)
     return write_wad([*lumps, *_globals(task, variants, settings[0], len(layouts))])
 
 
@@ -122,8 +123,8 @@ def _player_values(task: str, settings: DoomSettings) -> dict[str, int]:
 
 
 @functools.cache
-def _scripts(stride: int, variant: int) -> bytes:
-    return assemble(_fill("scripts.asm", {"stride": stride, "enemy": f"FieldEnemy{variant}"}))
+def _scripts(stride: int, variant: int, closeness: int) -> bytes:
+    return assemble(_fill("scripts.asm", {"stride": stride, "enemy": f"FieldEnemy{variant}", "closeness": closeness}))
 
 
 def _fill(name: str, values: Mapping[str, int | str]) -> str:

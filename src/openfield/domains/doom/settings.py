@@ -79,7 +79,9 @@ class ArenaSettings(DoomSettings, frozen=True):
     ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
     enemy_stride: Annotated[int, Meta(ge=0, le=64, description="Units an enemy goes per tick.")] = 16
     enemy_damage: Annotated[Span, Meta(description="Health an enemy's bullet takes.")] = (5, 5)
-    closeness: Annotated[int, Meta(ge=0, description="Bullets take closeness/distance health; 0: enemy_damage.")] = 0
+    closeness: Annotated[
+        int, Meta(ge=0, le=32_000, description="Bullets take closeness/distance health; 0: enemy_damage.")
+    ] = 0
     behaviour: Annotated[Behaviour, Meta(description="Where enemies go.")] = "random"
     hide_distance: Annotated[int, Meta(ge=1, description="How far behind a pillar enemies hide.")] = 256
     sentry_after: Annotated[int, Meta(ge=-1, description="Ticks until enemies only aim and fire; -1: never.")] = -1

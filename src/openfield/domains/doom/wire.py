@@ -32,8 +32,8 @@ from openfield.serve import Seat
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
 """What an agent may register for."""
-HIGHEST_LEVEL = 1000
-"""Of a novelty in an agent's opinion: levels end at 10, but some agents name novelties by their numbers."""
+WIDEST = 1 << 63
+"""An agent's opinion names a novelty by any whole number the record can hold: levels, ids, or -1 for unknown."""
 TRAINING_OVER = "Training is over. Save the model."
 
 
@@ -249,9 +249,9 @@ class Session:
             await self._office.settle()
 
     def _identify(self, request: RequestData | Prediction | EndExperiment) -> None:
-        """Refuses what belongs to another experiment; what a message leaves open the queue itself answers."""
-        if request.secret is not None and request.secret != self._secret:
-            raise AgentProtocol("the secret is wrong")
+        """Refuses what belongs to another experiment; a number may be left open, the secret may not."""
+        if request.secret != self._secret:
+            raise AgentProtocol("the secret is wrong" if request.secret else "the secret is missing")
         number = None if isinstance(request, Prediction) else request.model_experiment_id
         if number is not None and number != self._number:
             raise AgentProtocol(f"this is experiment {self._number}, not {number}")
@@ -269,8 +269,8 @@ def _belief(request: EpisodeNovelty) -> Belief | None:
         return None
     if not 0 <= probability <= 1:
         raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
-    if request.novelty is not None and not 0 <= request.novelty <= HIGHEST_LEVEL:
-        raise AgentProtocol(f"novelty is {request.novelty}, not between 0 and {HIGHEST_LEVEL}")
+    if request.novelty is not None and not -WIDEST <= request.novelty < WIDEST:
+        raise AgentProtocol(f"novelty is {request.novelty}, not a number of 64 bits")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
     return Belief(float(probability), request.novelty, detail)
 

@@ -1,6 +1,7 @@
 # The scripts of every map. Script 1 runs for the player, the others are called from Python with `puke NUMBER ...`.
 
 # The player goes $stride units per tic in one of four directions, at once; if blocked, along one axis only.
+# Then enemies learn how much their bullets hurt in the next tic: $closeness by their distance; 0 leaves it to them.
 script 1 enter 0
 :tic
     push 0  special1 19                                     # no thrust: nothing slides
@@ -44,6 +45,20 @@ script 1 enter 0
 :touch                                                      # the least speed there is: only what moves takes up items
     push 0  push 1  push 0  push 0  push 0  push 0  call 6 23  drop
 :rest
+    push $closeness  ifnot @wait
+    push 20  store 4
+:each
+    load 4  actor_x  push 0  actor_x  subtract  load 4  actor_y  push 0  actor_y  subtract  call 2 50  store 5
+    load 5  ifnot @next_enemy                               # there is none, or nothing to divide by
+    push $closeness  push 16  shift_left  load 5  divide  store 6
+    load 6  ifgoto @harm
+    push 1  store 6
+:harm
+    load 4  push 'user_harm'  load 6  call 3 24  drop
+:next_enemy
+    increment 4
+    load 4  push 24  less  ifgoto @each
+:wait
     delay 1
     goto @tic
 
@@ -60,16 +75,8 @@ script 11 closed 4
     push 23  push 'user_order'  load 3  call 3 24  drop
     terminate
 
-# harm FIRST SECOND THIRD FOURTH: how much the enemies' bullets hurt from now on.
-script 12 closed 4
-    push 20  push 'user_harm'  load 0  call 3 24  drop
-    push 21  push 'user_harm'  load 1  call 3 24  drop
-    push 22  push 'user_harm'  load 2  call 3 24  drop
-    push 23  push 'user_harm'  load 3  call 3 24  drop
-    terminate
-
 # dodge TAG X Y HEALTH: an enemy that has less health by now, but some, goes somewhere, if it fits there.
-script 13 closed 4
+script 12 closed 4
     load 0  push 0  property  load 3  less  ifnot @unhurt
     load 0  push 0  property  push 0  greater  ifnot @unhurt
     load 0
@@ -78,18 +85,18 @@ script 13 closed 4
     terminate
 
 # spawn TAG X Y: an enemy appears, if it fits there.
-script 14 closed 3
+script 13 closed 3
     push '$enemy'
     load 1  push 16  shift_left  load 2  push 16  shift_left  push 0  load 0  push 0  spawn  drop
     terminate
 
 # drain AMOUNT: the player loses bullets.
-script 15 closed 1
+script 14 closed 1
     push 'Clip'  load 0  take_inventory
     terminate
 
 # blow X Y FIRST LAST: everything tagged FIRST to LAST, and the player, is moved, in hundredths of a unit.
-script 16 closed 4
+script 15 closed 4
     load 0  push 65536  multiply  push 100  divide  store 0
     load 1  push 65536  multiply  push 100  divide  store 1
     push 0

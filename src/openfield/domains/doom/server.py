@@ -1,0 +1,224 @@
+"""Protocol 0.8, the server: all sessions on one broker, any number of agents at once.
+
+At the rim: queues in, queues out. `wire.Session` decides what is said, the desk's seats do what is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from openfield.domains.doom import experiments, ini
+from openfield.domains.doom.line import Line
+from openfield.domains.doom.messages import (
+    REGISTRATION_QUEUE,
+    VERSION,
+    Registration,
+    RequestExperiment,
+    RequestTrials,
+    decode_request,
+    encode,
+    error_message,
+    message,
+)
+from openfield.domains.doom.rpc import load_aio_pika
+from openfield.domains.doom.wire import Office, Session, mode_of
+from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
+from openfield.serve import Desk, SingleDesk, TrialDesk
+from openfield.trial import Trial, derive
+
+if TYPE_CHECKING:
+    from openfield.domains.doom.broker import AmqpWire
+
+PORT = 5672
+ANNOUNCED_LESS = 5.0
+"""Seconds by which the announced timeout is shorter than ours, as it always was; of a short one a fifth."""
+PATROL_SECONDS = 1.0
+CONNECT_SECONDS = 30.0
+TURN_QUEUE = "openfield.turn"
+"""Whoever has it plays a single cell; the others wait."""
+TURN_SECONDS = 0.2
+FAREWELL_SECONDS = 10.0
+"""How long a finished session still answers."""
+LOG = logging.getLogger(__name__)
+
+
+class Server:
+    """All sessions on one broker."""
+
+    def __init__(self, wire: AmqpWire, desk: Desk, url: str) -> None:
+        self._wire = wire
+        self._desk = desk
+        self._url = url
+        self._sessions: dict[str, Line] = {}
+        self._pika = load_aio_pika()
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is still to hear something."""
+        return any(not line.session.over or line.at_work for line in self._sessions.values())
+
+    async def run(self, ready: Callable[[int], None]) -> None:
+        """Takes registrations until cancelled."""
+        async with await self._connect() as connection:
+            self._channel = await connection.channel(publisher_confirms=False)
+            self._sure_channel = await connection.channel(publisher_confirms=True)
+            await self._channel.set_qos(prefetch_count=1)
+            if isinstance(self._desk, SingleDesk):
+                await self._take_turn(connection)
+            queue = await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
+            await queue.consume(self._register)
+            ready(connection.transport.connection.url.port or PORT)
+            await self._patrol(connection)
+
+    async def _connect(self) -> Any:
+        place = without_password(self._url)
+        try:
+            return await asyncio.wait_for(self._pika.connect_robust(self._url, reconnect_interval=1), CONNECT_SECONDS)
+        except self._pika.exceptions.ProbableAuthenticationError:
+            raise InvalidInput(f"The broker at {place} refuses this user or password.") from None
+        except TimeoutError:
+            raise InvalidInput(f"There is no broker at {place}: no answer within {CONNECT_SECONDS:g} s.") from None
+        except OSError as error:
+            raise InvalidInput(f"There is no broker at {place}: {error}") from None
+        except self._pika.exceptions.AMQPError:
+            raise InvalidInput(f"The broker at {place} refuses the connection; is there such a virtual host?") from None
+
+    async def _take_turn(self, connection: Any) -> None:
+        """Waits until no other cell plays on this broker: all programs register in the same queue."""
+        while True:
+            channel = await connection.channel()
+            try:
+                await channel.declare_queue(TURN_QUEUE, exclusive=True)
+                return
+            except self._pika.exceptions.ChannelClosed:
+                await asyncio.sleep(TURN_SECONDS)
+
+    async def _register(self, incoming: Any) -> None:
+        """Opens a session for a registration, unless whoever sent it is gone already."""
+        async with incoming.process(ignore_processed=True):
+            if incoming.reply_to is None:
+                return
+            try:
+                request = decode_request(incoming.body)
+                if not isinstance(request, RequestExperiment | RequestTrials):
+                    raise AgentProtocol(f"{type(request).__name__} is no registration")
+                await self._open(request, incoming)
+            except OpenfieldError as error:
+                await self.send(incoming, encode(error_message(type(error).__name__, str(error))))
+
+    async def _open(self, request: Registration, incoming: Any) -> None:
+        if not request.domain_dict.get("vizdoom"):
+            raise AgentProtocol("this server has the domain vizdoom and no other")
+        secret = (
+            request.experiment_secret if isinstance(request, RequestTrials) else (self._wire.secret or uuid.uuid4().hex)
+        )
+        office = await self._office(request, secret)
+        name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
+        queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
+        number = experiments.experiment_number(secret)
+        session = Session(office, secret, mode_of(request), number, self._wire.benchmark)
+        line = Line(self, session, queue)
+        reply = message(
+            "experiment_response",
+            server_rpc_queue=name,
+            experiment_secret=secret,
+            model_experiment_id=number,
+            experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
+        )
+        await queue.consume(line.take)
+        self._sessions[name] = line
+        if not await self._send_surely(incoming, encode(reply)):
+            LOG.info("A registration was stale: its agent is gone.")
+            del self._sessions[name]
+            await queue.delete(if_unused=False, if_empty=False)
+
+    async def _office(self, request: Registration, secret: str) -> Office:
+        if isinstance(self._desk, SingleDesk):
+            if self._wire.secret not in (None, secret):
+                raise AgentFault("there is no experiment with this secret")
+            return experiments.SingleOffice(self._desk)
+        if not isinstance(self._desk, TrialDesk):
+            raise InvalidInput("Protocol 0.8 needs a desk with trials.")
+        name = experiments.agent_name(request.model, secret)
+        await self._desk.recover()
+        if isinstance(request, RequestTrials):
+            return await experiments.find_experiment(self._desk, secret)
+        return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
+
+    def _trials(self, request: RequestExperiment) -> list[Trial]:
+        """The trials of a new experiment: by the configuration, or those everybody gets."""
+        episode_seed = experiments.episode_seed(request.generator_config or {})
+        if self._wire.config is None and isinstance(self._desk, TrialDesk):
+            return experiments.unhurried(experiments.reseeded(self._desk.trials, request.seed, episode_seed))
+        seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
+        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, episode_seed)
+        return experiments.unhurried(made)
+
+    async def _patrol(self, connection: Any) -> None:
+        """Looks for agents that have not been heard of for too long.
+
+        Without a broker nobody can be heard, nor while this process itself was held up.
+        """
+        clock, pause = asyncio.get_running_loop().time, min(PATROL_SECONDS, self._wire.lease / 4)
+        while True:
+            due = clock() + pause
+            await asyncio.sleep(pause)
+            deaf = not connection.connected.is_set() or clock() > due + pause
+            for name, line in list(self._sessions.items()):
+                if deaf:
+                    line.excuse()
+                elif line.session.over and line.silent() > FAREWELL_SECONDS:
+                    del self._sessions[name]
+                    with suppress(self._pika.exceptions.AMQPError):
+                        await line.queue.delete(if_unused=False, if_empty=False)
+                elif line.silent() > self._patience(line.session):
+                    await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
+
+    def _patience(self, session: Session) -> float:
+        config = self._wire.config or ini.ServerConfig()
+        return self._wire.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
+
+    async def fail(self, name: str, fault: OpenfieldError) -> None:
+        """Ends a session that failed, or all of them if nothing can be written: who comes anew may find room."""
+        for each in list(self._sessions) if isinstance(fault, JournalError) else [name]:
+            await self.drop(each, fault)
+
+    async def drop(self, name: str, fault: OpenfieldError) -> None:
+        """Ends a session; the trial of an agent that is gone is offered again."""
+        line = self._sessions.pop(name, None)  # its queue stays, so that an agent who comes back is told
+        if line is None:
+            return
+        line.dropped = str(fault)
+        if line.session.seat is not None and isinstance(self._desk, TrialDesk):
+            with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
+                await self._desk.leave(line.session.seat.session, fault)
+
+    async def send(self, incoming: Any, body: bytes) -> None:
+        """Replies; what cannot be sent now is sent when the agent asks again."""
+        with suppress(self._pika.exceptions.AMQPError, ConnectionError, RuntimeError):
+            await self._channel.default_exchange.publish(
+                self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1),
+                incoming.reply_to,
+                mandatory=False,
+            )
+
+    async def _send_surely(self, incoming: Any, body: bytes) -> bool:
+        """Replies, and says whether there was a queue to reply to."""
+        try:
+            await self._sure_channel.default_exchange.publish(
+                self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1), incoming.reply_to
+            )
+        except self._pika.exceptions.DeliveryError:
+            return False
+        return True
+
+
+def without_password(url: str) -> str:
+    """Where a broker is, for everybody to read."""
+    head, at, tail = url.rpartition("@")
+    return f"amqp://...@{tail}" if at and head else url

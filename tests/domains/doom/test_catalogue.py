@@ -1,0 +1,149 @@
+"""The catalogue against the published tables, written down a second time: novelties, hints, buckets, sensor ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
+
+from domains.doom import specification
+from openfield.domains.doom import ARENA, DUEL
+from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.features import shown
+from openfield.domains.doom.hints import hints_of
+from openfield.domains.doom.scene import Body, Scene
+
+GRADES = ("easy", "medium", "hard")
+NORMAL: dict[str, dict[str, Any]] = {
+    "doom": {"enemy_radius": 20, "enemies": 1, "buckets": 0, "player_health": 10, "limit": 2000, "enemy_stride": 0},
+    "doom-arena": {
+        **dict.fromkeys(("enemies",), (2, 4)),
+        **dict.fromkeys(("health_packs", "ammo_packs", "traps", "obstacles"), (1, 4)),
+        **{"enemy_stride": 16, "enemy_damage": (5, 5), "player_health": 100, "player_ammo": 20, "limit": 2000},
+        **{"stride": 16, "behaviour": "random", "sentry_after": -1, "wind": 0, "drain": 0, "toll": 0, "respawn": 0.0},
+    },
+}
+ALIKE: dict[tuple[str, str], dict[str, Any]] = {
+    ("doom-arena", "101"): {"health_packs": (10, 20)},
+    ("doom-arena", "102"): {"enemy_stride": 32},
+    ("doom-arena", "103"): {"behaviour": "approach"},
+    ("doom-arena", "104"): {"closeness": 2500},
+    ("doom-arena", "105"): {"behaviour": "spread"},
+}
+GRADED: dict[tuple[str, str], list[dict[str, Any]]] = {
+    ("doom", "slim"): [{"enemy_radius": value} for value in (15, 10, 5)],
+    ("doom", "tough"): [{"enemy_health": value, "ammo_packs": 4} for value in (20, 30, 40)],
+    ("doom", "buckets"): [{"buckets": value} for value in (50, 40, 30)],
+    ("doom-arena", "106"): [{"wind": value} for value in (13, 19, 26)],
+    ("doom-arena", "107"): [{"behaviour": "hide", "hide_distance": value} for value in (256, 128, 64)],
+    ("doom-arena", "108"): [{"drain": n, "drain_period": period} for n, period in ((1, 30), (2, 20), (3, 10))],
+    ("doom-arena", "201"): [{"traps": value} for value in ((10, 15), (20, 25), (30, 35))],
+    ("doom-arena", "202"): [{"enemy_damage": value} for value in ((14, 17), (19, 21), (24, 26))],
+    ("doom-arena", "203"): [{"blink": value} for value in ((300, 400), (500, 600), (700, 800))],
+    ("doom-arena", "204"): [{"wall_harm": value} for value in (1, 2, 5)],
+    ("doom-arena", "205"): [{"sentry_after": value} for value in (10, 5, 0)],
+    ("doom-arena", "206"): [{"toll": value, "toll_period": 50} for value in (1, 2, 5)],
+    ("doom-arena", "207"): [{"goal": goal} for goal in ((0, 0, 16), (64, 64, 64), (-128, -128, 128))],
+    ("doom-arena", "208"): [
+        {"respawn": growth, "respawn_distance": far} for growth, far in ((3.5, 64), (2.5, 128), (1.2, 256))
+    ],
+}
+NAMES = ("objects", "agents", "actions", "relations", "interactions", "rules", "goals", "events")
+DOMAINS: dict[str, DoomDomain] = {"doom": DUEL, "doom-arena": ARENA}
+
+
+def changed(domain: str, novelty: str) -> dict[str, Any]:
+    (found,) = [one for one in DOMAINS[domain].novelties if one.id == novelty]
+    return msgspec.structs.asdict(found.change(DOMAINS[domain].settings()))
+
+
+@pytest.mark.parametrize("domain", NORMAL)
+def test_what_is_normal(domain: str) -> None:
+    found = msgspec.structs.asdict(DOMAINS[domain].settings())
+    assert {key: found[key] for key in NORMAL[domain]} == NORMAL[domain]
+
+
+def test_every_difficulty_has_the_published_numbers() -> None:
+    wanted = {(domain, f"{name}:{grade}"): change for (domain, name), changes in GRADED.items()
+              for grade, change in zip(GRADES, changes, strict=True)} | ALIKE  # fmt: skip
+    for (domain, novelty), change in wanted.items():
+        found = changed(domain, novelty)
+        assert {key: found[key] for key in change} == change, novelty
+    assert {novelty.id for novelty in ARENA.novelties} == {name for domain, name in wanted if domain == "doom-arena"}
+
+
+def test_arena_levels_are_the_last_digits_and_have_the_published_names() -> None:
+    for novelty in ARENA.novelties:
+        level = int(novelty.name) % 100
+        assert (novelty.level, novelty.kind) == (level, NAMES[level - 1])
+
+
+HINTS = {
+    "101": "health / quantity / decrease",
+    "102": "enemy / speed / increase",
+    "103": "enemy / direction / toward player",
+    "104": "enemy / damage / increasing",
+    "105": "enemy / direction / away enemy",
+    "107": "enemy / direction / toward obstacle",
+    "108": "player / ammo / decreasing",
+    "201": "trap / quantity / increase",
+    "202": "enemy / damage / increase",
+    "203": "enemy / position / shift",
+    "204": "player / health / decrease",
+    "205": "enemy / angle / toward player",
+    "206": "player / health / decreasing",
+    "207": "enemy / direction / toward location",
+    "208": "enemy / quantity / increasing",
+}
+
+
+@pytest.mark.parametrize("number", HINTS)
+def test_hints_tell_one_word_more_with_every_level(number: str) -> None:
+    words = [int(number) % 50, *HINTS[number].split(" / ")]
+    for level in range(-1, 4):
+        (hint,) = hints_of((f"{number}:easy",), level)
+        assert list(hint) == ["level", "entity", "attribute", "change"]
+        assert list(hint.values()) == [*words[: level + 1], *[None] * (3 - level)]
+
+
+def test_the_wind_has_five_different_hints() -> None:
+    told = [tuple(hint.values()) for hint in hints_of(("106:hard",), 3)]
+    assert told == [(6, entity, "position", "shift") for entity in ("enemy", "player", "ammo", "health", "trap")]
+
+
+@pytest.mark.parametrize("count", [50, 40, 30])
+def test_buckets(count: int) -> None:
+    """Centres start at -512 and are 1023.9 by their number apart; the nearest one is seen, in four decimals."""
+    centres = [-512 + number * 1023.9 / count for number in range(count)]
+    settings = msgspec.structs.replace(DUEL.settings(), buckets=count)
+    for value in (-448.0, -384.0, -161.0, -7.7, 0.0, 33.3, 64.0, 223.95, 256.0):
+        body = Body(0, value, -value, 3.5, 45.0, 10.0)
+        seen = shown(Scene(body, 1.0, [], {}, []), settings).player
+        nearest = [round(min(centres, key=lambda centre, at=at: abs(centre - at)), 4) for at in (value, -value)]
+        assert [seen.x, seen.y, seen.z, seen.angle, seen.health] == [*nearest, 3.5, 45.0, 10.0]
+
+
+def test_the_duels_ranges() -> None:
+    sensors = specification.read("duel")["sensors"]
+    for body in (sensors["player"], sensors["enemy"], sensors["projectiles"][0]):
+        assert [body["id"][key] for key in ("type", "min", "max")] == ["int", 0, 128]
+        assert {(body[axis]["min"], body[axis]["max"]) for axis in ("x_position", "y_position")} == {(-500, 500)}
+    for body in (sensors["player"], sensors["enemy"]):
+        assert (body["health"]["min"], body["health"]["max"]) == (0, 100)
+        assert (body["z_position"]["min"], body["z_position"]["max"]) == (-10, 10)
+
+
+def test_the_arenas_ranges() -> None:
+    sensors = specification.read("arena")["sensors"]
+    others = [sensors["enemies"][0], *(kind[0] for kind in sensors["items"].values())]
+    for body, edge in ((sensors["player"], 512), *((other, 500) for other in others)):
+        assert [body["id"][key] for key in ("type", "min", "max")] == ["int", 0, 1024]
+        assert {(body[axis]["min"], body[axis]["max"]) for axis in ("x_position", "y_position")} == {(-edge, edge)}
+        assert (body["z_position"]["min"], body["z_position"]["max"]) == (0, 0)
+        assert (body["angle"]["min"], body["angle"]["max"]) == (0, 359.99)
+    counted = [sensors["player"]["health"], sensors["player"]["ammo"], sensors["enemies"][0]["health"]]
+    assert {(each["min"], each["max"]) for each in counted} == {(0, 200)}
+    assert specification.read("arena")["actions"][-1] == "give_up"
