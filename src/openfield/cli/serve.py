@@ -92,14 +92,20 @@ def _ending_when_told() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever says it twice must not break off what is being booked
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, end)
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as shells have it for what a script starts with `&`
     if ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, before)
         if ignored:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 

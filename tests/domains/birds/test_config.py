@@ -137,6 +137,8 @@ def test_a_trial_that_is_never_to_be_played_is_refused(tmp_path, pool):
         ({"selection": "true'/><limit type='x' value='5"}, ["'type'", "'x'", "attempt_per_level"]),
         ({"ordered": "yes"}, ["<test>", "ordered", "'yes'"]),
         ({"time": "99999999999"}, ["<limit>", "whole number up to"]),
+        ({"count": "1000000000"}, ["<trial>", "'count'", "up to 10,000"]),
+        ({"repeats": "20000"}, ["<trial>", "'repeats'", "up to 10,000"]),
     ],
 )
 def test_a_bad_value_names_element_attribute_and_what_is_allowed(tmp_path, changes, words):
@@ -249,6 +251,31 @@ def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path
     )
     with pytest.raises(InvalidInput, match=r"bad\.xml.*abc"):
         DOMAIN.trials(config=str(tmp_path / "config.xml"))
+
+
+def test_more_trials_and_tests_than_anybody_plays_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="1,000,000,003 checkpoints, each with test sets; up to 10,000"):
+        generate(read_meta(meta(tmp_path, time=10**9, cp_time=1)), LevelPool())
+    path = meta(tmp_path, count=10_000)
+    path.write_text(path.read_text().replace("<config_generation>", "<config_generation repeats='10000'>"))
+    with pytest.raises(InvalidInput, match="100,000,000 trials; up to 10,000"):
+        generate(read_meta(path), LevelPool())
+    (tmp_path / "config.xml").write_text(
+        write_config(generate(read_meta(meta(tmp_path)), LevelPool())).replace('executions="1"', 'executions="9999"')
+    )
+    os.utime(tmp_path / "configMeta.xml", ns=(0, 0))
+    with pytest.raises(InvalidInput, match="19,998 trials, repetitions included"):
+        DOMAIN.trials(config=str(tmp_path / "config.xml"))
+
+
+def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.xml").write_text(write_config(generate(read_meta(meta(tmp_path)), LevelPool())))
+    trial = DOMAIN.trials(config="config.xml")[0]
+    DOMAIN.world(trial).close()
+    monkeypatch.chdir("/")
+    with pytest.raises(InvalidInput, match=r"config.xml is not here.*the folder it was started in"):
+        DOMAIN.world(trial)
 
 
 def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):

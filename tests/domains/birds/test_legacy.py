@@ -315,7 +315,10 @@ def test_the_last_level_is_there_to_be_seen_until_the_next_trial_is_begun(tmp_pa
             go_to(agent, WON)
             assert (agent.state(), agent.word(65) >= 5000) == (state, True)
             assert label(features(agent.truth())[1]) == "Slingshot"
+            assert agent.report(0.9, 0.1) == 1, "too late for this trial, and too early for the next"
         assert agent.word(65) >= 5000, "also when all is over"
+    with Run(tmp_path / "run.sqlite") as run:
+        assert [episode.belief for cell in run.cells() for episode in cell.episodes] == [None, None]
 
 
 def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):

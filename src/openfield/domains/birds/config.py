@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from openfield.domains.birds.elements import Node, naming, read_root
+from openfield.domains.birds.elements import MOST, Node, naming, read_root
 from openfield.domains.birds.levels import decode_xml
 from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.script import LevelSet, Script
@@ -79,7 +79,7 @@ def read_meta(path: Path) -> Meta:
     trials = tuple(_meta_trial(trial) for trial in root.all("trials/trial"))
     if not trials:
         raise InvalidInput(f"{path}: <trials> has no <trial>.")
-    return Meta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1))
+    return Meta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1, MOST))
 
 
 def read_config(path: Path, pool: LevelPool) -> list[Script]:
@@ -144,7 +144,7 @@ def _notify(trial: Node) -> Notify:
 def _setting(trial: Node, name: str, default: int) -> int:
     """`count` and `repeats`, written as attributes or as elements of their own."""
     element = trial.one(name)
-    return trial.whole(name, default) if element is None else element.stated_whole(name)
+    return trial.whole(name, default, MOST) if element is None else element.stated_whole(name, MOST)
 
 
 def _limits(found: list[Node], known: tuple[str, ...]) -> dict[str, Node]:
@@ -205,7 +205,7 @@ def _script(trial: Node, measurement: Measurement, pool: LevelPool) -> Script:
         report_step=measurement.step,
         report_in_training=measurement.training,
         report_in_testing=measurement.testing,
-        executions=trial.whole("number_of_executions", 1),
+        executions=trial.whole("number_of_executions", 1, MOST),
     )
 
 

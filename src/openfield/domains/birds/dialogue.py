@@ -164,6 +164,8 @@ class Dialogue:
 
     def report(self, novel: float, normal: float, objects: tuple[int, ...], level: int, text: str) -> Talk:
         """66: what the agent thinks; this answers the question of state 12, and is welcome at any time."""
+        if self.turn.ask is Ask.READY and self.turn.observation["begins"] == "trial":
+            return (yield from self.describe(text))  # nothing is known yet of a trial that has not begun
         detail = {"not_novel": _plain(normal), "objects": list(objects), "text": text}
         waits = self.turn.ask is Ask.READY
         belief = Belief(min(1.0, max(0.0, _plain(novel))), level, detail)

@@ -54,7 +54,7 @@ TASK = (
 class Birds(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 1
+    name, version = "birds", 2
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES

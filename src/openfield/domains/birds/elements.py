@@ -15,6 +15,8 @@ from openfield.domains.birds.levels import decode_xml
 from openfield.errors import InvalidInput, MissingExtra
 
 LARGEST = 10**9
+MOST = 10_000
+"""Trials, repetitions and test sets; a file that asks for more would only fill the memory."""
 
 
 def read_root(path: Path, name: str) -> Node:
@@ -73,17 +75,17 @@ class Node:
             raise self.error(name, None, "given")
         return str(value).strip()
 
-    def whole(self, name: str, default: int | None = None) -> int:
+    def whole(self, name: str, default: int | None = None, most: int = LARGEST) -> int:
         """A whole number in an attribute."""
-        return self._whole(name, self.text(name, None if default is None else str(default)))
+        return self._whole(name, self.text(name, None if default is None else str(default)), most)
 
     def truth(self, name: str, default: str | None = None) -> bool:
         """`true` or `false` in an attribute, in any case."""
         return self._truth(name, self.text(name, default))
 
-    def stated_whole(self, name: str) -> int:
+    def stated_whole(self, name: str, most: int = LARGEST) -> int:
         """A whole number, in an attribute called so, in `value`, or between the tags."""
-        return self._whole(name, self._stated(name))
+        return self._whole(name, self._stated(name), most)
 
     def stated_truth(self, name: str) -> bool:
         """`true` or `false`, in an attribute called so, in `value`, or between the tags."""
@@ -93,9 +95,9 @@ class Node:
         places = (self._element.get(name), self._element.get("value"), self._element.text)
         return next((str(text).strip() for text in places if text is not None), "")
 
-    def _whole(self, name: str, text: str) -> int:
-        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > LARGEST:
-            raise self.error(name, text, f"a whole number up to {LARGEST:,}")
+    def _whole(self, name: str, text: str, most: int) -> int:
+        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
+            raise self.error(name, text, f"a whole number up to {most:,}")
         return int(float(text))
 
     def _truth(self, name: str, text: str) -> bool:

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from openfield.domains.birds.config import Meta, MetaSet, MetaTrial, is_meta, read_meta
-from openfield.domains.birds.elements import naming
+from openfield.domains.birds.elements import MOST, naming
 from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.script import LevelSet, Script
 from openfield.errors import InvalidInput
@@ -48,6 +48,8 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
 def generate(meta: Meta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[Script]:
     """The trials a description asks for."""
     scripts: list[Script] = []
+    if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MOST:
+        raise InvalidInput(f"The description asks for {total:,} trials; up to {MOST:,} may be.")
     for evaluation in range(max(0, meta.repeats)):
         for block, trial in enumerate(meta.trials):
             for number in range(max(0, trial.count)):
@@ -83,7 +85,12 @@ def count_test_sets(trial: MetaTrial, seconds: int) -> int:
     """
     by_time = _times(seconds, trial.checkpoint_seconds)
     by_count = _times(trial.limits.interactions, trial.checkpoint_interactions)
-    return max(1, by_time + by_count) if trial.tests else 0
+    total = by_time + by_count
+    if trial.tests and total > MOST:
+        raise InvalidInput(
+            f"The limits of training give {total:,} checkpoints, each with test sets; up to {MOST:,} may be."
+        )
+    return max(1, total) if trial.tests else 0
 
 
 def _times(limit: int, every: int) -> int:

@@ -94,12 +94,6 @@ class Harness:
             return None
         return self._candidate(index)
 
-    def _candidate(self, index: int | None) -> int | None:
-        following = self.current.next_index()
-        if index is None or index == following:
-            return following
-        return index if self.current.set.selection and self.current.may_load(index) else None
-
     def load(self, index: int | None = None) -> int | None:
         """Loads a level, or the next available one; returns its index, or None if that is refused.
 
@@ -184,6 +178,13 @@ class Harness:
                 self._end_set()
             elif not self.current.testing and self._checkpoint_due():
                 self._announce_test()
+
+    def _candidate(self, index: int | None) -> int | None:
+        """The level a request means, whether or not it is the time for it; None if there is none left."""
+        following = self.current.next_index()
+        if index is None or index == following:
+            return following
+        return index if self.current.set.selection and self.current.may_load(index) else None
 
     def _refuse(self, index: int | None) -> None:
         """What becomes of the set when a level cannot be loaded."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from openfield.domains.birds.config import read_config
+from openfield.domains.birds.elements import MOST
 from openfield.domains.birds.generation import find_config
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.pool import LevelPool, folder_of, is_novel, natural
@@ -45,6 +46,11 @@ def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
         return draw_script(trial, settings, pool)
+    if not Path(settings.config).exists():
+        raise InvalidInput(
+            f"{settings.config} is not here. A run knows its configuration by the path that was typed: go on from the "
+            "folder it was started in."
+        )
     scripts, number = read_config(Path(settings.config), pool), configured(trial)
     if number is None or number >= len(scripts):
         raise InvalidInput(f"{settings.config} no longer has trial {number}.")
@@ -83,6 +89,8 @@ def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[P
     listed = find_config(Path(settings.config), pool, seed, settings.time_scope)
     scripts = read_config(listed, pool)
     chosen = {number: scripts[number] for number in choose_trials(settings, scripts)}
+    if (total := sum(max(0, script.executions) for script in chosen.values())) > MOST:
+        raise InvalidInput(f"{listed} asks for {total:,} trials, repetitions included; up to {MOST:,} may be.")
     for name in dict.fromkeys(name for script in chosen.values() for name in script.names):
         pool.level(name)  # one that cannot be read is named now, not when it is its turn
     return listed, chosen
