@@ -132,11 +132,11 @@ def similarity(
     compat
         Print what the original scripts print, by their rules for index 0.
     conditional
-        Also compare actions, and next images, given the image; this reads both tables into memory.
+        Also compare actions, and next images, given the image.
     inputs
         Which inputs are compared: those acted on, or both ends of every transition.
     """
-    from openfield.objectives import compare_conditionals, load_table
+    from openfield.objectives.conditional_files import compare_conditional_files
     from openfield.objectives.joins import compare_files
     from openfield.objectives.wording import (
         compat_similarity_lines,
@@ -149,7 +149,7 @@ def similarity(
         raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
     try:
         found = compare_files(*tables, compat=compat, inputs=inputs)
-        more = compare_conditionals(*map(load_table, tables)) if conditional else None
+        more = compare_conditional_files(*tables) if conditional else None
         record = similarity_record(tables, found, more)
     except OpenfieldError as error:
         record = similarity_failure(tables, str(error))
