@@ -335,3 +335,11 @@ def test_parts_come_out_equal_though_records_come_in_groups():
         records["key"] = keys
         parts.add(records)
         assert max(len(part) for part in parts.in_parts()) < 20_000
+
+
+def test_nothing_is_drawn_from_a_bucket():
+    first = {(1, 0, 2): 5, (2, 1, 1): 4, (3, 0, 3): 1}, {10: 1, 20: 2, 30: 3}
+    second = {(0, 0, 1): 6, (1, 0, 0): 4}, {30: 0, 333: 0, 555: 0, 10: 1}
+    assert jaccard(first, second) == 0.4
+    with pytest.raises(InvalidInput, match="Index 0 stands for many images"):
+        rarefy(first, second)
