@@ -20,7 +20,7 @@ from openfield.domains.ond.world import TestWorld
 from openfield.errors import DiskFull
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
-from openfield.serve import Seat
+from openfield.seat import Seat
 from openfield.view import Run
 
 

@@ -29,7 +29,7 @@ from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
-from openfield.serve import Seat
+from openfield.seat import Seat
 
 LOG = logging.getLogger("openfield.ond")
 LARGE_POST = 4 << 20
