@@ -12,8 +12,8 @@ import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.legacy import import_results
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.legacy import import_results, split_by_round
+from openfield.domains.ond.sheet import Shelf, Test
 
 SID = "0f0e7a3c-0000-4000-8000-00000000000d"
 WHEN = "2021-03-04 05:06:07.000000"
@@ -93,6 +93,16 @@ def test_a_text_tests_score_is_taken_over(data: Path, tmp_path: Path) -> None:
     for client in (first, second):  # and a round is scored once
         assert client.feedback(session, "score", "NL.1").text == "current_score,1.0\n"
         client.close()
+
+
+def test_rows_are_split_by_round_as_they_are() -> None:
+    rows = [(f"p{n}", "a text", "0", "0", "0", "1", "1", "2", "3", "4", "0") for n in range(3)] + [
+        ("a,b", *"x00011234")
+    ]
+    test = Test("t", "transcripts", rows, {"round_size": 2})
+    text = "p2,|so, he said|,\np0,hello,\n|a,b|,last\np1\n"
+    assert split_by_round(text, test, set()) == {0: "p0,hello,\np1\n", 1: "p2,|so, he said|,\n|a,b|,last\n"}
+    assert split_by_round(text, test, {0}) == {0: "p2,|so, he said|,\n|a,b|,last\np0,hello,\np1\n"}
 
 
 def legacy(folder: Path, rows: int, state: dict[str, Any], **session: Any) -> None:

@@ -199,7 +199,8 @@ def split_by_round(content: str, test: Test, stated: set[int]) -> dict[int, str]
     size, found = test.round_size or len(test.ids), dict[int, str]()
     for key, rest in zip(*split_rows(content, test), strict=True):
         number = test.index.get(key, 0) // size  # a stranger's row is refused with the round it comes with
-        found[number] = found.get(number, "") + f"{quote_id(key)},{rest}\n".replace(",\n", "\n")
+        row = f"{quote_id(key)},{rest}" if rest else quote_id(key)
+        found[number] = found.get(number, "") + f"{row}\n"
     if stated and stated != set(found):
         return {max(stated): "".join(found.values())}
     return found
