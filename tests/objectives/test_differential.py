@@ -82,8 +82,10 @@ def valid_files():
         plain = {(number % 9, number % 4, number * 300): number + 1 for number in range(size)}
         scalar = {(o, np.int64(a), p): c for (o, a, p), c in plain.items()}
         every = {(shared[o], shared[a], np.int32(p)): np.int64(c) for (o, a, p), c in plain.items()}
+        kinds = [{(o, kind(a - 2), p): c for (o, a, p), c in plain.items()} for kind in (np.int8, np.int16, np.int32)]
+        kinds += [{(o, kind(a + 200), p): c for (o, a, p), c in plain.items()} for kind in (np.uint16, np.uint64)]
         book = {2 ** (number + 60): number * 300 for number in range(size)}
-        for table in (plain, scalar, every):
+        for table in (plain, scalar, every, *kinds):
             for protocol in range(0 if table is plain else 3, 6):
                 yield pickle.dumps(table, protocol)
                 yield pickle.dumps((defaultdict(int, table), book), protocol)

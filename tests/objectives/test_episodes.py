@@ -8,6 +8,7 @@ from PIL import Image
 
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, dense_indices, discretize, encode, load_table, transitions
+from openfield.objectives import episodes as episodes_module
 from openfield.objectives.episodes import Recipe, build_table, episodes_of_arrays, find_thresholds, open_episode
 from openfield.objectives.files import read_thresholds, save_table
 from openfield.objectives.npz import read_array, read_stretches
@@ -323,3 +324,11 @@ def test_colours_become_grey_as_those_of_runs_do(tmp_path):
     (tmp_path / "actions.txt").write_text("0 0")
     (frames,) = open_episode(tmp_path).frames()
     assert frames[:, 0, 0].tolist() == [85, 170]
+
+
+def test_thresholds_of_many_episodes_are_those_of_all_frames(tmp_path, monkeypatch):
+    monkeypatch.setattr(episodes_module, "STRETCH", 64)  # so that values are merged again and again
+    frames = np.random.default_rng(0).integers(0, 3000, (2000, 4, 4)) / 7
+    parts = [episodes_of_arrays(part, np.zeros(100, int), np.zeros(100, bool))[0] for part in np.split(frames, 20)]
+    expected = discretize(frames, 4, return_bins=True)[1]
+    assert np.array_equal(find_thresholds(parts, Recipe(size=4, levels=4)), expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sqlite3
 from collections import Counter
 from itertools import pairwise
@@ -263,3 +264,14 @@ def test_bad_files_are_refused_in_a_line(run: Any, played: Any, tmp_path: Path) 
         assert bad.name in errors
         assert len(errors.strip().splitlines()) == 1
     assert "is not a run" in run(played[0], text)[2]
+
+
+def test_a_run_that_is_given_twice_counts_once(run: Any, played: Any, tmp_path: Path) -> None:
+    path = played[0]
+    copy = shutil.copy(path, tmp_path / "copy.sqlite")
+    once = json.loads(run(path, "--json")[1])
+    for again in (path, copy):
+        status, printed, said = run(path, again, "--json")
+        assert status == 2
+        assert f"{again}: the same run as {path}; its episodes count once." in said
+        assert json.loads(printed)["groups"] == once["groups"]

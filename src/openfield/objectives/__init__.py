@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         encode,
         encode_frames,
         encode_packed,
-        transitions,
     )
     from openfield.objectives.information import (
         info_gain_dirichlet,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         info_gain_sqrt_counts,
         info_gain_total,
     )
+    from openfield.objectives.moves import transitions
     from openfield.objectives.similarity import Similarity, compare, jaccard, jensen_shannon
     from openfield.objectives.tables import Meta, Table, load_table
 
@@ -73,7 +73,6 @@ _HOMES = {
         "encode",
         "encode_frames",
         "encode_packed",
-        "transitions",
     ),
     "information": (
         "info_gain_dirichlet",
@@ -82,6 +81,7 @@ _HOMES = {
         "info_gain_sqrt_counts",
         "info_gain_total",
     ),
+    "moves": ("transitions",),
     "similarity": ("Similarity", "compare", "jaccard", "jensen_shannon"),
     "tables": ("Meta", "Table", "load_table"),
 }

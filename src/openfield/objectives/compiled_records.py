@@ -38,7 +38,7 @@ from openfield.objectives.scalars import ABSENT, Scalars
 SHORTEST = 8
 """Bytes of the shortest entry: three small integers, tuple, and a count that is small as well."""
 
-AT, PUTS, TOP, KEPT, FUNCTION, DTYPE = range(6)
+AT, PUTS, TOP, KEPT, FUNCTION, DTYPE, WIDTH, SIGNED = range(8)
 """Places in the state: position, memo entries, the highest memo number, numbers kept; what the memo holds."""
 
 
@@ -47,7 +47,8 @@ def read_stretch(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
     room = (len(view) - at) // SHORTEST + 1
     rows = np.empty((4, room), np.int64)
     made = np.empty((2, 4 * room if scalars.function >= 0 else 4), np.int64)
-    state = np.array([at, scalars.puts, scalars.top, 0, scalars.function, scalars.dtype], np.int64)
+    kind = scalars.function, scalars.dtype, scalars.width, scalars.signed
+    state = np.array([at, scalars.puts, scalars.top, 0, *kind], np.int64)
     size = _read(view, state, (scalars.keys, scalars.values), rows, made)
     if not size:
         return None
@@ -137,12 +138,13 @@ def _number(view: Any, state: Any, known: Any, made: Any) -> Any:
     if asked != state[FUNCTION]:
         return _recall(state, asked, known, made)
     kind = _get(view, state)
-    at = state[AT]
-    if kind != state[DTYPE] or kind == ABSENT or at < 0 or view[at] != BYTES1 or view[at + 1] != 8:
+    at, width = state[AT], state[WIDTH]
+    if kind != state[DTYPE] or kind == ABSENT or at < 0 or view[at] != BYTES1 or view[at + 1] != width:
         state[AT] = -1
         return np.int64(0)
-    value = _little(view, at + 2, 8)
-    state[AT] = at + 10
+    value = _little(view, at + 2, width)
+    value = _signed(value, 8 * width) if state[SIGNED] else value
+    state[AT] = at + 2 + width
     for code in (TUPLE2, REDUCE):
         _skip_put(view, state)
         if state[AT] < 0 or view[state[AT]] != code:

@@ -24,10 +24,10 @@ from openfield.objectives.conditional import (
     one_sided,
     within_range,
 )
-from openfield.objectives.frames import sum_rows
 from openfield.objectives.histograms import Array
 from openfield.objectives.images import Names, find_codes
 from openfield.objectives.joins import MET, HugeIds, Side, book_entry, is_large, meet, mixed
+from openfield.objectives.moves import sum_rows
 from openfield.objectives.parts import Parts
 from openfield.objectives.records import Rows
 from openfield.objectives.similarity import check_thresholds

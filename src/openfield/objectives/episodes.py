@@ -6,38 +6,34 @@ Before `tables`: thresholds are found in a first reading, codes and transitions 
 from __future__ import annotations
 
 import hashlib
-import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from openfield.errors import InvalidInput, MissingExtra
+from openfield.errors import InvalidInput
 from openfield.objectives.checks import LARGEST
 from openfield.objectives.codes import CodeBook, integers_of, make_book
+from openfield.objectives.folders import find_images, read_actions, read_images
 from openfield.objectives.frames import (
-    Alignment,
     check_bins,
     check_finite,
     downscale,
     encode_frames,
-    grey,
     index_words,
     percentiles,
-    sum_rows,
 )
 from openfield.objectives.histograms import Array
+from openfield.objectives.moves import Alignment, sum_rows
 from openfield.objectives.npz import listed, member_names, read_array, read_length, read_stretches
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, make_table
 
 FRAME_NAMES = ("observ", "observations", "observation", "obs", "images", "frames")
 ACTION_NAMES = ("action", "actions")
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
 STRETCH = 1 << 12
 """Frames read at once."""
 MERGE = 1 << 20
@@ -73,7 +69,8 @@ def open_episode(path: str | Path) -> Episode:
     """
     path = Path(path)
     if path.is_dir():
-        return _open_folder(path)
+        images = find_images(path)
+        return Episode(str(path), lambda: read_images(images, STRETCH // 16), _whole(read_actions(path), path))
     names = member_names(path)
     frames, actions = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
     _check_lengths(str(path), *(read_length(path, name) for name in (frames, actions)))  # before anything is unpacked
@@ -102,20 +99,38 @@ def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: s
 
 def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
     """The thresholds `discretize` would find for all frames of all episodes together, kept as distinct values only."""
-    pixels: list[Array] = []
+    pixels = _Distinct(recipe.size**2)
     for episode in episodes:
         frames = 0
         for part in _small_frames(episode, recipe.size):
             frames += len(part)
-            columns = part.reshape(len(part), -1).T
-            pixels = pixels or [np.empty(0) for _ in columns]
-            pixels = [np.union1d(known, column) for known, column in zip(pixels, columns, strict=True)]
+            pixels.add(part.reshape(len(part), -1))
         if not frames:
             raise InvalidInput(f"{episode.name}: there are no frames in it.")
-    if not pixels:
+    if not len(pixels.values()[0]):
         raise InvalidInput("There are no frames to find thresholds for.")
-    flat = np.array([percentiles(values, recipe.levels) for values in pixels])
+    flat = np.array([percentiles(values, recipe.levels) for values in pixels.values()])
     return flat.reshape(recipe.size, recipe.size, recipe.levels - 1)
+
+
+class _Distinct:
+    """The distinct values of every pixel. New ones wait until there are as many as known: n log n steps, not n^2."""
+
+    def __init__(self, pixels: int) -> None:
+        self._known = [np.empty(0) for _ in range(pixels)]
+        self._waiting: list[Array] = []
+
+    def add(self, frames: Array) -> None:
+        self._waiting.append(frames)
+        if sum(map(len, self._waiting)) > max(4 * STRETCH, *map(len, self._known)):
+            self.values()
+
+    def values(self) -> list[Array]:
+        if self._waiting:
+            columns = np.concatenate(self._waiting).T
+            self._known = [np.union1d(known, new) for known, new in zip(self._known, columns, strict=True)]
+            self._waiting = []
+        return self._known
 
 
 def build_table(
@@ -237,55 +252,3 @@ def _whole(actions: Array, path: Path) -> Array:
 
 def _slices(frames: Array, start: int, stop: int) -> Callable[[], Iterator[Array]]:
     return lambda: (np.asarray(frames[at : min(at + STRETCH, stop)]) for at in range(start, stop, STRETCH))
-
-
-def _open_folder(path: Path) -> Episode:
-    images = sorted((file for file in path.iterdir() if file.suffix.lower() in IMAGE_ENDINGS), key=_in_sequence)
-    if not images:
-        raise InvalidInput(f"{path}: no images ({', '.join(IMAGE_ENDINGS)}) in the folder.")
-    return Episode(str(path), lambda: _read_images(images), _whole(_read_actions(path), path))
-
-
-def _in_sequence(file: Path) -> list[tuple[int, str]]:
-    """Names with numbers in the order of the numbers: frame 10 comes after frame 9."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", file.name)]
-
-
-def _read_actions(folder: Path) -> Array:
-    array, text = folder / "actions.npy", folder / "actions.txt"
-    file = array if array.exists() else text
-    try:
-        if file is array:
-            return np.asarray(np.load(array, allow_pickle=False))
-        return np.array(text.read_text().split(), np.int64)
-    except FileNotFoundError:
-        raise InvalidInput(f"{folder}: neither actions.npy nor actions.txt in the folder.") from None
-    except (OSError, ValueError, EOFError, OverflowError):
-        raise InvalidInput(f"{file}: actions cannot be read; one whole number per image is needed.") from None
-
-
-def _read_images(files: Sequence[Path]) -> Iterator[Array]:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("ond", "Reading images") from None
-    for at in range(0, len(files), STRETCH // 16):
-        batch: list[Any] = []
-        for file in files[at : at + STRETCH // 16]:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", Image.DecompressionBombWarning)
-                    with Image.open(file) as image:
-                        batch.append(_in_grey(image))
-            except (OSError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-                raise InvalidInput(f"{file}: cannot be read as an image ({error}).") from None
-        if len({frame.shape for frame in batch}) > 1:
-            raise InvalidInput(f"{files[at].parent}: the images differ in size.")
-        yield np.stack(batch)
-
-
-def _in_grey(image: Any) -> Array:
-    """Grey pictures as they are, coloured ones as all frames are made grey; what is transparent counts as it is."""
-    if image.mode in ("1", "L", "LA"):
-        return np.asarray(image.convert("L"))
-    return grey(np.asarray(image.convert("RGB")))

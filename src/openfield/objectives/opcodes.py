@@ -202,17 +202,23 @@ def _memo_number(data: bytes, at: int) -> tuple[int, int]:
 def _remember(state: State, key: int) -> None:
     """Keys of the table are never asked for again, and a million of them would cost 200 MB: tuples are not kept."""
     value, scalars = state.stack[-1], state.scalars
-    scalars.put(key)
+    if key <= scalars.top:
+        raise Refused(f"it puts memo entry {key} after entry {scalars.top}; writers count upwards")
     if value is MARK or value is state.last_put:
         raise Refused("a memo of nothing, or of one object twice")
-    state.last_put = None if type(value) is int else value
-    if type(value) is int:
+    scalars.puts, scalars.top = scalars.puts + 1, key
+    kind = type(value)
+    if kind is int:
+        state.last_put = None
         scalars.add(key, value)
-    elif type(value) is not tuple:
-        state.memo[key] = value
-    if type(value) is Name and ALLOWED[value] == "scalar":
+        return
+    state.last_put = value
+    if kind is tuple:
+        return
+    state.memo[key] = value
+    if kind is Name and ALLOWED[value] == "scalar":
         scalars.function = key
-    elif type(value) is DType:
+    elif kind is DType:
         value.key = key
         if value.order:
             scalars.learn(value)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from openfield.objectives.entries import Mapping, State, take_codes, take_rows
+from openfield.objectives.old_records import read_old
 from openfield.objectives.opcodes import STEPS, check_tuple, opcode_name
 from openfield.objectives.records import Rows, Stretch, hits_border, read_records
 from openfield.objectives.scalars import Refused, Scalars
 from openfield.objectives.source import Source
-from openfield.objectives.text_records import read_text
 
 FLUSH = 1 << 15
 """Rows gathered one by one before they are handed on as arrays."""
@@ -131,16 +131,17 @@ class _Machine:
                         return code
                 elif code == STOP:
                     return code
-                elif code in STEPS:
-                    at = STEPS[code](state, data, at + 1)
+                else:
+                    step = STEPS.get(code)
+                    if step is None:
+                        raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
+                    at = step(state, data, at + 1)
                     if code == MARK:
                         wait -= 1
                         if wait < 0:
                             return code
                     elif code in _ENDS and len(keys) + len(state.codes) >= FLUSH:
                         return code
-                else:
-                    raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
         finally:
             self.at, self._wait = at, wait
 
@@ -166,7 +167,7 @@ class _Machine:
     def _read_bulk(self) -> Iterator[Rows | Codes]:
         """Uniform entries as arrays; a reader that finds few is asked less and less often."""
         found, state, source = 0, self.state, self.source
-        read = self._reader if state.protocol else read_text
+        read = self._reader if state.protocol else read_old
         while True:
             self.at = source.refill(self.at)
             stretch = read(source.up_to_border, self.at, state.scalars)

@@ -34,7 +34,7 @@ _INT_MASK = _lookup({INT1: 0xFF, INT2: 0xFFFF, INT4: 0xFFFFFFFF}).astype(np.uint
 _INT_SIGN = _lookup({INT4: 1 << 31})
 _PUT_LENGTH = _lookup({PUT1: 2, PUT4: 5, PUT_NEXT: 1})
 _PUT_MASK = _lookup({PUT1: 0xFF, PUT4: 0xFFFFFFFF})
-_PUT_OTHER = _lookup({PUT_NEXT: IMPLICIT}, ABSENT)
+_PUT_OTHER = _lookup({PUT1: 0, PUT4: 0, PUT_NEXT: IMPLICIT}, ABSENT)
 _STARTS_VALUE = _lookup({INT1: 1, INT2: 1, INT4: 1, LONG1: 1, GET1: 1, GET4: 1}).astype(bool)
 _STARTS_NEXT = _STARTS_VALUE | _lookup({SETITEMS: 1}).astype(bool)
 _LENGTHS = {
@@ -153,14 +153,23 @@ def _read_longs(words: Any, at: Ints) -> tuple[Ints, Ints]:
 
 
 def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, Special]:
-    """NumPy numbers: get function, get kind, eight bytes, pair, call; or a reference to one made before."""
+    """NumPy numbers: get function, get kind, their bytes, pair, call; or a reference to one made before."""
     key, at_kind = _read_get(words, at)
     spelled = key == scalars.function
     kind, at_bytes = _read_get(words, at_kind)
-    values = words[at_bytes + 2].astype(np.int64)
-    made = spelled & (kind == scalars.dtype) & (kind != ABSENT) & (view[at_bytes] == BYTES1) & (view[at_bytes + 1] == 8)
-    first, length = _read_puts(words, at_bytes + 10)
-    at_pair = at_bytes + 10 + length
+    width, unused = scalars.width, 64 - 8 * scalars.width
+    values = ((words[at_bytes + 2] << unused).astype(np.int64 if scalars.signed else np.uint64) >> unused).astype(
+        np.int64
+    )
+    made = (
+        spelled
+        & (kind == scalars.dtype)
+        & (kind != ABSENT)
+        & (view[at_bytes] == BYTES1)
+        & (view[at_bytes + 1] == width)
+    )
+    first, length = _read_puts(words, at_bytes + 2 + width)
+    at_pair = at_bytes + 2 + width + length
     second, length = _read_puts(words, at_pair + 1)
     at_call = at_pair + 1 + length
     made &= (view[at_pair] == TUPLE2) & (view[at_call] == REDUCE)
@@ -174,7 +183,7 @@ def _read_puts(words: Any, at: Ints) -> tuple[Ints, Ints]:
     """The memo number put at each place (IMPLICIT if it is the next one, ABSENT if none is) and the opcode's length."""
     word = words[at].astype(np.int64)
     code = word & 255
-    return np.where(_PUT_MASK[code] > 0, (word >> 8) & _PUT_MASK[code], _PUT_OTHER[code]), _PUT_LENGTH[code]
+    return ((word >> 8) & _PUT_MASK[code]) + _PUT_OTHER[code], _PUT_LENGTH[code]
 
 
 def _read_get(words: Any, at: Ints) -> tuple[Ints, Ints]:

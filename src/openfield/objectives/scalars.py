@@ -74,10 +74,12 @@ def make_scalar(arguments: tuple[Any, ...]) -> int | float:
     if not kind.order:
         raise Refused("a NumPy number before its byte order is known")
     raw = raw.encode("ascii") if isinstance(raw, str) else raw
-    form = KINDS[kind.kind].newbyteorder(kind.order)
+    form, swapped = KINDS[kind.kind], kind.order == ">"
     if len(raw) != form.itemsize:
         raise Refused(f"a NumPy number of {len(raw)} bytes where {form.itemsize} belong")
-    value: int | float = np.frombuffer(raw, form)[0].item()
+    if form.kind != "f":
+        return int.from_bytes(raw, "big" if swapped else "little", signed=form.kind == "i")
+    value: float = np.frombuffer(raw, form.newbyteorder(kind.order))[0].item()
     return value
 
 
@@ -122,6 +124,8 @@ class Scalars:
         """The memo number of the function that makes NumPy numbers."""
         self.dtype = ABSENT
         """That of the one kind of number that is read in bulk."""
+        self.width, self.signed = 8, True
+        """Its bytes, and whether it can be negative."""
         self._keys = np.empty(1 << 10, np.int64)
         self._values = np.empty(1 << 10, np.int64)
         self._size = 0
@@ -129,35 +133,31 @@ class Scalars:
 
     def learn(self, kind: DType) -> None:
         """A kind of number whose byte order is known is in the memo."""
-        if (kind.kind, kind.order) == ("i8", "<"):
-            self.dtype = kind.key
-
-    def put(self, key: int) -> None:
-        """Another memo entry was made.
-
-        Raises:
-            Refused: Its number does not follow those before it.
-        """
-        if key <= self.top:
-            raise Refused(f"it puts memo entry {key} after entry {self.top}; writers count upwards")
-        self.puts, self.top = self.puts + 1, key
+        form = KINDS[kind.kind]
+        if kind.order == "<" and form.kind != "f" and kind.kind != "u8":
+            self.dtype, self.width, self.signed = kind.key, form.itemsize, form.kind == "i"
 
     def add(self, key: int, value: int) -> None:
         """Keep one number."""
         if -(2**63) <= value < 2**63:
-            self.extend(np.array([key]), np.array([value]))
+            self._make_room(self._size + 1)
+            self._keys[self._size], self._values[self._size] = key, value
+            self._size += 1
         else:
             self._large[key] = value
 
     def extend(self, keys: Ints, values: Ints) -> None:
         """Keep many numbers; the keys rise, and are higher than those known."""
         size = self._size + len(keys)
-        if size > len(self._keys):
-            self._keys = np.resize(self._keys, 2 * size)
-            self._values = np.resize(self._values, 2 * size)
+        self._make_room(size)
         self._keys[self._size : size] = keys
         self._values[self._size : size] = values
         self._size = size
+
+    def _make_room(self, size: int) -> None:
+        if size > len(self._keys):
+            self._keys = np.resize(self._keys, 2 * size)
+            self._values = np.resize(self._values, 2 * size)
 
     def forget_after(self, key: int) -> None:
         """Drop the numbers kept under higher memo numbers: those that were read ahead in vain."""
@@ -177,8 +177,8 @@ class Scalars:
         """The number behind a memo entry, if it is one."""
         if key in self._large:
             return self._large[key]
-        values, known = self.find_many(np.array([key]))
-        return int(values[0]) if known[0] else None
+        at = int(self.keys.searchsorted(key))
+        return int(self._values[at]) if at < self._size and self._keys[at] == key else None
 
     def find_many(self, keys: Ints) -> tuple[Ints, Flags]:
         """The numbers behind memo entries, and which of them are known."""

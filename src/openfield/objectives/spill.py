@@ -13,8 +13,8 @@ import numpy as np
 from openfield.objectives.checks import find_repeated
 from openfield.objectives.codes import CodeBook, check_codes
 from openfield.objectives.counts import Columns
-from openfield.objectives.frames import sum_rows
 from openfield.objectives.histograms import Array
+from openfield.objectives.moves import sum_rows
 from openfield.objectives.parts import PART, Parts
 from openfield.objectives.records import Rows
 
