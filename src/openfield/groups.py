@@ -26,7 +26,7 @@ from openfield.journal import Journal
 from openfield.plan import Cell, check_visitor, facts_of
 from openfield.record import Recorder
 from openfield.rollout import Rollout
-from openfield.serve import Seat
+from openfield.seat import Seat
 from openfield.trial import Trial
 from openfield.view import RESUMABLE, Run
 

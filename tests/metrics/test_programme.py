@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from openfield.core import Belief
 from openfield.metrics.baseline import BASELINE
@@ -19,16 +22,52 @@ from records import make_cell, make_trial
 @pytest.mark.parametrize(
     ("beliefs", "first", "correct", "false", "missed"),
     [
-        ([0, 0, 0, 0, 1, 1], 4, 1, 0, 2),
-        ([0, 0, 1, 1, 1, 1], 2, 1, 0, 0),
-        ([0, 1, 1, 1, 1, 1], 1, 0, 1, None),
-        ([0, 0, 0, 0, 0, 0], 6, 0, 0, None),
+        ([0, 0, 0, 0, 1, 1], 5, 1, 0, 2),
+        ([0, 0, 1, 1, 1, 1], 3, 1, 0, 0),
+        ([0, 1, 1, 1, 1, 1], 2, 0, 1, None),
+        ([0, 0, 0, 0, 0, 0], 7, 0, 0, None),
     ],
 )
 def test_detection(beliefs: list[float], first: int, correct: int, false: int, missed: int | None) -> None:
     cell = make_cell(before=[1, 1], after=[1, 1, 1, 1], beliefs=beliefs)
     found = measure_programme(cell)
     assert found == {"first_detection": first, "cdt": correct, "false_positive_trial": false, "m1": missed}
+
+
+scores = st.lists(st.floats(0.01, 1), min_size=1, max_size=9)
+
+
+@given(scores, scores, st.data(), st.booleans())
+def test_all_measures_by_their_definitions(
+    before: list[float], after: list[float], data: st.DataObject, told: bool
+) -> None:
+    """One trial T = T_pre + T_post of agent a, beside baseline b, detections d(e)."""
+    episodes = len(before) + len(after)
+    beliefs = data.draw(st.lists(st.sampled_from([0.0, 0.4, 0.5, 1.0]), min_size=episodes, max_size=episodes))
+    others = data.draw(st.lists(st.floats(0.01, 1), min_size=episodes, max_size=episodes))
+    trial = make_trial(red_light=told)
+    a = make_cell(before=before, after=after, beliefs=beliefs, agent="a", trial=trial)
+    b = make_cell(before=others[: len(before)], after=others[len(before) :], agent="b", trial=trial)
+    numbered = [(number, belief >= 0.5) for number, belief in enumerate(beliefs, 1)]
+    first = min((number for number, detected in numbered if detected), default=episodes + 1)
+    false = any(detected for _, detected in numbered[: len(before)])
+    correct = len(before) < first <= episodes
+    assert measure_programme(a) == {
+        "first_detection": first,
+        "cdt": correct,
+        "false_positive_trial": false,
+        "m1": first - len(before) - 1 if correct else None,
+    }
+    last = -(-len(after) // 3)
+    post_b = others[len(before) :]
+    nrp = (sum(after[-last:]) / last) / (sum(others[: len(before)]) / len(before))
+    found = against([a, b], "b")
+    assert found["a"]["nrp_given" if told else "nrp"] == pytest.approx(nrp)
+    assert found["a"]["nrp" if told else "nrp_given"] is None
+    mean_a, mean_b = sum(after) / len(after), sum(post_b) / len(post_b)
+    assert found["a"]["opti"] == pytest.approx(mean_a / (mean_a + mean_b))
+    assert found["a"]["apti"] == pytest.approx(sum(after[-last:]) / sum(post_b[-last:]))
+    assert found["b"]["difficulty"] == pytest.approx(1 - mean_b / (sum(others[: len(before)]) / len(before)))
 
 
 def test_nothing_is_defined_without_an_onset() -> None:
@@ -119,6 +158,26 @@ def test_characterisation() -> None:
 def test_an_agent_may_say_anything(level: Any) -> None:
     found = measure_characterisation(_saying(level))
     assert found["level_right"] is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "right"),
+    [
+        ([(number, 1.0) for number in range(9)], 1 / 9),
+        ([(1, 100.0)], 1.0),
+        ([(1, 0.2), (1, 0.3)], 0.5),
+        ([(1, 0.5), (2, -3.0)], 0.5),
+        ([(1, 0.5), (2, 2.0)], 1 / 3),
+        ([(2, 1.0)], 1e-6),
+    ],
+)
+def test_no_distribution_is_better_than_the_truth(levels: list[tuple[int, float]], right: float) -> None:
+    told = [{"level_number": level, "probability": share} for level, share in levels]
+    assert measure_characterisation(_saying(told))["level_loss"] == pytest.approx(-math.log(right))
+
+
+def test_an_unknown_level_is_no_opinion() -> None:
+    assert measure_characterisation(described(level=-1))["level_loss"] is None
 
 
 def _saying(level: Any) -> CellRecord:

@@ -2,6 +2,7 @@ import io
 import os
 import pickle
 import pickletools
+import re
 import struct
 import time
 import tracemalloc
@@ -334,3 +335,12 @@ def test_a_table_too_large_for_memory_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(pickles, "read_pickle", lack)
     with pytest.raises(InvalidInput, match=r"t\.pkl: too large for memory.*openfield objectives convert"):
         load_table(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}))
+
+
+@pytest.mark.parametrize("cut", [10, 389_734, -1])
+def test_positions_are_within_the_file(tmp_path, cut):
+    raw = pickle.dumps({(number, 0, number): 1 for number in range(60_000)}, 4)[:cut]
+    (tmp_path / "t.pkl").write_bytes(raw)
+    with pytest.raises(InvalidInput, match=r"byte \d+") as caught:
+        load_table(tmp_path / "t.pkl")
+    assert int(re.search(r"byte (\d+)", str(caught.value))[1]) <= len(raw)

@@ -67,14 +67,24 @@ def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
 
 
 def _levels(belief: Belief) -> dict[int, float]:
-    """The probability of each level; levels that are not named have none."""
+    """The probability of each level; levels that are not named have none, and one below 0 is no opinion."""
     try:
         told = msgspec.convert(_characterization(belief).get("level", []), list[_Level], strict=False)
     except msgspec.ValidationError:
         told = []  # an agent may say anything
     if told:
-        return {one.level_number: one.probability for one in told}
-    return {} if belief.level is None else {belief.level: 1.0}
+        return _distribution(told)
+    return {belief.level: 1.0} if belief.level is not None and belief.level >= 0 else {}
+
+
+def _distribution(told: list[_Level]) -> dict[int, float]:
+    """What was told as probabilities: none is below 0 or above 1, and together they are not more than 1."""
+    shares: dict[int, float] = {}
+    for one in told:
+        share = min(max(one.probability, 0.0), 1.0) if math.isfinite(one.probability) else 0.0
+        shares[one.level_number] = shares.get(one.level_number, 0.0) + share
+    total = max(math.fsum(shares.values()), 1.0)
+    return {level: share / total for level, share in shares.items()}
 
 
 def _words_right(belief: Belief, known: list[dict[str, Any]]) -> float | None:

@@ -12,7 +12,7 @@ from openfield.view import CellRecord
 FIRST = Number(
     name="first_detection",
     title="First detection",
-    note="test episodes before the first one that ended in a detection; all of them if there was none",
+    note="number of the first test episode that ended in a detection, from 1; one more than there are if none did",
     kind="count",
     better="",
     bounds=None,
@@ -33,7 +33,7 @@ FALSE_POSITIVE = Number(
 MISSED = Number(
     name="m1",
     title="M1: missed before detection",
-    note="novel episodes missed before the detection, over correctly detected trials only",
+    note="episodes missed between the onset and the detection, over correctly detected trials only",
     kind="count",
     better="lower",
     bounds=None,
@@ -49,7 +49,7 @@ def measure_programme(cell: CellRecord) -> dict[str, float | None]:
     first = next((number for number, episode in enumerate(test) if episode.detected), None)
     correct = first is not None and first >= len(parts.before)
     return {
-        "first_detection": float(len(test) if first is None else first),
+        "first_detection": float((len(test) if first is None else first) + 1),
         "cdt": float(correct),
         "false_positive_trial": float(first is not None and not correct),
         "m1": float(first - len(parts.before)) if correct and first is not None else None,

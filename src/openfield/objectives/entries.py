@@ -20,6 +20,9 @@ class Mapping:
     def __init__(self) -> None:
         self.kind = ""
 
+    def __repr__(self) -> str:
+        return "a mapping"
+
 
 class State:
     """What the steps work on: stack, memo, and the entries gathered since they were last handed on."""

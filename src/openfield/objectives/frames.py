@@ -47,6 +47,17 @@ def downscale(images: Array, size: int) -> Array:
     return shrink(images, size)
 
 
+def grey(picture: Array) -> Array:
+    """The mean of the colours, in whole numbers where they are; a fourth channel is how much is seen, not what."""
+    if picture.ndim == 3 and picture.shape[2] in (1, 3, 4):
+        colours = picture[:, :, :3]
+        if picture.dtype == np.uint8:
+            total: Array = colours.sum(axis=2, dtype=np.uint16) // colours.shape[2]
+            return total.astype(np.uint8)
+        return np.asarray(colours.mean(axis=2))
+    return picture
+
+
 def check_finite(images: Array, kind: type = np.float64, start: int = 0) -> None:
     """Frames of numbers, neither infinite nor none at all, each of which would poison its pixel for all frames.
 

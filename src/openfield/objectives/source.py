@@ -56,9 +56,9 @@ class Source:
                 raise Refused("a frame begins in the middle of an opcode")
             self.pass_border()
         if not self._ended and len(self.data) - at <= BLOCK // 2:
-            self._start += at
             self.borders = [border - at for border in self.borders]
             self.data = self._read(self.data[at:])
+            self._start += at
             self.view = np.frombuffer(self.data, np.uint8)
             at = 0
         end = len(self.data) if self._ended else len(self.data) - LONGEST_STEP

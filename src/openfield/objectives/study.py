@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -169,10 +170,20 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
 
 
 def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
-    with ProcessPoolExecutor(min(workers, len(tasks)), multiprocessing.get_context("spawn")) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_when_interrupted) as pool:
         running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
-        for done in as_completed(running):
-            yield running[done], done.result()
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _die_when_interrupted() -> None:
+    """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _named(task: Task) -> str:

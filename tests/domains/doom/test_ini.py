@@ -113,6 +113,74 @@ def test_a_key_nobody_knows_is_mentioned(tmp_path: Path) -> None:
         assert read_server(written(tmp_path, SERVER.replace("trials", "trails"))).trials == 30
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("[vizdom]\nlive = True", "'vizdom' is no section"),
+        ("[vizdoom]\nuse_image = True", "use_image is True, but pictures are not served"),
+        ("[options]\nlogfile = log.txt", "there is no log file"),
+        ("[options]\nsave_experiment_json = True", "experiments are not saved as JSON"),
+        ("[options]\ntesting = 1", "testing is 1, but there is no such mode"),
+        ("[amqp]\nhost = h\npasword = x", "'pasword' is no key of"),
+    ],
+)
+def test_what_would_have_an_effect_elsewhere_is_mentioned(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.warns(UserWarning, match=said):
+        read_server(written(tmp_path, line))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("[sail-on]\ntraining_novelty_p1 = 0.2", "training_novelty_p1 is 0.2; training has normal episodes only"),
+        ("[options]\nload_experiment_json = True", "load_experiment_json is True; experiments cannot be loaded"),
+        ("[options]\nshortdemo = maybe", "shortdemo is 'maybe', neither true nor false"),
+        ("[options]\ndemo = ture", "demo is 'ture', neither true nor false"),
+        ("[amqp]\nhost = h\nssl = perhaps", "ssl is 'perhaps'"),
+        ("[sail-on]\nnovelty = 201,202,201", "novelty names something twice"),
+        ("[sail-on]\nnormal_timeout_seconds = inf", "normal_timeout_seconds"),
+        ("[sail-on]\nnormal_timeout_seconds = nan", "normal_timeout_seconds"),
+        ("[sail-on]\ntraining_timeout_multiplier = inf", "training_timeout_multiplier"),
+    ],
+)
+def test_what_would_make_another_experiment_is_refused(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        read_server(written(tmp_path, line))
+
+
+def test_every_published_key_is_known(tmp_path: Path) -> None:
+    """At values that ask for nothing that is not there, nothing is said."""
+    text = """
+        [amqp]\nuser = u\npass = p\nhost = h\nport = 5672\nvhost = /\nssl = False
+        [postgresql]\nuser = u\npass = p\nhost = h\nport = 5432\ndatabase = d
+        [sota]\nusername = u\nsecret = s
+        [sail-on]\ntrials = 2\nnovelty = [200, 201]\ndifficulty = easy,hard\nnovelty_visibility = 0,1
+        hint_level = -1,3\nnormal_timeout_seconds = 60\ntraining_timeout_multiplier = 5\ntraining_novelty_p1 = 0.0
+        testing_novelty_p2 = 0.5\nphase = 4a\nrandom_sleep_seconds = 3
+        [vizdoom]\ntraining_episodes = 1\ntesting_episodes = 4\npre_novel_episodes = 2\nlive = True
+        use_image = False\nbudget = 0.5
+        [cartpole]\ntraining_episodes = 9
+        [smartenv]\ntraining_episodes = 9
+        [options]\ndebug = True\nfulldebug = False\nprintout = True\nlogfile =\ntesting = False\ndemo = False
+        shortdemo = yes\nsave_experiment_json = False\nload_experiment_json = False\nexperiment_json_file = x.json
+        startup_sleep_window = 5
+    """
+    lines = "\n".join(line.strip() for line in text.splitlines())
+    config = read_server(written(tmp_path, lines))
+    assert (config.trials, config.novelty, config.difficulty) == (2, (200, 201), ("easy", "hard"))
+    assert (config.novelty_visibility, config.hint_level, config.phase) == ((0, 1), (-1, 3), "4a")
+    assert (config.training_episodes, config.testing_episodes, config.pre_novel_episodes) == (1, 4, 2)
+    assert (config.normal_timeout_seconds, config.training_timeout_multiplier) == (60, 5)
+    assert (config.testing_novelty_p2, config.shortdemo) == (0.5, True)
+
+
+def test_a_client_of_another_domain_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="domain"):
+        read_client(written(tmp_path, CLIENT.replace("vizdoom", "cartpole")))
+    with pytest.warns(UserWarning, match="'modelname' is no key"):
+        read_client(written(tmp_path, CLIENT.replace("username", "modelname")))
+
+
 def test_empty_values_are_as_if_not_there(tmp_path: Path) -> None:
     assert read_client(written(tmp_path, CLIENT.replace("username = ada", "seed =\ndescription ="))).seed is None
 

@@ -17,9 +17,12 @@ pytest.importorskip("pika", reason="pip install pika")
 
 import openfield as of
 from domains.doom.test_wire import SMALL, broker, cells, pytestmark, run, serving
+from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.broker import AmqpWire
+from openfield.domains.doom.client import play_file
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.ini import read_client
 from openfield.domains.doom.rabbit import PrivateBroker
 from openfield.testing import check_wire
 from openfield.view import Run
@@ -195,6 +198,38 @@ def test_an_experiment_from_the_servers_file(broker: PrivateBroker, tmp_path: Pa
 def _hints(entry: dict[str, Any]) -> list[dict[str, Any]]:
     keys = ("level", "entity", "attribute", "change")
     return [{key: hint[key] for key in keys} for hint in entry["feature_vector"]["hint"]]
+
+
+def test_our_client_plays_what_such_a_file_says(broker: PrivateBroker, tmp_path: Path) -> None:
+    """The secret is written into it, and the model is found by a process that plays the trials later."""
+    path, config = tmp_path / "run.sqlite", write_client(tmp_path, broker)
+
+    class Taught:
+        def __init__(self, state: bytes) -> None:
+            self.state = state
+
+        def __call__(self, turn: Turn) -> Reply:
+            return Reply("shoot")
+
+        def save(self) -> bytes:
+            return self.state
+
+        def load(self, state: bytes) -> None:
+            self.state = state
+
+    async def work() -> None:
+        async with serving(broker.url, path, count=2):
+            config.write_text(config.read_text().replace("domain = vizdoom", "domain = vizdoom\nno_testing = True"))
+            first = await play_file(config, Taught(b"trained"))
+            assert len(first.performances) == 2
+            assert read_client(config).experiment_secret == first.secret
+            later = Taught(b"")
+            rest = await play_file(config, later)
+            assert (rest.secret, len(rest.performances), later.state) == (first.secret, 2 * 3, b"trained")
+            assert (await play_file(config, Taught(b"new"), ignore_secret=True)).secret != first.secret
+
+    run(work)
+    assert {cell.outcome for cell in cells(path)} == {"done", None}
 
 
 def test_as_an_agent_of_a_run(broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

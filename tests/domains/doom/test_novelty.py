@@ -77,6 +77,46 @@ def test_wind_blows_everything_but_pillars() -> None:
     assert first["player"]["x_position"] != later["player"]["x_position"]
 
 
+def onto(kind: str) -> Any:
+    """Always walks straight at the nearest of a kind."""
+
+    def choose(turn: Turn) -> Reply:
+        player = turn.observation["player"]
+        here = player["x_position"], player["y_position"]
+        things = turn.observation["enemies"] if kind == "enemies" else turn.observation["items"][kind]
+        near = min(things, key=lambda thing: distance(here, thing))
+        way = math.degrees(math.atan2(near["y_position"] - here[1], near["x_position"] - here[0]))
+        off = (way - player["angle"] + 180) % 360 - 180
+        return Reply("forward" if abs(off) <= 22.6 else "turn_left" if off > 0 else "turn_right")
+
+    return choose
+
+
+@pytest.mark.parametrize("kind", ["obstacle", "enemies"])
+@pytest.mark.parametrize("novelty", ["106:hard", "102"])
+def test_nobody_walks_through_pillars_or_enemies(kind: str, novelty: str) -> None:
+    """Neither by itself nor with the wind; what is touched is really walked at."""
+    nearest = 1e9
+    for turn in arena(novelty, onto(kind), episodes=6, limit=200, enemy_damage=(0, 0)):
+        player, seen = turn.observation["player"], turn.observation
+        solid = [(body, 36) for body in seen["enemies"]] + [(body, 32) for body in seen["items"]["obstacle"]]
+        for body, reach in solid:
+            apart = max(abs(player[axis] - body[axis]) for axis in ("x_position", "y_position"))
+            assert apart > reach - 0.001
+            nearest = min(nearest, apart - reach)
+    assert nearest < 16
+
+
+def test_the_enemy_of_a_duel_stands_in_the_way() -> None:
+    def charge(turn: Turn) -> Reply:
+        off = turn.observation["enemy"]["y_position"] - turn.observation["player"]["y_position"]
+        return Reply("forward" if abs(off) < 10 else "left" if off > 0 else "right")
+
+    trial = DUEL.trials(1, 2, "none", training=0, episodes=3, limit=150)[0]
+    _, turns, _ = play(DUEL, trial, charge)
+    assert -44 < max(turn.observation["player"]["x_position"] for turn in turns) <= -36
+
+
 def test_the_toll() -> None:
     healths = [
         turn.observation["player"]["health"] for turn in arena("206:hard", still, enemy_damage=(0, 0), limit=120)
@@ -216,7 +256,7 @@ def test_whoever_finds_no_room_to_return_is_told_again(monkeypatch: pytest.Monke
 def test_items_are_taken_up() -> None:
     """Traps hurt by 25, packs of bullets and health help; none is seen again."""
     seen: dict[str, set[int]] = {"health": set(), "ammo": set(), "trap": set()}
-    values = {"training": 0, "episodes": 12, "limit": 400, "enemy_damage": (0, 0)}
+    values = {"training": 0, "episodes": 12, "limit": 400, "enemy_damage": (0, 0), "player_ammo": 8}
     _, turns, _ = play(ARENA, ARENA.trials(1, 0, "none", **values)[0])
     for before, after in itertools.pairwise(turns):
         if after.first:

@@ -28,7 +28,7 @@ from openfield.domains.doom.broker import AmqpWire
 from openfield.domains.doom.client import Client
 from openfield.domains.doom.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc
+from openfield.domains.doom.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal import Journal
@@ -422,17 +422,55 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
     assert [c.steps for c in found] == [c.steps for c in cells(tmp_path / "local.sqlite")]
 
 
-def test_a_private_broker_does_not_outlive_its_owner() -> None:
-    script = "import sys; from openfield.domains.doom.rabbit import own_broker; print(own_broker().port, flush=True); "
-    command = [sys.executable, "-c", script + "sys.stdin.read()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+@pytest.mark.parametrize("how", ["killed", "ended"])
+def test_a_private_broker_does_not_outlive_its_owner(tmp_path: Path, how: str) -> None:
+    """Nor do its name server and its folder, in a process that leaves as workers do."""
+    script = "import os, sys; from multiprocessing import util; from openfield.domains.doom.rabbit import own_broker; "
+    script += "print(own_broker().port, flush=True); sys.stdin.read(); util._exit_function(); os._exit(0)"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as owner:
         assert owner.stdout is not None
         port = int(owner.stdout.readline())
-        owner.kill()
+        assert name_servers(tmp_path)
+        owner.kill() if how == "killed" else owner.communicate()
     deadline = time.monotonic() + 20
-    while is_listening(port) and time.monotonic() < deadline:
+    while time.monotonic() < deadline and (is_listening(port) or name_servers(tmp_path) or folders(tmp_path)):
         time.sleep(0.1)
     assert not is_listening(port)
+    assert not name_servers(tmp_path)
+    assert not folders(tmp_path)
+
+
+def folders(home: Path) -> list[Path]:
+    return list(home.glob("openfield-rabbit-*"))
+
+
+def name_servers(home: Path) -> list[str]:
+    """The processes that serve names to brokers whose folder is in another."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"epmd" in (place / "cmdline").read_bytes() and str(home).encode() in (place / "environ").read_bytes():
+                found.append(place.name)
+    return found
+
+
+def test_a_queue_of_another_kind_is_one_clear_error(broker: PrivateBroker, tmp_path: Path) -> None:
+    async def work() -> None:
+        pika = load_aio_pika()
+        async with await pika.connect(broker.url) as connection:
+            channel = await connection.channel()
+            await channel.queue_delete(REGISTRATION_QUEUE)
+            await channel.declare_queue(REGISTRATION_QUEUE, durable=False)
+            try:
+                with pytest.raises(InvalidInput, match=f"rabbitmqctl delete_queue {REGISTRATION_QUEUE}"):
+                    async with serving(broker.url, tmp_path / "run.sqlite"):
+                        pass
+            finally:
+                await channel.queue_delete(REGISTRATION_QUEUE)
+
+    run(work)
 
 
 def is_listening(port: int) -> bool:

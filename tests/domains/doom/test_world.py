@@ -90,6 +90,30 @@ def test_the_same_trial_shows_the_same_turns(domain: DoomDomain) -> None:
     assert trace(domain, open_world(domain, limit=40)) == first  # on the engine that rested
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "enemies=11,11",
+            "enemies=0,0",
+            "enemies=4,2",
+            "traps=-3,-1",
+            "traps=300,300",
+            "enemy_damage=10,5",
+            "blink=5,1",
+        ),
+        *("enemy_damage=-5,-5", "goal=1,2,-5", "goal=900,0,5", "epoch=nan", "epoch=inf", "tick=inf", "tick=nan"),
+    ],
+)
+def test_settings_nobody_can_play_are_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    path = tmp_path / "run.sqlite"
+    assert run_command(["run", "doom-arena", "--agent", "random", "--set", words, "-o", str(path)]) == 2
+    assert words.partition("=")[0] in capsys.readouterr().err
+    assert not path.exists()
+
+
 def test_order_does_not_matter() -> None:
     """An episode shows the same whatever was played before it."""
     seed = {"episode_seed": 7, "limit": 30}

@@ -159,11 +159,12 @@ def test_what_cannot_be_read_leaves_no_half_of_a_session(data: Path, tmp_path: P
     client.close()
 
 
-def test_imported_sessions_stay_out_of_the_way_of_new_tests(data: Path, tmp_path: Path) -> None:
-    legacy(tmp_path / "old", 10, {})
+@pytest.mark.parametrize("ended", [True, False])
+def test_open_sessions_of_the_original_may_play_any_test(data: Path, tmp_path: Path, ended: bool) -> None:
+    legacy(tmp_path / "old", 10, {}, **({"termination": {"time": [WHEN]}} if ended else {}))
     write_test(data, "OND.new")
     client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
-    assert set(client.desk.groups[SID].trials) == {TEST, OTHER, "OND.new"}
+    assert set(client.desk.groups[SID].trials) == ({TEST} if ended else {TEST, OTHER, "OND.new"})
     client.close()
 
 

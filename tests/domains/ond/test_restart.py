@@ -8,15 +8,19 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused
+from openfield.domains.ond.actions import Post
 from openfield.domains.ond.office import Office
+from openfield.domains.ond.rows import Sheet
 from openfield.domains.ond.trials import find_shelf
+from openfield.domains.ond.world import TestWorld
 from openfield.errors import DiskFull
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
-from openfield.serve import Seat
+from openfield.seat import Seat
 from openfield.view import Run
 
 
@@ -164,4 +168,47 @@ def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, 
     refused(dataset, 400, "TestCompleted")
     refused(again, 400, "TestCompleted")
     assert booked.text == "OK"
+    client.close()
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "posted", "restarted", "completed", "ended"])
+def test_others_are_answered_while_a_large_post_is_read(data: Path, tmp_path: Path, monkeypatch, meanwhile) -> None:
+    client = Client(data, tmp_path / "r.sqlite", compat=True)
+    session, other = client.open(), client.open()
+    test, place = known(client), {"session_id": session, "test_id": TEST}
+    answered, reading, read = threading.Event(), threading.Event(), TestWorld.read
+    monkeypatch.setattr("openfield.domains.ond.office.LARGE_POST", 1000)
+
+    def slow(world: TestWorld, post: Post) -> dict[str, Sheet]:
+        if len(post.results["detection"]) > 1000:
+            reading.set()
+            assert answered.wait(20)
+        return read(world, post)
+
+    def parts(ids: list[str]) -> dict[str, bytes]:
+        asked = place | {"round_id": 0, "result_types": "detection"}
+        return {"test_identification": msgspec.json.encode(asked), "detection_file": answers(test, ids)["detection"]}
+
+    async def ask() -> httpx.Response:
+        posting = asyncio.ensure_future(client.http.post("/session/results", files=parts(test.ids * 2)))
+        await asyncio.to_thread(reading.wait, 20)
+        assert (await client.http.get("/test/metadata", params=place | {"session_id": other})).status_code == 200
+        if meanwhile == "posted":
+            assert (await client.http.post("/session/results", files=parts(test.ids[:10]))).text == "OK"
+        if meanwhile == "restarted":
+            assert (await client.http.get("/session/dataset", params=place | {"round_id": 0})).status_code == 200
+        if meanwhile == "completed":
+            assert (await client.http.delete("/test", params=place)).text == "OK"
+        if meanwhile == "ended":
+            assert (await client.http.delete("/session", params=place)).text == "OK"
+        answered.set()
+        return await posting
+
+    monkeypatch.setattr(TestWorld, "read", slow)
+    answer = client.loop.run_until_complete(ask())
+    reasons = {"posted": "DetectionRepost", "completed": "TestCompleted", "ended": "SessionEnded"}
+    if meanwhile in reasons:
+        refused(answer, 400, reasons[meanwhile])
+    else:
+        assert answer.text == "OK"
     client.close()

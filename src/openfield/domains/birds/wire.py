@@ -23,7 +23,8 @@ from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.listening import check_port
 
 if TYPE_CHECKING:
-    from openfield.serve import Desk, Seat
+    from openfield.seat import Seat
+    from openfield.serve import Desk
 
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16

@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import shutil
 import tempfile
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from openfield.domains.doom import experiments, ini
+from openfield.domains.doom import experiments, ini, workplace
 from openfield.domains.doom.rabbit import config_of, lead_to, need_broker
 from openfield.domains.doom.server import PORT, Server, without_password
 from openfield.errors import InvalidInput, UnknownName
@@ -93,8 +91,7 @@ class AmqpWire:
 
     def command(self, words: list[str], cell: Cell) -> list[str]:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
-        folder = Path(tempfile.mkdtemp(prefix="openfield-agent-"))
-        weakref.finalize(self, shutil.rmtree, folder, True)
+        folder = Path(tempfile.mkdtemp(prefix="agent-", dir=workplace.own()))  # gone with this process, however it goes
         self.secret = model_secret(cell)
         training = cell.trial.phases[0].name == "training"
         return lead_to(self.url or "", words, folder, None if training else self.secret)

@@ -6,12 +6,14 @@ At the rim; the mirror of `server`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
 from openfield.core import Ask, Belief, Reply, Turn
+from openfield.domains.doom.ini import read_client, write_client
 from openfield.domains.doom.messages import REGISTRATION_QUEUE, Message
 from openfield.domains.doom.rpc import Rpc
 from openfield.errors import AgentFault, InvalidInput
@@ -22,17 +24,22 @@ Player = Callable[[Turn], Reply]
 class Client:
     """Plays an experiment with an agent, in any of the four modes."""
 
-    def __init__(self, rpc: Rpc, agent: Player, model: str = "openfield agent") -> None:
+    def __init__(
+        self, rpc: Rpc, agent: Player, model: str = "openfield agent", models: Path | None = None, **about: str
+    ) -> None:
         """Makes a client.
 
         Args:
             rpc: A connection to the broker.
             agent: What plays; `save` and `load` are used as the server says, if it has them.
             model: The name results carry.
+            models: A folder for the trained model, so that another process can play its trials later.
+            about: What else registrations say of the model: organization, description, aiq_username, aiq_secret.
         """
         self._rpc = rpc
         self._agent = agent
-        self._model = model
+        self._model = _describe(model, about)
+        self._models = models
         self._server = ""
         self._id = 0
         self.secret: str | None = None
@@ -50,6 +57,10 @@ class Client:
     ) -> None:
         """Registers and plays until the experiment's end; with a secret, trials of an experiment trained before."""
         await self._register(secret, no_testing, just_one_trial, seed, episode_seed)
+        await self._obey()
+
+    async def _obey(self) -> None:
+        """Does what the server's states ask for, until the last."""
         while True:
             state = await self._ask({"obj_type": "request_state"})
             match state["obj_type"]:
@@ -72,7 +83,7 @@ class Client:
         if just_one_trial and secret is None:
             raise InvalidInput("One trial alone needs the secret of an experiment that was trained.")
         shared = {
-            "model": _model(self._model),
+            "model": self._model,
             "client_rpc_queue": self._rpc.queue,
             "experiment_type": "SAIL-ON",
             "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
@@ -140,13 +151,43 @@ class Client:
     def _save(self) -> None:
         if hasattr(self._agent, "save"):
             self._saved = self._agent.save()
+            if self._models is not None:
+                self._models.mkdir(parents=True, exist_ok=True)
+                self._file.write_bytes(self._saved)
 
     def _reset(self) -> None:
+        if self._saved is None and self._models is not None and self._file.exists():
+            self._saved = self._file.read_bytes()
         if self._saved is not None and hasattr(self._agent, "load"):
             self._agent.load(self._saved)
 
+    @property
+    def _file(self) -> Path:
+        """Where the old family keeps a trained model."""
+        return (self._models or Path()) / f"model.TA2.vizdoom.{self.secret}.file"
+
     async def _ask(self, content: Message) -> Message:
         return _checked(await self._rpc.call(self._server, content))
+
+
+async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> Client:
+    """Plays what a client's INI file says, in any mode; a new experiment's secret is written into the file.
+
+    Args:
+        path: The file; the trained model is kept in a folder `model` beside it.
+        agent: What plays.
+        ignore_secret: Whether a new experiment is wanted though the file has the secret of another.
+    """
+    config = read_client(path)
+    secret = None if ignore_secret else config.experiment_secret
+    about = {"organization": config.organization, "description": config.description}
+    async with Rpc(config.amqp) as rpc:
+        about |= {"aiq_username": config.username, "aiq_secret": config.secret}
+        client = Client(rpc, agent, config.model_name, path.parent / "model", **about)
+        await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
+        write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
+        await client._obey()
+    return client
 
 
 async def play_replies(url: str, replies: Sequence[Reply]) -> None:
@@ -195,6 +236,7 @@ def _machine() -> Message:
     return {"num_physical_cpu": cores, "num_logical_cpu": cores, "cpu_max_speed": None, "physical_ram": memory}
 
 
-def _model(name: str) -> str:
-    fields = {"model_name": name, "organization": "", "description": "", "aiq_username": "", "aiq_secret": ""}
-    return msgspec.json.encode({"obj_type": "model", **fields}).decode()
+def _describe(name: str, about: Mapping[str, str]) -> str:
+    """A model in a registration, which is JSON inside JSON."""
+    fields = {"organization": "", "description": "", "aiq_username": "", "aiq_secret": "", **about}
+    return msgspec.json.encode({"obj_type": "model", "model_name": name, **fields}).decode()

@@ -71,6 +71,8 @@ FLAGS = (
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
+    version = 2
+    """Raised whenever the same trial shows something else than before."""
     task: ClassVar[Task]
     words: ClassVar[str]
     """The task, for agents."""

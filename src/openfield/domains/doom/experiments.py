@@ -6,6 +6,7 @@ Between a server's configuration and trials; `broker` enrols each model that reg
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -14,10 +15,11 @@ import msgspec
 from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
 from openfield.domains.doom.settings import DoomSettings
-from openfield.domains.doom.trials import compose
+from openfield.domains.doom.trials import compose, episode_seeds
 from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.plan import LONGEST_NAME, check_visitor
-from openfield.serve import Seat, SingleDesk, TrialDesk
+from openfield.seat import Seat
+from openfield.serve import SingleDesk, TrialDesk
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, derive, with_changes, with_limits
 from openfield.view import SCORED
@@ -60,11 +62,23 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
     for group in groups_of(config):
         names = novelty_names(domain, group.novelty, group.difficulty)
         settings = msgspec.structs.replace(chosen, hint_level=group.hint) if domain is ARENA else chosen
+        played: set[int] = set()
         for number in range(config.trials):
-            root = derive(seed, domain.name, *msgspec.structs.astuple(group), number)
-            phases = compose(settings, names, root)
-            made.append(domain.test_trial(settings, root, phases, group.visibility == 1, training))
+            for root in _roots(seed, domain.name, *msgspec.structs.astuple(group), number):
+                phases = compose(settings, names, root)
+                trial = domain.test_trial(settings, root, phases, group.visibility == 1, training)
+                seeds = episode_seeds(trial, episode_seed)
+                if episode_seed is not None or played.isdisjoint(seeds):
+                    break
+            played.update(seeds)
+            made.append(trial)
     return made
+
+
+def _roots(*path: Any) -> Iterator[int]:
+    """Seeds for a trial: a further one is for a trial that would share an episode with another of its group."""
+    yield derive(*path)
+    yield from (derive(*path, "again", count) for count in itertools.count())
 
 
 def episode_seed(generator: dict[str, Any]) -> int | None:
@@ -168,6 +182,7 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
         "episodes": config.testing_episodes,
         "before": config.pre_novel_episodes,
         "share": config.testing_novelty_p2,
+        "light_stays": True,
     }
     if episode_seed is not None:
         values["episode_seed"] = episode_seed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import configparser
 import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import quote, urlsplit
@@ -21,12 +22,28 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 DIFFICULTIES: tuple[Literal["easy"], Literal["medium"], Literal["hard"]] = ("easy", "medium", "hard")
+SECTIONS = ("amqp", "postgresql", "sota", "sail-on", "vizdoom", "cartpole", "smartenv", "options")
+"""Of a server's file. The record is a run file, and other domains are not served: what is said of them is void."""
+AMQP = ("user", "pass", "host", "vhost", "port", "ssl")
 LEFT_OUT = (
-    *("training_novelty_p1", "random_sleep_seconds", "live", "use_image", "budget", "testing", "demo"),
-    *("debug", "fulldebug", "printout", "logfile", "startup_sleep_window"),
-    *("save_experiment_json", "load_experiment_json", "experiment_json_file"),
+    *("random_sleep_seconds", "startup_sleep_window", "live", "budget", "debug", "fulldebug", "printout"),
+    *("demo", "experiment_json_file"),
 )
-"""Published keys that change nothing here: they are about other domains, or about how the original was run."""
+"""Published keys that change nothing an agent could notice: episodes are always made live and have no feedback."""
+UNSERVED = {
+    "use_image": "pictures are not served; 'image' is null",
+    "save_experiment_json": "experiments are not saved as JSON; the run file has them",
+    "logfile": "there is no log file; the run file has everything",
+    "testing": "there is no such mode here",
+}
+"""Published keys whose absence is said when they are switched on."""
+REFUSED = {
+    "training_novelty_p1": "training has normal episodes only, so the share of novel ones must be 0",
+    "load_experiment_json": "experiments cannot be loaded from JSON; leave it out to have one made",
+}
+"""Published keys that would make another experiment."""
+CARTPOLE = ("start_zeroed_out", "start_world_state")
+"""Published keys of a client's file that are about another domain."""
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +56,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     difficulty: Annotated[tuple[Literal["easy", "medium", "hard"], ...], Meta(min_length=1)] = DIFFICULTIES
     novelty_visibility: Annotated[tuple[Annotated[int, Meta(ge=0, le=1)], ...], Meta(min_length=1)] = (0, 1)
     hint_level: Annotated[tuple[Annotated[int, Meta(ge=-1, le=3)], ...], Meta(min_length=1)] = (-1, 0, 1, 2, 3)
-    normal_timeout_seconds: Annotated[float, Meta(gt=0)] = 1200.0
-    training_timeout_multiplier: Annotated[float, Meta(gt=0)] = 100.0
+    normal_timeout_seconds: Annotated[float, Meta(gt=0, le=1e9)] = 1200.0
+    training_timeout_multiplier: Annotated[float, Meta(gt=0, le=1e9)] = 100.0
     testing_novelty_p2: Annotated[float, Meta(ge=0, le=1)] = 0.8
     phase: Literal["1", "2", "3", "4a", "4b"] = "3"
     training_episodes: Annotated[int, Meta(ge=0)] = 100
@@ -54,13 +71,14 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     amqp: str
     model_name: str
+    experiment_type: str = "SAIL-ON"
     organization: str = ""
     username: str = ""
     secret: str = ""
     description: str = ""
     seed: int | None = None
     episode_seed: int | None = None
-    domain: str = "vizdoom"
+    domain: Literal["vizdoom"] = "vizdoom"
     experiment_secret: str | None = None
     no_testing: bool = False
     just_one_trial: bool = False
@@ -70,9 +88,15 @@ def read_server(path: Path) -> ServerConfig:
     """A server's file; what it does not say has the published default."""
     parser = _read(path)
     values = {**_section(parser, "sail-on"), **_section(parser, "vizdoom"), **_section(parser, "options")}
-    for name in sorted(values.keys() - {*ServerConfig.__struct_fields__, *LEFT_OUT}):
-        warnings.warn(f"{path}: '{name}' is no key of such a file and changes nothing.", stacklevel=2)
-    if values.get("demo", "").lower() in _TRUE:
+    _mention(path, "section", parser.sections(), SECTIONS)
+    _mention(path, "key", values, (*ServerConfig.__struct_fields__, *LEFT_OUT, *UNSERVED, *REFUSED))
+    for name, reason in REFUSED.items():
+        if _is_on(values.get(name, "")):
+            raise InvalidInput(f"{path}: {name} is {values[name]}; {reason}.")
+    for name, reason in UNSERVED.items():
+        if _is_on(values.get(name, "")):
+            warnings.warn(f"{path}: {name} is {values[name]}, but {reason}.", stacklevel=2)
+    if _truth(values.get("demo", ""), "demo", path):
         values |= {"training_episodes": "3", "testing_episodes": "3"}
     return _convert({**values, "amqp": broker_url(parser, path)}, ServerConfig, path)
 
@@ -83,10 +107,25 @@ def read_client(path: Path) -> ClientConfig:
     if not parser.has_section("amqp"):
         raise InvalidInput(f"{path}: there is no section [amqp].")
     values = {**_section(parser, "aiq-sail-on"), **_section(parser, "sail-on")}
+    _mention(path, "key", values, (*ClientConfig.__struct_fields__, *CARTPOLE))
     config = _convert({**values, "amqp": broker_url(parser, path)}, ClientConfig, path)
     if config.just_one_trial and config.experiment_secret is None:
         raise InvalidInput(f"{path}: just_one_trial needs an experiment_secret.")
     return config
+
+
+def _mention(path: Path, what: str, said: Iterable[str], known: Iterable[str]) -> None:
+    """Warns of what nobody knows."""
+    for name in sorted(set(said) - set(known)):
+        warnings.warn(f"{path}: '{name}' is no {what} of such a file and changes nothing.", stacklevel=3)
+
+
+def _is_on(text: str) -> bool:
+    """Whether a value says more than that something is not wanted."""
+    try:
+        return float(text) != 0
+    except ValueError:
+        return text.lower() not in ("", "none", *_FALSE)
 
 
 def check_file(path: Path) -> None:
@@ -114,7 +153,8 @@ def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
     values = _section(parser, "amqp")
     if not values:
         return None
-    secure = values.get("ssl", "").lower() in _TRUE
+    _mention(path, "key of [amqp]", values, AMQP)
+    secure = _truth(values.get("ssl", ""), "ssl", path)
     user, password = quote(values.get("user", "guest"), ""), quote(values.get("pass", "guest"), "")
     host, port = values.get("host", "localhost"), values.get("port", "5671" if secure else "5672")
     vhost = values.get("vhost", "/").removeprefix("/")
@@ -159,7 +199,7 @@ def _convert(values: dict[str, str | None], kind: type[T], path: Path) -> T:
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     kinds = {name: str(field.type) for name, field in fields.items()}
     said = {name: text for name, text in values.items() if name in fields and (text or "tuple" in kinds[name])}
-    known = {name: _value(text or "", kinds[name]) for name, text in said.items()}
+    known = {name: _value(text or "", kinds[name], name, path) for name, text in said.items()}
     try:
         return msgspec.convert(known, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -167,13 +207,20 @@ def _convert(values: dict[str, str | None], kind: type[T], path: Path) -> T:
         raise InvalidInput(f"{path}: {reason}.") from None
 
 
-def _value(text: str, kind: str) -> object:
+def _value(text: str, kind: str, name: str, path: Path) -> object:
     """A list may stand in brackets; truth has the many spellings of INI files."""
     if "tuple" in kind:
-        return [part for part in re.split(r"[\s,\[\]\"']+", text) if part]
-    if kind.endswith("bool'>"):
-        return text.lower() in _TRUE
-    return text
+        parts = [part for part in re.split(r"[\s,\[\]\"']+", text) if part]
+        if len(set(parts)) < len(parts):
+            raise InvalidInput(f"{path}: {name} names something twice: {text}.")
+        return parts
+    return _truth(text, name, path) if kind.endswith("bool'>") else text
 
 
-_TRUE = ("1", "true", "yes", "on")
+def _truth(text: str, name: str, path: Path) -> bool:
+    if text.lower() not in (*_TRUE, *_FALSE, ""):
+        raise InvalidInput(f"{path}: {name} is '{text}', neither true nor false.")
+    return text.lower() in _TRUE
+
+
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")

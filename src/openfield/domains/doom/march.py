@@ -12,11 +12,11 @@ import random
 from collections.abc import Iterable
 
 from openfield.domains.doom import arena
+from openfield.domains.doom.scenario import ENEMY_HALF
 from openfield.domains.doom.udmf import Point
 
 GRID = 32
 """Between the places whose distance from the goal is known."""
-RADIUS = 20.0
 CLEAR = 4.0
 """How far from walls and pillars the known places keep, beyond what is needed."""
 DIRECTIONS = range(0, 360, 45)
@@ -93,7 +93,7 @@ class Way:
     def _is_free(self, there: Point, clear: float, others: Iterable[tuple[Point, float]]) -> bool:
         """Whether somebody can stand there; everything is as wide along the axes as the engine has it."""
         x, y = there
-        room = RADIUS + clear
+        room = ENEMY_HALF + clear
         return arena.fits_square(x, y, room) and not any(
             max(abs(x - at[0]), abs(y - at[1])) < room + half for at, half in (*self._pillars, *others)
         )

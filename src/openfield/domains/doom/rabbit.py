@@ -5,16 +5,15 @@ At the rim. It needs Debian's `rabbitmq-server` on the machine; nothing of the s
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from multiprocessing.util import Finalize
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -26,8 +25,13 @@ START_SECONDS = 90.0
 CONFIG = "--config"
 """How programs of the old family are told their configuration file."""
 INSTALL = "apt-get install rabbitmq-server"
-GUARD = 'read -r _; kill -s KILL -- "-$0"; epmd -port "$1" -kill >/dev/null; rm -rf "$2"'
-"""Told the broker's process group, the port of its name server and its folder."""
+GUARD = """
+read -r _
+[ -z "$0" ] || kill -s KILL -- "-$0"
+for _ in 1 2 3 4 5 6 7 8 9 10; do epmd -port "$1" -kill | grep -q Killed && break; sleep 0.2; done
+rm -rf "$2" || rm -rf "$2"
+"""
+"""Told the broker's process group, if it runs, the port of its name server, and its folder."""
 
 
 def is_installed() -> bool:
@@ -39,7 +43,7 @@ def is_installed() -> bool:
 def own_broker() -> PrivateBroker:
     """This process's broker, started when first asked for and stopped at the end."""
     broker = PrivateBroker()
-    atexit.register(broker.close)
+    Finalize(None, broker.close, exitpriority=10)  # worker processes leave without `atexit`
     return broker
 
 
@@ -76,7 +80,7 @@ class PrivateBroker:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._guard = self._set_guard(self._process.pid)
+        self._guard = self._set_guard(str(self._process.pid))
         deadline = time.monotonic() + START_SECONDS
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -85,11 +89,16 @@ class PrivateBroker:
                 raise InvalidInput(f"RabbitMQ does not start: {tail}")
             time.sleep(0.2)
 
-    def _set_guard(self, group: int) -> subprocess.Popen[bytes]:
-        """A shell that waits until this process is gone, however it went, and then ends the broker."""
-        words = [str(group), self._environment["ERL_EPMD_PORT"], str(self._home)]
+    def _set_guard(self, group: str = "") -> subprocess.Popen[bytes]:
+        """A shell that waits until this process lets go, or is gone, however it went, and then ends the broker."""
+        words = [group, self._environment["ERL_EPMD_PORT"], str(self._home)]
         return subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", GUARD, *words], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            ["/bin/sh", "-c", GUARD, *words],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
 
     def stop(self) -> None:
@@ -109,10 +118,12 @@ class PrivateBroker:
             self._process = None
 
     def close(self) -> None:
-        """Ends it and removes all it left."""
-        self.stop()
-        self._end_name_server()
-        shutil.rmtree(self._home, ignore_errors=True)
+        """Ends it and removes all it left; its guard does so even if this process is ended meanwhile."""
+        guard, self._guard = self._guard or self._set_guard(), None
+        guard.communicate()
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
 
     def _listens(self) -> bool:
         """Whether it takes connections; it says so by the first bytes of the protocol."""
@@ -123,14 +134,6 @@ class PrivateBroker:
                 return bool(connection.recv(1))
         except OSError:
             return False
-
-    def _end_name_server(self) -> None:
-        """Ends the private name server, found by its port in the environment of no other process."""
-        mark = f"ERL_EPMD_PORT={self._environment['ERL_EPMD_PORT']}".encode()
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if b"epmd" in (entry / "cmdline").read_bytes() and mark in (entry / "environ").read_bytes():
-                    os.kill(int(entry.name), signal.SIGTERM)
 
 
 def lead_to(url: str, words: list[str], folder: Path, secret: str | None) -> list[str]:
@@ -216,6 +219,7 @@ def _environment(home: Path, distribution: int, names: int) -> dict[str, str]:
         "RABBITMQ_CTL_ERL_ARGS": cookie,
         "ERL_EPMD_PORT": str(names),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_RELAXED_COMMAND_CHECK": "1",  # else it cannot be ended while it remembers a broker that was killed
     }
 
 

@@ -15,7 +15,15 @@ import msgspec
 from openfield.domains.doom import arena
 from openfield.domains.doom.arena import LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
 from openfield.domains.doom.march import Way
-from openfield.domains.doom.scenario import ENEMY_TAG, ITEM_TAG, OBSTACLE, Layout
+from openfield.domains.doom.scenario import (
+    ENEMY_HALF,
+    ENEMY_TAG,
+    ITEM_TAG,
+    OBSTACLE,
+    PILLAR_HALF,
+    PLAYER_HALF,
+    Layout,
+)
 from openfield.domains.doom.scene import Body, Reader, Scene
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
 from openfield.domains.doom.udmf import Point
@@ -25,8 +33,6 @@ HURT, ORDER, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(
 ENEMIES = 4
 CONE = 22.5
 NEAR_WALL, NEAR_PILLAR = 40.0, 40.0
-PLAYER_HALF, ENEMY_HALF, PILLAR_HALF = 16.0, 20.0, 16.0
-"""Half the widths of what stands."""
 FIRST_DELAY = 5
 RETURN_AMMO = 3
 Spot = tuple[int, int]

@@ -24,7 +24,10 @@ PLAYER, HEALTH, AMMO, TRAP, OBSTACLE = 1, 20011, 20012, 20013, 20014
 FIRST_ENEMY = 21000
 ENEMY_TAG = 20
 ITEM_TAG = 100
-"""How scripts call things: enemies from the first tag on, items from the second."""
+PILLAR_TAG = 1000
+"""How scripts call things: enemies from the first tag on, what lies loose from the second, pillars from the third."""
+PLAYER_HALF, PILLAR_HALF, ENEMY_HALF = 16, 16, 20
+"""Half the widths of what stands, the enemy's unless its task says otherwise."""
 
 
 class Wall(msgspec.Struct, frozen=True):
@@ -80,8 +83,11 @@ class Layout(msgspec.Struct, kw_only=True):
         text.thing(PLAYER, *self.player)
         for tag, (at, angle) in enumerate(self.enemies, ENEMY_TAG):
             text.thing(enemy, at, angle, tag)
-        for tag, (number, at) in enumerate(self.items, ITEM_TAG):
-            text.thing(number, at, 0, tag)
+        pillars = [(number, at) for number, at in self.items if number == OBSTACLE]
+        loose = [(number, at) for number, at in self.items if number != OBSTACLE]
+        for first, things in ((ITEM_TAG, loose), (PILLAR_TAG, pillars)):
+            for tag, (number, at) in enumerate(things, first):
+                text.thing(number, at, 0, tag)
         return text.encode()
 
 
@@ -89,10 +95,11 @@ def bind(task: str, layouts: Sequence[Layout], settings: Sequence[DoomSettings])
     """The WAD with all episodes of a trial, each under `map_name` of its number."""
     variants = list(dict.fromkeys(layout.actor for layout in layouts))
     hall = Layout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
-    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0))
+    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0, ENEMY_HALF))
     for number, (layout, chosen) in enumerate(zip(layouts, settings, strict=True)):
         variant = variants.index(layout.actor)
-        scripts = _scripts(chosen.stride, variant, getattr(chosen, "closeness", 0))
+        half = dict(layout.actor).get("enemy_radius", ENEMY_HALF)
+        scripts = _scripts(chosen.stride, variant, getattr(chosen, "closeness", 0), half)
         lumps += map_lumps(map_name(number), layout.text(FIRST_ENEMY + variant), scripts)
     return write_wad([*lumps, *_globals(task, variants, settings[0], len(layouts))])
 
@@ -123,11 +130,12 @@ def _player_values(task: str, settings: DoomSettings) -> dict[str, int]:
 
 
 @functools.cache
-def _scripts(stride: int, variant: int, closeness: int) -> bytes:
-    return assemble(_fill("scripts.asm", {"stride": stride, "enemy": f"FieldEnemy{variant}", "closeness": closeness}))
+def _scripts(stride: int, variant: int, closeness: int, half: int) -> bytes:
+    values = {"stride": stride, "enemy": f"FieldEnemy{variant}", "closeness": closeness}
+    return assemble(_fill("scripts.asm", {**values, "enemy_reach": PLAYER_HALF + half}))
 
 
-def _fill(name: str, values: Mapping[str, int | str]) -> str:
+def _fill(name: str, values: Mapping[str, object]) -> str:
     return Template(_content(name)).substitute(values)
 
 

@@ -70,8 +70,7 @@ class Server:
             await self._channel.set_qos(prefetch_count=1)
             if isinstance(self._desk, SingleDesk):
                 await self._take_turn(connection)
-            queue = await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
-            await queue.consume(self._register)
+            await (await self._registrations()).consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
             await self._patrol(connection)
 
@@ -87,6 +86,19 @@ class Server:
             raise InvalidInput(f"There is no broker at {place}: {error}") from None
         except self._pika.exceptions.AMQPError:
             raise InvalidInput(f"The broker at {place} refuses the connection; is there such a virtual host?") from None
+
+    async def _registrations(self) -> Any:
+        """The queue all agents register in."""
+        place = without_password(self._url)
+        try:
+            return await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
+        except self._pika.exceptions.ChannelPreconditionFailed:
+            raise InvalidInput(
+                f"The queue {REGISTRATION_QUEUE} at {place} was declared otherwise than the protocol has it, which is "
+                f"durable and shared. Remove it: rabbitmqctl delete_queue {REGISTRATION_QUEUE}"
+            ) from None
+        except self._pika.exceptions.ChannelClosed as error:
+            raise InvalidInput(f"The broker at {place} refuses its queues to this user: {error}") from None
 
     async def _take_turn(self, connection: Any) -> None:
         """Waits until no other cell plays on this broker: all programs register in the same queue."""

@@ -9,10 +9,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from openfield.errors import InvalidInput
 from openfield.settings import Settings
 
-Span = tuple[int, int]
+Count = Annotated[int, Meta(ge=0, le=40)]
+Span = tuple[Count, Count]
 """From, to, both included; drawn anew for every episode."""
+Crowd = tuple[Annotated[int, Meta(ge=1, le=4)], Annotated[int, Meta(ge=1, le=4)]]
+"""A span of enemies: scripts and arrays know four."""
+Amount = Annotated[int, Meta(ge=0, le=2000)]
+Place = Annotated[int, Meta(ge=-512, le=512)]
 EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 """What the engine takes for a seed."""
 Behaviour = Literal["random", "approach", "spread", "hide", "march"]
@@ -26,9 +32,10 @@ class DoomSettings(Settings, frozen=True):
     before: Annotated[int, Meta(ge=0, description="Test episodes before the onset; 0 means 3 of 10.")] = 0
     share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
     limit: Annotated[int, Meta(ge=1, le=100_000, description="Ticks until an episode is cut off.")] = 2000
-    epoch: Annotated[float, Meta(description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
-    tick: Annotated[float, Meta(gt=0, description="Seconds of time_stamp per tick.")] = 1 / 35
+    epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
+    tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
+    light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = False
     observation: Annotated[
         Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
     ] = "features"
@@ -51,7 +58,7 @@ class DoomSettings(Settings, frozen=True):
 class DuelSettings(DoomSettings, frozen=True):
     """One player, one stationary enemy."""
 
-    tick: Annotated[float, Meta(gt=0, description="Seconds of time_stamp per tick.")] = 1 / 30
+    tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 30
     player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 10
     stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 8
     enemies: Annotated[int, Meta(ge=1, le=4, description="Enemies.")] = 1
@@ -69,29 +76,42 @@ class ArenaSettings(DoomSettings, frozen=True):
     """Two to four moving enemies among walls and items."""
 
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = True
+    light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = True
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20
     hint_level: Annotated[int, Meta(ge=-1, le=3, description="How much is told of the novelty: -1 nothing.")] = -1
-    enemies: Annotated[Span, Meta(description="How many enemies.")] = (2, 4)
+    enemies: Annotated[Crowd, Meta(description="How many enemies.")] = (2, 4)
     health_packs: Annotated[Span, Meta(description="How many health packs.")] = (1, 4)
     ammo_packs: Annotated[Span, Meta(description="How many packs of bullets.")] = (1, 4)
     traps: Annotated[Span, Meta(description="How many traps.")] = (1, 4)
     obstacles: Annotated[Span, Meta(description="How many pillars.")] = (1, 4)
     ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
     enemy_stride: Annotated[int, Meta(ge=0, le=64, description="Units an enemy goes per tick.")] = 16
-    enemy_damage: Annotated[Span, Meta(description="Health an enemy's bullet takes.")] = (5, 5)
+    enemy_damage: Annotated[tuple[Amount, Amount], Meta(description="Health an enemy's bullet takes.")] = (5, 5)
     closeness: Annotated[
         int, Meta(ge=0, le=32_000, description="Bullets take closeness/distance health; 0: enemy_damage.")
     ] = 0
     behaviour: Annotated[Behaviour, Meta(description="Where enemies go.")] = "random"
     hide_distance: Annotated[int, Meta(ge=1, description="How far behind a pillar enemies hide.")] = 256
     sentry_after: Annotated[int, Meta(ge=-1, description="Ticks until enemies only aim and fire; -1: never.")] = -1
-    blink: Annotated[Span, Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")] = (0, 0)
+    blink: Annotated[
+        tuple[Amount, Amount], Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")
+    ] = (0, 0)
     wall_harm: Annotated[int, Meta(ge=0, description="Health lost per tick near walls and pillars.")] = 0
     wind: Annotated[int, Meta(ge=0, le=64, description="Units everything is blown every second tick.")] = 0
     drain: Annotated[int, Meta(ge=0, description="Bullets lost every drain_period ticks after the first kill.")] = 0
     drain_period: Annotated[int, Meta(ge=1, description="Ticks from one drain to the next.")] = 30
-    goal: Annotated[tuple[int, int, int] | None, Meta(description="Enemies who reach x, y within r win.")] = None
+    goal: Annotated[
+        tuple[Place, Place, Annotated[int, Meta(ge=1, le=512)]] | None,
+        Meta(description="Enemies who reach x, y within r win."),
+    ] = None
     respawn: Annotated[float, Meta(ge=0, description="Growth of the delay after which the dead return; 0: never.")] = (
         0.0
     )
     respawn_distance: Annotated[int, Meta(ge=0, description="How far from the player they return at least.")] = 64
+
+    def __post_init__(self) -> None:
+        """Refuses spans that end before they begin."""
+        for name in ("enemies", "health_packs", "ammo_packs", "traps", "obstacles", "enemy_damage", "blink"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise InvalidInput(f"Setting '{name}' goes from {low} to {high}; the second must not be smaller.")

@@ -134,7 +134,7 @@ class DoomWorld:
         )
 
     def _indicator(self) -> bool | None:
-        """The duel tells it of the episode, the arena from the onset on."""
+        """Whether the episode is novel, or, where the light stays on, any was."""
         if not self._trial.red_light:
             return None
-        return self._onset_passed if self._task is ARENA else self._novel
+        return self._onset_passed if self._settings[self._number].light_stays else self._novel

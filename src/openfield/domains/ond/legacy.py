@@ -96,10 +96,11 @@ class _Import:
             await self._desk.note(group, "ended", _time(facts["termination"]))
 
     def _read_stories(self, session: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_Story]:
-        """The tests of a session; the original keeps no list of them, and any test could be played."""
+        """The tests of a session; the original keeps no list, and while it is open any test can be played."""
         place, told = (said["protocol"], said["domain"]), facts.get("tests", {})
         done, begun = list(told.get("completed_tests", [])), self._begun(session)
-        names = told.get("test_ids") or dict.fromkeys([*begun, *done, *self._shelf.names(*place)])
+        others = () if "termination" in facts else self._shelf.names(*place)
+        names = told.get("test_ids") or dict.fromkeys([*begun, *done, *others])
         found = [self._read_story(session, said, name, name in done) for name in names if self._shelf.has(*place, name)]
         if not found:
             raise InvalidInput(f"none of its tests is among those of {', '.join(place)}.")
@@ -175,7 +176,7 @@ def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], cond
 def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
     """Posts what can be used of a post."""
     try:
-        world.prepare(post)
+        world.prepare(post, world.read(post))
     except Refusal as error:
         if len(post.results) == 1:
             LOG.warning("%s: results are left out: %s", where, error)

@@ -25,12 +25,15 @@ from openfield.domains.ond.rows import TYPES
 from openfield.domains.ond.seats import find_ledger, find_seat, world_of
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.domains.ond.trials import served_trial
+from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
-from openfield.serve import Seat
+from openfield.seat import Seat
 
 LOG = logging.getLogger("openfield.ond")
+LARGE_POST = 4 << 20
+"""Characters of results that are read beside the event loop; less takes a tenth of a second."""
 
 
 def local_time() -> str:
@@ -112,31 +115,25 @@ class Office:
         self, session: str, test: str, number: int, results: dict[str, str], then: Sequence[Buy] = ()
     ) -> None:
         """Takes the results of a round: all of them, or none, as when what is to be bought then would be refused."""
-        group = self._group(session, test)
-        self._check_open(group, test)
         for kind in results:
             if kind not in TYPES and not kind.startswith("x_"):
                 raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
-        seat = await find_seat(self._desk, group, test)
-        self._check_open(group, test)
-        world = world_of(seat)
-        if number >= world.test.rounds:
-            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
-        for kind in results:
-            if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
-                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
-                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+        seat = await self._open_seat(session, test)
+        self._check_new(world_of(seat), number, results)
         action = Post(number, results, self._clock())
-        world.prepare(action, then)
+        if sum(map(len, results.values())) < LARGE_POST:
+            sheets = world_of(seat).read(action)
+        else:  # seconds, in which others are served, and may have changed everything
+            sheets = await asyncio.to_thread(world_of(seat).read, action)
+            seat = await self._open_seat(session, test)
+            self._check_new(world_of(seat), number, results)
+        world_of(seat).prepare(action, sheets, then)
         _, written = seat.take(Reply(action))
         await _safe(written)
 
     async def feedback(self, session: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
         """What was asked about answered samples; refused as a whole or not at all."""
-        group = self._group(session, test)
-        self._check_open(group, test)
-        seat = await find_seat(self._desk, group, test)
-        self._check_open(group, test)
+        seat = await self._open_seat(session, test)
         for kind in kinds:
             quote(world_of(seat).ledger, kind, ids)
         taken = [seat.take(Reply(Buy(kind, ids))) for kind in kinds]
@@ -213,6 +210,23 @@ class Office:
             there = self._shelf.has(group.facts["protocol"], group.facts["domain"], test)
             raise Refusal("test_id_invalid", "The session has no such test.", 400 if there else 500)
         return group
+
+    async def _open_seat(self, session: str, test: str) -> Seat:
+        """The seat of a test that can be played on, also after it was waited for."""
+        group = self._group(session, test)
+        self._check_open(group, test)
+        seat = await find_seat(self._desk, group, test)
+        self._check_open(self._group(session, test), test)
+        return seat
+
+    def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
+        """Whether results are of a round there is, and were not posted before."""
+        if number >= world.test.rounds:
+            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
+        for kind in results:
+            if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
+                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
+                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
 
     def _check_open(self, group: Group, test: str) -> None:
         seat = self._desk.at_hand(group, test)

@@ -12,7 +12,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
-from openfield.serve import Seat
+from openfield.seat import Seat
 
 LOG = logging.getLogger("openfield.ond")
 

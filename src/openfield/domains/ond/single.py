@@ -13,7 +13,7 @@ from openfield.domains.ond.seats import world_of
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
-from openfield.serve import Seat
+from openfield.seat import Seat
 
 UNTIMED = "1970-01-01 00:00:00.000000"
 """When everything happens in a cell: its record is the same whenever, and however fast, it is played."""

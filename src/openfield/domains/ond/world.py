@@ -73,17 +73,27 @@ class TestWorld:
     def close(self) -> None:
         """Nothing to free."""
 
-    def prepare(self, post: Post, then: Sequence[Buy] = ()) -> None:
-        """Reads posted results before they are taken, so that a bad post is refused and leaves no trace.
+    def read(self, post: Post) -> dict[str, Sheet]:
+        """Posted results, read and held against the test alone; nothing of this changes or depends on what was said.
+
+        Raises:
+            Refusal: A part cannot be used.
+        """
+        compat = self._settings.level == "compat"
+        return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+
+    def prepare(self, post: Post, sheets: dict[str, Sheet], then: Sequence[Buy] = ()) -> None:
+        """Checks results before they are taken, so that a bad post is refused and leaves no trace.
 
         Args:
-            post: The results.
+            post: The results as they came.
+            sheets: The same, read.
             then: What is to be bought after it.
 
         Raises:
-            Refusal: A part cannot be used, or a purchase would be refused.
+            Refusal: They differ in their columns from what was posted before, or a purchase would be refused.
         """
-        sheets = self._read(post)
+        self._check_widths(sheets)
         if then:
             after = self.ledger.copy()
             after.post(post.round, sheets)
@@ -91,22 +101,18 @@ class TestWorld:
                 quote(after, wish.type, wish.ids)
         self._sheets = post, sheets
 
-    def _read(self, post: Post) -> dict[str, Sheet]:
-        compat = self._settings.level == "compat"
-        sheets = {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
-        if not compat:
-            for kind, sheet in sheets.items():
-                self._check_width(kind, sheet)
-        return sheets
-
-    def _check_width(self, kind: str, sheet: Sheet) -> None:
-        """As many values in a row as the test wants, and as there were before."""
-        if sheet.numbers is None:
+    def _check_widths(self, sheets: dict[str, Sheet]) -> None:
+        """As many values in a row as the test wants, and as there were before; old clients may post what they like."""
+        if self._settings.level == "compat":
             return
-        width, before = sheet.numbers.shape[1], self.ledger.columns.get(kind)
-        check_columns(kind, width, self.test, self._settings.protocol)
-        if before is not None and width != before:
-            raise Refusal("InvalidResults", f"The {kind} rows had {before} values in an earlier round, not {width}.")
+        for kind, sheet in sheets.items():
+            if sheet.numbers is None:
+                continue
+            width, before = sheet.numbers.shape[1], self.ledger.columns.get(kind)
+            check_columns(kind, width, self.test, self._settings.protocol)
+            if before is not None and width != before:
+                told = f"The {kind} rows had {before} values in an earlier round, not {width}."
+                raise Refusal("InvalidResults", told)
 
     def _serve(self, action: Action) -> Turn:
         """What a client of the protocol asks for."""
@@ -131,9 +137,11 @@ class TestWorld:
 
     def _refusable(self, post: Post) -> dict[str, Sheet]:
         try:
-            return self._read(post)
+            sheets = self.read(post)
+            self._check_widths(sheets)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
+        return sheets
 
     def _answer(self, action: Any, belief: Belief | None) -> Turn:
         """What a local agent does with the batch it was shown."""
@@ -170,8 +178,7 @@ class TestWorld:
     def _take(self, number: int, sheets: dict[str, Sheet]) -> None:
         """Takes what a local agent says, if it has as many columns as the test wants."""
         try:
-            for kind, sheet in sheets.items():
-                self._check_width(kind, sheet)
+            self._check_widths(sheets)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
         self.ledger.post(number, sheets)

@@ -35,16 +35,47 @@ script 1 enter 0
     load 0  push 128  and  ifnot @rest
     push 0  load 1  push -8192  add  set_angle
     goto @rest
-:move
-    push 0
-    push 0  actor_x  load 2  add  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @touch
-    push 0
-    push 0  actor_x  push 0  actor_y  load 3  add  push 0  actor_z  push 0  set_position  ifgoto @touch
-    push 0
-    push 0  actor_x  load 2  add  push 0  actor_y  push 0  actor_z  push 0  set_position  drop
+:move                                                       # all the way, else along y, else along x
+    load 2  store 8  load 3  store 9  push 0  store 7
+:try
+    push 0  actor_x  load 8  add  store 10
+    push 0  actor_y  load 9  add  store 11
+    push 20  store 12  push $enemy_reach  push 16  shift_left  store 15
+:body                                                       # for the engine, a player who is put somewhere fits there
+    load 12  push 0  property  push 0  greater  ifnot @no_body
+    load 12  actor_x  store 13  load 12  actor_y  store 14
+    load 10  load 13  subtract  load 15  less  ifnot @next_body
+    load 13  load 10  subtract  load 15  less  ifnot @next_body
+    load 11  load 14  subtract  load 15  less  ifnot @next_body
+    load 14  load 11  subtract  load 15  less  ifnot @next_body
+    push 0  actor_x  load 13  subtract  load 15  less  ifnot @blocked
+    load 13  push 0  actor_x  subtract  load 15  less  ifnot @blocked
+    push 0  actor_y  load 14  subtract  load 15  less  ifnot @blocked
+    load 14  push 0  actor_y  subtract  load 15  less  ifnot @blocked
+    goto @next_body                                         # who is inside already may leave
+:no_body
+    load 12  push 23  greater  ifgoto @free                 # no further pillar; a dead enemy may be followed by others
+:next_body
+    increment 12
+    load 12  push 24  equal  ifnot @body
+    push 1000  store 12  push 32  push 16  shift_left  store 15
+    goto @body
+:free
+    push 0  load 10  load 11  push 0  actor_z  push 0  set_position  ifgoto @touch
+:blocked
+    increment 7
+    push 0  store 8  load 3  store 9
+    load 7  push 2  less  ifgoto @try
+    load 2  store 8  push 0  store 9
+    load 7  push 3  less  ifgoto @try
 :touch                                                      # the least speed there is: only what moves takes up items
     push 0  push 1  push 0  push 0  push 0  push 0  call 6 23  drop
 :rest
+    load_map 0  load_map 1  or  ifnot @calm                 # the wind takes the player along
+    load_map 0  store 2  load_map 1  store 3
+    push 0  store_map 0  push 0  store_map 1
+    goto @move
+:calm
     push $closeness  ifnot @wait
     push 20  store 4
 :each
@@ -99,8 +130,7 @@ script 14 closed 1
 script 15 closed 4
     load 0  push 65536  multiply  push 100  divide  store 0
     load 1  push 65536  multiply  push 100  divide  store 1
-    push 0
-    push 0  actor_x  load 0  add  push 0  actor_y  load 1  add  push 0  actor_z  push 0  set_position  drop
+    load 0  store_map 0  load 1  store_map 1
 :next
     load 2  load 3  greater  ifgoto @done
     load 2
