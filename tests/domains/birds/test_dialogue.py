@@ -132,6 +132,7 @@ def test_a_report_out_of_bounds_is_brought_into_them():
     rollout = Rollout(DOMAIN.world(trial))
     said = []
     dialogue = Dialogue(rollout.turn)
+    say(rollout, dialogue, Request(68))
     talk = dialogue.report(7.0, float("inf"), (), 1, "")
     said.append(next(talk).belief)
     assert said == [Belief(1.0, 1, {"not_novel": 0.0, "objects": [], "text": ""})]

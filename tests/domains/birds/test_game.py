@@ -221,6 +221,27 @@ def test_a_level_is_over_only_when_everything_has_come_to_rest():
     assert ended == 50
 
 
+def test_a_shot_is_waited_for_until_the_level_is_over_also_where_something_never_rests():
+    wind = Thing(kind="Novelty", type="NovelAirTurbulence", x=-5.0, y=0.0, scale_x=9.0, scale_y=12.0)
+    game = Game(level(FAR, wind, block("RectTiny", "ice", -5.0, -3.3)))
+    game.shoot(1.0, 0.4)
+    game.settle()
+    assert (game.state != "playing", game.flying) == (True, None)
+    pool = LevelPool()
+    game = Game(pool.level("novelty_level_2/type010203/Levels/00002_0_3_010203_2_3.xml"))
+    game.shoot(math.cos(1.355), math.sin(1.355))
+    game.settle()
+    assert game.bird_ready or game.state != "playing"
+
+
+def test_hits_that_a_big_pig_survives_give_points_too():
+    game = Game(level(pig(-8.0, -1.44, "BasicBig"), platform(-8.0, -2.25, 5.0), birds=("BirdRed",) * 4))
+    game.shoot(1.0, 0.15)
+    game.settle()
+    assert game.pigs == 1
+    assert game.score >= 100
+
+
 def test_what_leaves_the_world_is_gone():
     game = Game(level(FAR, birds=("BirdRed", "BirdRed")))
     game.shoot(-1.0, 0.5)

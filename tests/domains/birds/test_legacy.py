@@ -358,6 +358,9 @@ def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
 def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(tmp_path):
     with short_server(tmp_path, NORMAL.format(last=2)) as port, LegacyAgent(port, team=1) as agent:
         go_to(agent, LOST)
+        assert agent.report(0.8, 0.2) == 1
+        assert agent.describe("I was wrong") == 1
+        assert (agent.byte(34), agent.shoot(*AWAY), agent.watch(5, 1)) == (0, 0, [])
         assert agent.report(0.3, 0.7) == 1
         assert agent.state() == LOST
         assert agent.word(53) == 2
@@ -370,6 +373,7 @@ def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(t
         said = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply is not None]
     assert [episode.belief and episode.belief.novel for episode in cell.episodes] == [0.3, None]
     assert {"do": "stay", "text": "nothing but words"} in said
+    assert {"do": "stay", "text": "I was wrong"} in said
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     reports = (tmp_path / "logs" / "NoveltyLikelihoodData.csv").read_text().splitlines()[1:]
     assert [row.split(",")[1:5] for row in reports] == [["0", "2", "0.3", "0.7"], ["2", "5", "0.9", "0.1"]]
@@ -378,9 +382,11 @@ def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(t
 def test_the_level_an_agent_left_after_it_ended_is_booked_when_the_server_ends(tmp_path):
     with legacy_server(tmp_path) as port, LegacyAgent(port, team=1) as agent:
         go_to(agent, LOST)
+        assert agent.report(0.6, 0.4) == 1
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
     assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("cancelled", ["Fail"])
+    assert cell.episodes[0].belief.novel == 0.6
     with legacy_server(tmp_path) as port, LegacyAgent(port, team=1) as agent:
         assert agent.state() == LOST
 

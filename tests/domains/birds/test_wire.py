@@ -271,7 +271,7 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
             gone.set()
 
     monkeypatch.setattr(Hall, "_stand_up", note)
-    for place in ("openfield.serve.time", "openfield.domains.birds.wire.time", "openfield.rollout.time"):
+    for place in ("openfield.seat.time", "openfield.domains.birds.wire.time", "openfield.rollout.time"):
         monkeypatch.setattr(
             place,
             types.SimpleNamespace(

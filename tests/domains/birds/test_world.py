@@ -105,6 +105,15 @@ def test_beliefs_are_asked_for_and_a_level_that_ended_meanwhile_is_booked_after(
     assert (turn.ask, turn.last) == (Ask.NONE, "terminated")
 
 
+def test_a_refused_shot_lets_time_pass_while_things_move():
+    opened = world(novelty="none")
+    begin(opened)
+    opened.step(Reply({**MISS, "fast": True}))
+    before = opened.arena.game.seconds
+    turn = opened.step(Reply(MISS))
+    assert (opened.result, opened.arena is None or opened.arena.game.seconds > before) == (0, True), turn.ask
+
+
 def test_time_is_the_agents_own_and_the_simulated(tmp_path):
     config = tmp_path / "config.xml"
     config.write_text(

@@ -75,12 +75,11 @@ class Damage:
 
     def _strike(self, body: Body, other: Body | None, hit: Hit) -> None:
         by_bird = other is not None and other.kind == "bird"
+        damage = self._damage(body, other, hit)
         if body.birds:
             if by_bird and other is not None:
                 self._count_bird(body, other)
-            return
-        damage = self._damage(body, other, hit)
-        if damage > 0:
+        elif damage > 0:
             self._game.hurt(body, damage)
         points = 10 * round(self._game.profile.hit_factor * damage) if by_bird else 0
         if not body.gone and points > FEWEST_POINTS:

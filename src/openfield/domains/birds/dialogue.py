@@ -55,6 +55,9 @@ class Dialogue:
         self.turn = turn
         """What the world shows now; whoever drives the dialogue keeps it fresh."""
         self._speed = 1.0
+        self._belief: Belief | None = None
+        self._words: list[str] = []
+        """What was said of a level that has ended; it is part of it until the agent goes on."""
 
     def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Talk:
         """Answers a request.
@@ -65,13 +68,18 @@ class Dialogue:
             silent: How long ago it last did something; looking is not doing, but takes its time.
         """
         if self.turn.ask is not Ask.BELIEF and silent >= (yield Look("seconds left")):
-            yield Do(msgspec.to_builtins(Stay()))
+            yield self.last_word() if self.turn.ask is Ask.NONE else Do(msgspec.to_builtins(Stay()))
         if self.turn.ask is Ask.NONE and request.code in _GOES_ON:
-            yield Do()
+            yield self.last_word()
         if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
             wait = min(LONGEST_WAIT, max(SHORTEST_WAIT * min(1.0, self._speed), elapsed * self._speed))
             yield Do(msgspec.to_builtins(Wait(wait)))
         return (yield from _ANSWERS[request.code](self, *request.fields))
+
+    def last_word(self) -> Do:
+        """What ends a level that is over: the last that was said of it."""
+        belief, words, self._belief, self._words = self._belief, self._words, None, []
+        return Do(msgspec.to_builtins(Stay("\n".join(words))) if words else None, belief)
 
     def configure(self, team: int, mode: int) -> Talk:
         """1: three bytes, not four as some documents say."""
@@ -165,10 +173,13 @@ class Dialogue:
     def report(self, novel: float, normal: float, objects: tuple[int, ...], level: int, text: str) -> Talk:
         """66: what the agent thinks; this answers the question of state 12, and is welcome at any time."""
         if self.turn.ask is Ask.READY and self.turn.observation["begins"] == "trial":
-            return (yield from self.describe(text))  # nothing is known yet of a trial that has not begun
+            return (yield from self.describe(text))  # the trial before is over, of this one nothing is known yet
         detail = {"not_novel": _plain(normal), "objects": list(objects), "text": text}
         waits = self.turn.ask is Ask.READY
         belief = Belief(min(1.0, max(0.0, _plain(novel))), level, detail)
+        if self.turn.ask is Ask.NONE:
+            self._belief = belief
+            return protocol.flag(True)
         yield Do(msgspec.to_builtins(Stay()) if waits else None, belief)
         return protocol.flag(True)
 
@@ -176,6 +187,9 @@ class Dialogue:
         """67: what the agent has to say beyond that; it is on record, and says nothing of how likely anything is."""
         if self.turn.ask is Ask.BELIEF:
             return protocol.flag(False)
+        if self.turn.ask is Ask.NONE:
+            self._words.append(text)
+            return protocol.flag(True)
         yield Do(msgspec.to_builtins(Stay(text)))
         return protocol.flag(True)
 
@@ -227,7 +241,7 @@ def _plain(share: float) -> float:
 
 _QUIET = (1, 2, 31, 32, 33, 36, 38, 41, 42, 43, 66, 67, 68, 70, 71, 72)
 """Requests that are no look at the level, so that no time has to pass before them."""
-_GOES_ON = (31, 32, 33, 34, 35, 38, 41, 42, 43, 51, 52, 53, 68, 70)
+_GOES_ON = (51, 52, 53, 68)
 """Requests after which a level that has ended is done with."""
 _ANSWERS: dict[int, Callable[..., Talk]] = {
     1: Dialogue.configure,

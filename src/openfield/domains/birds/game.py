@@ -29,6 +29,8 @@ TAP_DISTANCE = 2.0
 LONGEST_TAP = 5.0
 LONGEST_WAIT = 30 * SECOND
 """A level that never comes to rest is taken as it is after this."""
+LONGEST_REST = 62 * SECOND
+"""How long a shot is waited for; no bird flies longer."""
 SLOW = 0.02
 """Units a second; below it, for half a second, a body rests."""
 TURNING = 0.5
@@ -116,9 +118,12 @@ class Game(Yard):
         return True
 
     def settle(self, until_contact: bool = False) -> None:
-        """Runs until nothing happens any more, or the flying bird has touched something."""
-        stop = self.steps + LONGEST_WAIT + 2 * SECOND
-        while self.moving and self.steps < stop and not (until_contact and self.flying is None):
+        """Runs until nothing happens any more, or the flying bird has touched something.
+
+        A level that is about to end is run to its end, which never takes long; else it gives up after a while.
+        """
+        stop = self.steps + LONGEST_REST
+        while self.moving and (self.steps < stop or self._ends_at >= 0) and not (until_contact and self.flying is None):
             self._tick()
 
     def run(self, seconds: float) -> None:

@@ -40,6 +40,8 @@ BEGINS = {
     State.NEW_TEST_SET: "test set",
     State.RESUME_TRAINING: "training goes on",
 }
+PATIENCE = 1.0
+"""Seconds that pass when a shot is refused while things move: who only shoots would else wait for ever."""
 STATUS = {"won": "Pass", "lost": "Fail", "playing": "Playing"}
 Shown = Literal["set", "menu", "level", "belief", "end"]
 
@@ -97,7 +99,7 @@ class BirdsWorld:
         self._ended: Ending | None = None
         self._wanted: Load | Restart | None = None  # what the agent left a level for, until that level is booked
         self._first = False
-        self._loads = 0
+        self._loads = self._interactions = 0
         return self._turn(0.0)
 
     def step(self, reply: Reply) -> Turn:
@@ -195,6 +197,8 @@ class BirdsWorld:
                 if self.result:
                     self.harness.interact()
                     arena.shoot(action)
+                elif arena.moving:
+                    arena.wait(PATIENCE)
             case Zoom():
                 arena.zoom(action.way)
             case Wait():
@@ -223,6 +227,8 @@ class BirdsWorld:
     def _keep_books(self) -> None:
         """Tells the harness how the level went, and notes if it ended or was cut short."""
         harness, playing = self.harness, self.harness.stage is State.PLAYING
+        if playing:
+            self._interactions = harness.current.interactions  # of the set this level is in: it may move on now
         if self._wanted is not None:
             return
         if playing and self.arena is not None and self.arena.game.state != "playing":
@@ -295,5 +301,5 @@ class BirdsWorld:
             "status": STATUS[game.state],
             "birds": [len(game.queue), self.arena.birds_at_start],
             "pigs": [game.pigs, game.pigs_at_start],
-            "interactions": self.harness.current.interactions,
+            "interactions": self._interactions,
         }
