@@ -232,6 +232,21 @@ def test_a_late_reply_ends_the_rollout_and_leaves_the_turns_before(clock: Clock)
     assert len(close_and_read(rollout, kept)) == 2
 
 
+def test_the_time_an_agent_was_away_is_not_its_own(clock: Clock) -> None:
+    world = Scripted([act(0), act(1), act(2), end(3)], timed=True)
+    rollout = Rollout(world, Limits(reply_seconds=2.0))
+    clock.pass_seconds(61.0)
+    rollout.excuse(60_000_000_000)
+    rollout.reply(Reply("go"))
+    clock.pass_seconds(0.5)
+    rollout.excuse(7_000_000_000)  # it went while a reply was under way, and this turn was shown to nobody
+    rollout.reply(Reply("go"))
+    clock.pass_seconds(1.5)
+    rollout.reply(Reply("go"))
+    rollout.excuse(1_000)  # what is over needs no time
+    assert [reply.took for reply in world.replies] == pytest.approx([1.0, 0.0, 1.5], abs=2e-6)
+
+
 def test_the_trial_limit_cuts_the_episode_under_way(clock: Clock) -> None:
     kept = Kept()
     rollout = Rollout(endless(), Limits(trial_seconds=5.0), kept.recorder())

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Spawn
+from openfield.cli import run_command
+from openfield.core import Reply
 from openfield.errors import InvalidInput
+from openfield.journal import Journal
 from openfield.listening import check_exposure, refuse_place
+from openfield.serve import TrialDesk
 from openfield.view import Run
 from stories import attempts, rows, story, wait_until
+from worlds import TINY, tiny_trials
 
 
 class Client:
@@ -304,6 +312,40 @@ def test_a_place_nobody_can_listen_on_is_refused_with_what_to_change(
     assert str(refuse_place(error, "arena", port)) == said
 
 
+def test_a_server_that_a_script_started_in_the_background_heeds_a_request_to_terminate(path: Path) -> None:
+    command = f"{sys.executable} -m openfield serve examples/maze.py --port 0 -o {path} & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout
+        assert program.stderr
+        number = int(program.stdout.readline())
+        assert b"Serving" in program.stdout.readline()
+        with suppress(ProcessLookupError):  # some send it to the program and to its group
+            os.kill(number, signal.SIGTERM)
+            os.kill(number, signal.SIGTERM)
+        assert program.stderr.read() == b"", "it books what is under way and goes"
+    assert not path.with_name(f"{path.name}.lock").exists()
+
+
+def test_a_server_that_never_began_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        words = ["serve", "examples/maze.py", "--port", str(port), "-o", str(tmp_path / "run.sqlite")]
+        assert run_command(words) == 2
+    assert "Another port: --port 0." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_file_that_cannot_be_written_is_what_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "run.sqlite"):
+        assert run_command(["serve", "examples/maze.py", "--port", "0", "-o", str(place)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"openfield: {place} cannot be written: ")
+        assert said.count("\n") == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path: Path, number: signal.Signals) -> None:
     program = spawn("-m", "openfield", "serve", "examples/maze.py", "--port", "0", "-o", path, stdout=-1)
@@ -316,3 +358,22 @@ def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path
         assert program.wait(20) == 130
     with Run(path) as run:
         assert run.cells()[0].outcome == "cancelled"
+
+
+def test_a_reply_whose_wait_is_given_up_is_taken_all_the_same(path: Path) -> None:
+    async def play() -> int:
+        with Journal(path) as journal:
+            desk = TrialDesk(journal, TINY, tiny_trials(1), "guest", None)
+            seat = await desk.seat("ada")
+            impatient = asyncio.create_task(seat.reply(Reply(seat.rollout.turn.observation["cue"])))
+            await asyncio.sleep(0)  # now it waits
+            impatient.cancel()
+            await asyncio.gather(impatient, return_exceptions=True)
+            assert impatient.cancelled()
+            await seat.reply(Reply(None))
+            desk.close()
+            return seat.rollout.turns
+
+    assert asyncio.run(play()) == 2
+    assert attempts(path) == [(1, "cancelled", "")]
+    assert rows(path, "SELECT SUM(count) FROM chunks") == [(3,)]

@@ -6,7 +6,7 @@ The registry finds domains by name; plans ask them for trials, rollouts for worl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -114,6 +114,13 @@ class Domain(ABC, Generic[S]):
             for number in range(count)
         ]
 
+    def lists_trials(self, settings: S) -> str:
+        """What to say to who asks for a number of trials where a file lists them; nothing where none does."""
+        return ""
+
+    def check_end(self, settings: S, seed: int) -> None:
+        """Refuses settings under which trials would go on for as long as an agent does; `openfield run` would hang."""
+
     def adapt(self, found: Any) -> AgentFactory | None:
         """A factory for what users of the domain write as agents, if that is not what openfield calls one."""
         return None
@@ -125,6 +132,10 @@ class Domain(ABC, Generic[S]):
     def detected(self, belief: Belief) -> bool:
         """Whether a belief says that the world has changed."""
         return says_novel(belief)
+
+    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
+        """How beliefs are read in a trial; `detected` for all, unless the trial itself sets a threshold."""
+        return self.detected
 
     def progress(self, episode: EpisodeEnd) -> str:
         """What to show beside the progress bar when an episode ended."""
@@ -161,8 +172,13 @@ class Domain(ABC, Generic[S]):
 
         return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
-        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped."""
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
+        """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped.
+
+        Args:
+            played: The scored cells of each agent.
+            baseline: The agent that others are held against, if the user named one.
+        """
         return ""
 
     def film(self, trial: Trial) -> Film:

@@ -30,7 +30,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     agents: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: ["random"])
     novelty: str | list[str] | None = None
     """One or several; each gets its own trials. `none` means no novelty, `a+b` both at once."""
-    trials: Positive = 5
+    trials: Positive | msgspec.UnsetType = msgspec.UNSET
+    """5 where a file of the domain does not list them."""
     repeats: Positive = 1
     seed: int = 0
     redlight: bool = False
@@ -51,7 +52,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             check_agent(source, domain)
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
-            made += make_trials(domain, self.trials, self.seed, novelty, self.redlight, self.settings)
+            made += make_trials(domain, self.trials or None, self.seed, novelty, self.redlight, self.settings)
+        domain.check_end(make_settings(domain.settings, self.settings), self.seed)
         return limit(made, self.limits)
 
 
@@ -91,12 +93,20 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def make_trials(
-    domain: Domain[Any], count: int, seed: int, novelty: str | None, red_light: bool, settings: Mapping[str, Any]
+    domain: Domain[Any],
+    count: int | None,
+    seed: int,
+    novelty: str | None,
+    red_light: bool,
+    settings: Mapping[str, Any],
+    usual: int = 5,
 ) -> list[Trial]:
     """Trials of a domain; a key that is no setting is refused, even if `Domain.trials` has an option called so."""
     check_extra(domain)
-    make_settings(domain.settings, settings)
-    return domain.trials(count, seed, novelty, red_light, **settings)
+    chosen = make_settings(domain.settings, settings)
+    if count is not None and (why := domain.lists_trials(chosen)):
+        raise InvalidInput(why)
+    return domain.trials(usual if count is None else count, seed, novelty, red_light, **settings)
 
 
 def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:

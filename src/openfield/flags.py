@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from openfield.core import AgentFactory
 from openfield.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
+    from openfield.core import AgentFactory
     from openfield.registry import AgentSource
     from openfield.result import Result
     from openfield.serve import Wire
@@ -34,8 +34,6 @@ class Launch:
     workers: int | None = None
     host: str | None = None
     port: int | None = None
-    let_in: bool = False
-    """Whether agents on other machines are let in without a token, because their protocol has no place for one."""
     wire: Wire | None = None
     """The protocol to serve, if not the domain's usual one."""
     view: AgentFactory | None = None

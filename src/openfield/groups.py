@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hmac
+import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -25,7 +26,7 @@ from openfield.journal import Journal
 from openfield.plan import Cell, check_visitor, facts_of
 from openfield.record import Recorder
 from openfield.rollout import Rollout
-from openfield.serve import Seat
+from openfield.seat import Seat
 from openfield.trial import Trial
 from openfield.view import RESUMABLE, Run
 
@@ -214,24 +215,41 @@ class GroupDesk:
 
 
 @contextmanager
-def holding(path: Path) -> Iterator[None]:
+def holding(path: Path) -> Iterator[Callable[[], None]]:
     """Keeps every other server off a run file: two would not know of each other's sessions.
+
+    Yields what is to be called when serving has begun: a file that was made for nothing is taken away.
 
     Raises:
         RunBusy: Another server has it.
     """
+    path = path.resolve()  # however it is called
     lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        opened = lock.open("ab")
-    except OSError as error:
-        raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
-    with opened as file:
+    with _lock(path, lock):
+        made_for_nothing = [] if path.exists() else [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
+        try:
+            yield made_for_nothing.clear
+        finally:
+            for left in (*made_for_nothing, lock):
+                left.unlink(missing_ok=True)
+
+
+def _lock(path: Path, lock: Path) -> BinaryIO:
+    """The lock file, locked; it must still be there then, because whoever had it takes it away in the end."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = lock.open("ab")
+        except OSError as error:
+            raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                return file
+        except BlockingIOError:
+            file.close()
             raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.") from None
-        yield
+        file.close()
 
 
 _TEXT = msgspec.json.Encoder()

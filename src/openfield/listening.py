@@ -9,9 +9,12 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from openfield.errors import InvalidInput
+
+LAST_PORT = 65_535
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -30,6 +33,15 @@ def check_exposure(host: str, token: str | None) -> None:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
 
 
+@contextmanager
+def refusing_place(host: str, port: int | None) -> Iterator[None]:
+    """Says of a place that cannot be listened on what is wrong with it."""
+    try:
+        yield
+    except OSError as error:
+        raise refuse_place(error, host, port) from None
+
+
 def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
     """What to say of a place nobody can listen on, and what to change: the host, or the port."""
     where = host if port is None else f"{host}:{port}"
@@ -38,3 +50,9 @@ def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
     reason = os.strerror(error.errno or 0)  # an event loop's own words repeat the place
     advice = "This machine: --host 127.0.0.1." if error.errno == errno.EADDRNOTAVAIL else "Another port: --port 0."
     return InvalidInput(f"Cannot listen on {where}: {reason}. {advice}")
+
+
+def check_port(port: int | None, flag: str) -> None:
+    """Refuses a number that is no port: some event loops take it for another one."""
+    if port is not None and not 0 <= port <= LAST_PORT:
+        raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

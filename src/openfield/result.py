@@ -70,7 +70,7 @@ class Result:
 
         title = " + ".join(path.stem for path in self.paths)
         facts = {key: value for key, value in self.facts.items() if not key.startswith(("domain ", "session "))}
-        write_page(Path(path), title, self.cells, self.domains, facts, self._metrics(metrics))
+        write_page(Path(path), title, self.cells, self.domains, facts, self._metrics(metrics), self.baseline)
         return Path(path)
 
     @property

@@ -61,6 +61,12 @@ class _Resident(NamedTuple):
     ask: Callable[[Turn], Reply]
 
 
+class _Absence(NamedTuple):
+    """Takes the place of a reply: the agent was away for so many nanoseconds, which are none of its time."""
+
+    nanoseconds: int
+
+
 class Rollout:
     """A trial under way."""
 
@@ -135,6 +141,11 @@ class Rollout:
         """Ends the trial between two episodes as truncated, because the agent's protocol lets it stop early."""
         self.over, self.outcome = True, "truncated"
 
+    def excuse(self, nanoseconds: int) -> None:
+        """Leaves the time an agent was away, because its connection had broken, out of what its next reply took."""
+        if not self.over:
+            self.reply(_Absence(nanoseconds))  # type: ignore[arg-type]
+
     def commit(self) -> object:
         """Hands over all turns so far to be made durable; returns what the recorder's emitter returns."""
         return None if self._recorder is None else self._recorder.commit(self.turns + 1)
@@ -150,7 +161,7 @@ class Rollout:
 
     def _live(
         self, past: Iterator[RawStep], recorder: Recorder | None, pulse: Pulse | None
-    ) -> Generator[Turn, Reply | _Resident, None]:
+    ) -> Generator[Turn, Reply | _Resident | _Absence, None]:
         """Takes replies until the trial is over.
 
         The common reply, an action inside an episode, is handled here and over local names: this loop is what a turn
@@ -176,6 +187,10 @@ class Rollout:
                         pulse[0] = shown + deadline
                 if ask is None:
                     reply = yield turn
+                    while type(reply) is _Absence:
+                        if stamped:
+                            shown = min(shown + reply.nanoseconds, clock())
+                        reply = yield turn
                     if type(reply) is _Resident:
                         ask = reply.ask
                         continue

@@ -1,4 +1,4 @@
-"""Where foreign agents get their trials: a desk hands out seats, a seat holds a rollout, a wire does the talking.
+"""Where foreign agents get their trials: a desk hands out seats, a wire does the talking.
 
 A wire is to a foreign agent what `drive` is to one that lives here; both go through the same rollout and journal.
 """
@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from typing import Any, Protocol
 
 import msgspec
 
 from openfield.cell import explain, open_rollout
-from openfield.core import Reply, Spec, Turn
+from openfield.core import Reply
 from openfield.docket import Docket
 from openfield.domain import Domain, spec_of
-from openfield.errors import AgentFault, InvalidInput, OpenfieldError, WorldFault
+from openfield.errors import AgentFault, OpenfieldError, WorldFault
 from openfield.journal import Journal
+from openfield.listening import check_port
 from openfield.plan import Cell, check_visitor
 from openfield.record import Recorder
 from openfield.registry import find_domain
-from openfield.rollout import Rollout
+from openfield.seat import Seat
 from openfield.trial import Trial
 from openfield.view import CellRecord, Run
-
-LAST_PORT = 65_535
 
 
 class Wire(Protocol):
@@ -52,73 +49,6 @@ class Desk(Protocol):
             AgentFault: The token is wrong, the session unknown, or there is nothing left to play.
         """
         ...
-
-
-class Seat:
-    """A foreign agent's place in a trial. As a context it books faults of the agent; a lost connection is none."""
-
-    def __init__(
-        self,
-        rollout: Rollout,
-        spec: Spec,
-        seed: int,
-        session: str = "",
-        leave: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.rollout = rollout
-        self.spec = spec
-        self.seed = seed
-        self.session = session
-        self.fault: OpenfieldError | None = None
-        self.taken = False
-        """Whether somebody sits here."""
-        self.left = asyncio.Event()
-        """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
-        self._leave = leave
-        self._closed = False
-        self._one_at_a_time = threading.Lock()
-
-    async def reply(self, reply: Reply, durable: bool = True) -> Turn:
-        """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
-        turn, written = await asyncio.to_thread(self.take, reply, durable)
-        if isinstance(written, Future):
-            await asyncio.wrap_future(written)
-        return turn
-
-    def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, object]:
-        """Takes a reply here and now, for worlds that answer at once; the second value is done when it is on disk."""
-        with self._one_at_a_time:
-            if self._closed:
-                raise ConnectionError("this seat is closed; the agent may have come back over another connection")
-            turn = self.rollout.reply(reply)
-            return turn, self.rollout.commit() if durable else None
-
-    def settle(self) -> None:
-        """Waits for a reply under way; none is taken after it."""
-        with self._one_at_a_time:
-            self._closed = True
-
-    async def hand_over(self) -> Seat:
-        """The seat for an agent that comes back: whatever still happens on the old connection counts no more."""
-        await asyncio.to_thread(self.settle)
-        written = self.rollout.commit()
-        if isinstance(written, Future):
-            await asyncio.wrap_future(written)
-        return Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
-
-    def __enter__(self) -> Seat:
-        self.taken = True
-        self.left.clear()
-        return self
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OpenfieldError):
-            self.fault = error
-        elif isinstance(error, Exception) and not isinstance(error, OSError | EOFError):
-            self.fault = OpenfieldError(f"The wire failed: {type(error).__name__}: {error}")
-        self.taken = False
-        self.left.set()
-        self._leave()
 
 
 class TrialDesk:
@@ -274,6 +204,8 @@ class TrialDesk:
             if self._seats.pop(session, None) is None:
                 continue  # another thread was faster
             seat.settle()
+            if closing and seat.rollout.turn.last is not None and not seat.rollout.over:
+                seat.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
             outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
             if seat.fault is not None:
                 outcome, note = explain(seat.fault)
@@ -318,9 +250,3 @@ async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, 
         await wire.serve(desk, host, wire.port if port is None else port, ready)
     finally:
         desk.close()
-
-
-def check_port(port: int | None, flag: str) -> None:
-    """Refuses a number that is no port: some event loops take it for another one."""
-    if port is not None and not 0 <= port <= LAST_PORT:
-        raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.core import Belief, PhaseName
 from openfield.database import explaining, open_to_read
-from openfield.domain import says_novel
+from openfield.domain import Domain, says_novel
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
 from openfield.plan import Cell
 from openfield.record import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
@@ -98,7 +98,7 @@ class Run:
     @property
     def facts(self) -> dict[str, str]:
         """What was said of the run as a whole."""
-        return dict(self._rows("SELECT key, value FROM facts"))
+        return dict(self._rows("SELECT key, value FROM facts ORDER BY rowid"))
 
     @property
     def agents(self) -> dict[str, str | None]:
@@ -187,9 +187,10 @@ class Run:
 
     def _episodes(self, trials: dict[str, Trial]) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
-        rules = {name: self._rule(name) for name in {trial.domain for trial in trials.values()}}
+        domains = {name: self._domain(name) for name in {trial.domain for trial in trials.values()}}
         rows = self._rows("SELECT id, trial FROM cells")
-        domains = {cell: self._known(trials, trial, cell).domain for cell, trial in rows}
+        played = {cell: self._known(trials, trial, cell) for cell, trial in rows}
+        rules = {cell: _rule(domains[trial.domain], trial) for cell, trial in played.items()}
         query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query):
             try:
@@ -201,7 +202,7 @@ class Run:
                     turns=turns,
                     performance=performance,
                     belief=belief,
-                    detected=belief is not None and rules[domains[cell]](belief),
+                    detected=belief is not None and rules[cell](belief),
                     ended=ended,
                     detail=None if detail is None else msgspec.msgpack.decode(detail),
                 )
@@ -211,13 +212,13 @@ class Run:
             episodes.setdefault((cell, attempt), []).append(episode)
         return episodes
 
-    def _rule(self, name: str) -> Callable[[Belief], bool]:
-        """When a domain holds a belief for a detection; the common rule if the domain is not at hand."""
+    def _domain(self, name: str) -> Domain[Any] | None:
+        """A domain, whose rule it is when a belief is a detection; None if it is not at hand."""
         try:
-            return find_domain(self.facts.get(f"domain {name}", name)).detected
+            return find_domain(self.facts.get(f"domain {name}", name))
         except OpenfieldError as error:
             warnings.warn(f"{self.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=2)
-            return says_novel
+            return None
 
     def _trial(self, key: str, content: str) -> Trial:
         try:
@@ -242,6 +243,10 @@ class Run:
             cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
             while rows := cursor.fetchmany(256):
                 yield from rows
+
+
+def _rule(domain: Domain[Any] | None, trial: Trial) -> Callable[[Belief], bool]:
+    return says_novel if domain is None else domain.detection_rule(trial)
 
 
 def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator[int]:

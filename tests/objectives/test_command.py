@@ -249,3 +249,27 @@ def test_help_names_every_command(capsys):
     text = capsys.readouterr().out
     for word in ("similarity", "study", "convert", "frames", "--num-obs", "--compat", "--human"):
         assert word in text
+
+
+def test_compat_says_what_is_missing_and_of_which_file(run, tmp_path):
+    table = dump(tmp_path / "t.pkl", {(1, 0, 2): 3, (2, 1, 1): 4})
+    (tmp_path / "bad.pkl").write_bytes(b"bad")
+    lines = run(table, tmp_path / "bad.pkl", "--compat")[1].splitlines()
+    assert lines[0] == str(table)
+    assert lines[2].startswith("Information gain: not defined: needs the number of distinct inputs")
+    assert lines[6] == str(tmp_path / "bad.pkl")
+    assert all("not defined: " in line for line in lines[7:])
+    assert run(table, "--num-actions", 0)[::2] == (2, "--num-actions is 0; it must be positive.")
+
+
+def test_a_comparison_says_how_it_was_asked_for(run, tmp_path):
+    table = dump(tmp_path / "t.pkl", ({(1, 0, 2): 3}, {5: 1}))
+    record = json.loads(run("similarity", table, table, "--json", "--compat", "--inputs", "sources")[1])
+    assert record["options"] == {"compat": True, "inputs": "sources", "conditional": False}
+    assert record["sha256"][0] == record["sha256"][1] == hashlib.sha256(table.read_bytes()).hexdigest()
+    assert record["seconds"] > 0
+
+
+def test_corrected_empowerment_is_at_most_what_actions_can_say():
+    assert evaluate({(-5, 0, 8): 3, (-5, -1, 7): 2}).corrected["empowerment"] == math.log(2)
+    assert evaluate({(1, 0, 1): 3}, num_obs=1).values["info_gain_dirichlet"] == 0

@@ -241,3 +241,85 @@ def test_levels_are_positive():
     episodes = episodes_of_arrays(np.zeros((3, 8, 8)), np.zeros(3, int), np.zeros(3, bool))
     with pytest.raises(InvalidInput, match="number of levels is 0"):
         build_table(episodes, Recipe(levels=0))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("size", [8, 20])
+def test_frames_that_are_no_numbers_are_refused_by_file_and_frame(tmp_path, run, value, size):
+    frames = np.random.default_rng(0).random((5000, size, size))
+    frames[4321, 3, 2] = value
+    np.savez(tmp_path / "bad.npz", observ=frames, action=np.zeros(5000, int))
+    status, _, said = run("frames", tmp_path / "bad.npz", "-o", tmp_path / "t.parquet")
+    assert (status, said) == (2, f"{tmp_path / 'bad.npz'}: frame 4321 holds {value}; pixels are finite numbers.")
+    assert not (tmp_path / "t.parquet").exists()
+
+
+def test_one_frame_makes_no_table(tmp_path, run):
+    for name in "ab":
+        np.savez(tmp_path / f"{name}.npz", observ=np.ones((1, 8, 8)), action=np.zeros(1, int))
+    status, _, said = run("frames", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "t.parquet")
+    assert status == 2
+    assert "a.npz and 1 more: no transition in it; an episode needs two frames at least." in said
+    assert not (tmp_path / "t.parquet").exists()
+    np.savez(tmp_path / "b.npz", observ=np.ones((2, 8, 8)), action=np.zeros(2, int))
+    assert run("frames", tmp_path / "a.npz", tmp_path / "b.npz", "-o", tmp_path / "t.parquet")[0] == 0
+
+
+def test_actions_of_all_kinds_go_together(tmp_path, run):
+    for kind in ("uint64", "int64", "uint8"):
+        np.savez(tmp_path / f"{kind}.npz", observ=np.eye(8)[None].repeat(4, 0), action=np.arange(4).astype(kind))
+    status, *_ = run("frames", *sorted(tmp_path.glob("*.npz")), "-o", tmp_path / "t.parquet")
+    assert status == 0
+    assert load_table(tmp_path / "t.parquet").count.tolist() == [3, 3, 3]
+    np.savez(tmp_path / "far.npz", observ=np.ones((2, 8, 8)), action=np.array([2**63 + 5, 1], np.uint64))
+    status, _, said = run("frames", tmp_path / "far.npz", "-o", tmp_path / "u.parquet")
+    assert (status, said) == (2, f"{tmp_path / 'far.npz'}: action {2**63 + 5} is beyond 64 bits.")
+
+
+def test_actions_are_not_unpacked_if_frames_are_few(tmp_path):
+    np.savez_compressed(tmp_path / "e.npz", observ=np.ones((5, 8, 8)), action=np.zeros(20_000_000, int))
+    start = time.process_time()
+    with pytest.raises(InvalidInput, match=r"e\.npz: 5 frames and 20000000 actions"):
+        open_episode(tmp_path / "e.npz")
+    assert time.process_time() - start < 0.1
+
+
+def test_a_giant_frame_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "e.npz", observ=np.zeros((1, 9000, 9000), np.uint8), action=np.zeros(1, int))
+    start = time.process_time()
+    with pytest.raises(InvalidInput, match=r"e\.npz: array 'observ' of shape .* has frames of 81,000,000 bytes"):
+        build_table([open_episode(tmp_path / "e.npz")], RECIPE)
+    assert time.process_time() - start < 0.1
+
+
+@pytest.mark.parametrize("head", ["(" * 60_000, "{'descr': [" + "(" * 300, "{'descr': 3}", "[" * 9000])
+def test_a_damaged_head_is_one_line(tmp_path, head):
+    raw = b"\x93NUMPY\x02\x00" + struct.pack("<I", len(head)) + head.encode()
+    with zipfile.ZipFile(tmp_path / "e.npz", "w") as archive:
+        archive.writestr("observ.npy", raw)
+        archive.writestr("action.npy", raw)
+    with pytest.raises(InvalidInput, match=r"e\.npz: array 'observ' cannot be read"):
+        open_episode(tmp_path / "e.npz")
+
+
+def test_few_names_are_listed(tmp_path):
+    np.savez(tmp_path / "e.npz", **{f"other{number}": np.ones(1) for number in range(50)})
+    with pytest.raises(InvalidInput, match=r"it has other0, .*other9, \.\.\.\.") as caught:
+        open_episode(tmp_path / "e.npz")
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("side", [10_000, 15_000])
+def test_picture_bombs_are_refused(tmp_path, side):
+    Image.new("1", (side, side)).save(tmp_path / "0.png")
+    (tmp_path / "actions.txt").write_text("0")
+    with pytest.raises(InvalidInput, match=r"0\.png: cannot be read as an image"):
+        build_table([open_episode(tmp_path)], RECIPE)
+
+
+def test_colours_become_grey_as_those_of_runs_do(tmp_path):
+    for number, colour in enumerate([(0, 255, 0), (255, 255, 0)]):
+        Image.new("RGB", (9, 9), colour).save(tmp_path / f"{number}.png")
+    (tmp_path / "actions.txt").write_text("0 0")
+    (frames,) = open_episode(tmp_path).frames()
+    assert frames[:, 0, 0].tolist() == [85, 170]

@@ -1,8 +1,10 @@
 import pickle
 import tracemalloc
 from collections import defaultdict
+from contextlib import suppress
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +18,7 @@ from openfield.objectives import spill as spill_module
 from openfield.objectives.convert import convert
 from openfield.objectives.counts import Columns
 from openfield.objectives.gather import Gatherer
+from openfield.objectives.joins import compare_files, stream_pairs
 from openfield.objectives.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
 from openfield.objectives.records import Rows
 from openfield.objectives.spill import Spill
@@ -107,6 +110,7 @@ def test_conversion_through_the_disk_takes_little_memory(tmp_path, monkeypatch):
     table = dict.fromkeys(zip(*(column.tolist() for column in rows[:3]), strict=True), 1)
     source = dump(tmp_path / "t.pkl", table)
     del table
+    convert(source, tmp_path / "t.parquet")  # compiled code that is loaded for the first time takes memory as well
     tracemalloc.start()
     convert(source, tmp_path / "t.parquet")
     peak = tracemalloc.get_traced_memory()[1]
@@ -197,9 +201,15 @@ def test_files_that_lie_about_themselves(tmp_path):
     claim(path, ([2, 1], [1, 1], [0, 0], [1, 1]))
     with pytest.raises(InvalidInput, match="not in the order"):
         summarise_file(path)
-    claim(path, ([1, 2], [1, 1], [0, 0], [1, 0]))
-    with pytest.raises(InvalidInput, match=r"key \(2, 0, 1\) is 0"):
+    for columns in (([1, 1], [2, 1], [0, 0], [1, 1]), ([1, 1], [1, 1], [1, 0], [1, 1])):
+        claim(path, columns)  # in order of the input, but not of what follows
+        with pytest.raises(InvalidInput, match="not in the order"):
+            summarise_file(path)
+    claim(path, ([1, 2], [1, 1], [0, 0], [1, -1]))
+    with pytest.raises(InvalidInput, match=r"key \(2, 0, 1\) is -1"):
         summarise_file(path)
+    claim(path, ([1, 2], [1, 1], [0, 0], [1, 0]))
+    assert (summarise_file(path).zeros, summarise_file(path).rows) == (1, 2)
     claim(path, ([], [], [], []))
     with pytest.raises(InvalidInput, match="no positive counts"):
         summarise_file(path)
@@ -355,3 +365,57 @@ def _converted(path):
     target = path.with_suffix(".parquet")
     convert(path, target)
     return target
+
+
+def test_order_is_checked_across_batches(tmp_path):
+    rows = 70_000
+    nexts = np.arange(rows)
+    nexts[65_536:] -= 10
+    claim(tmp_path / "t.parquet", (np.zeros(rows, int), nexts, np.zeros(rows, int), np.ones(rows, int)))
+    with pytest.raises(InvalidInput, match="not in the order"):
+        summarise_file(tmp_path / "t.parquet")
+
+
+def test_every_flipped_bit_of_the_rows_is_seen(tmp_path):
+    rows = Rows(np.arange(300), np.arange(300) % 4, np.arange(300) * 7, np.arange(1, 301))
+    write_table(make_table([rows]), tmp_path / "t.parquet")
+    raw = (tmp_path / "t.parquet").read_bytes()
+    good = evaluate_file(tmp_path / "t.parquet", num_obs=10_000).values
+    end = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    for at in range(4, end, 3):
+        (tmp_path / "t.parquet").write_bytes(raw[:at] + bytes((raw[at] ^ 1 << at % 8,)) + raw[at + 1 :])
+        with suppress(InvalidInput):  # what does not matter may pass
+            assert evaluate_file(tmp_path / "t.parquet", num_obs=10_000).values == good
+
+
+def test_counts_beyond_64_bits_are_streamed_with_a_note(tmp_path):
+    header = {b"openfield": msgspec.json.encode({"ordered": True})}
+    columns = {"obs": [1, 2], "next_obs": [1, 1], "action": [0, 0], "count": [2**63 + 1, 3]}
+    table = pa.table({name: pa.array(column, pa.uint64()) for name, column in columns.items()})
+    pq.write_table(table.replace_schema_metadata(header), tmp_path / "t.parquet")
+    found = evaluate_file(tmp_path / "t.parquet")
+    assert found.n == 2.0**63 + 4
+    assert found.notes == ("counts beyond 64 bits: computed as float64",)
+
+
+def test_odd_actions_are_counted_in_the_stream_as_well(tmp_path):
+    table = {(1, action, 2): 1 for action in (-1, 0, 5, 2**40, 2**62)}
+    convert(dump(tmp_path / "t.pkl", table), tmp_path / "t.parquet")
+    for path in (tmp_path / "t.pkl", tmp_path / "t.parquet"):
+        assert evaluate_file(path).distinct["actions"] == 5
+        assert "said to have 4" in evaluate_file(path, num_obs=9, num_actions=4).reasons["info_gain_dirichlet"]
+
+
+def test_keys_that_are_there_twice_are_added_up_on_the_way_to_a_pickle(tmp_path):
+    columns = {"obs": [1, 1], "next_obs": [2, 2], "action": [0, 0], "count": [3, 4]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    convert(tmp_path / "t.parquet", tmp_path / "t.pkl")
+    assert pickle.loads((tmp_path / "t.pkl").read_bytes()) == {(1, 0, 2): 7}
+
+
+def test_an_odd_key_of_a_large_pickle_is_refused_when_tables_are_compared(tmp_path):
+    table = b"\x80\x02}(K\x01K\x01K\x01\x87K\x05K\x01K\x01K\x01\x87K\x06u}(K\x09K\x01u\x86."
+    (tmp_path / "t.pkl").write_bytes(table)
+    for way in (compare_files, stream_pairs):
+        with pytest.raises(InvalidInput, match=r"t\.pkl: key \(1, 1, 1\) occurs more than once"):
+            way(tmp_path / "t.pkl", tmp_path / "t.pkl")

@@ -253,3 +253,55 @@ def test_the_published_snippets_run_as_written():
     assert np.array_equal(human_discretized, agent_discretized)
     assert indices == [0] * 10
     assert input_entropy(transition_table) == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_pixels_are_finite(value):
+    images = np.ones((2000, 3, 3))
+    images[1500, 1, 1] = value
+    with pytest.raises(InvalidInput, match="frame 1500 holds"):
+        downscale(images, 2)
+    with pytest.raises(InvalidInput, match="frame 1500 holds"):
+        discretize(images, 4)
+    with pytest.raises(InvalidInput, match="frame 1500 holds"):
+        encode_frames(images, np.zeros((3, 3, 1)))
+    with pytest.raises(InvalidInput, match="Thresholds must be finite"):
+        discretize(np.ones((2, 3, 3)), color_bins=np.full((3, 3, 1), value))
+
+
+def test_pixels_fit_what_frames_are_computed_in():
+    with pytest.raises(InvalidInput, match=r"frame 1 holds 1e\+39"):
+        downscale(np.array([[[1.0]], [[1e39]]]), 2)
+    assert discretize(np.array([[[1.7e308]], [[1.6e308]]]), 2).tolist() == [[[1]], [[0]]]
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int64, np.float32])
+def test_zeros_and_ones_are_flags(kind):
+    ends = np.array([0, 0, 0, 1, 0, 1], kind)
+    table = transitions([0, 1, 2, 3, 4, 5], [0] * 6, ends)
+    assert sorted(zip(table.obs.tolist(), table.next_obs.tolist(), strict=True)) == [(0, 1), (1, 2), (2, 3), (4, 5)]
+    assert len(transitions([0, 1], [0, 0], [0, 1]).obs) == 1
+
+
+@pytest.mark.parametrize("ends", [[2, 1], [1, 1], [-1], [6], [0.5], [[1]], ["a"]])
+def test_ends_are_flags_or_positions_that_rise(ends):
+    with pytest.raises(InvalidInput, match="flags or positions below 6 that rise"):
+        transitions(range(6), [0] * 6, ends)
+
+
+@pytest.mark.parametrize("odd", [[0.5, 1, 2], ["x", "y", "z"], [None, 1, 2], [2**70, 1, 2]])
+def test_transitions_are_of_whole_numbers(odd):
+    with pytest.raises(InvalidInput, match="Inputs must be whole numbers"):
+        transitions(odd, [0, 0, 0])
+    with pytest.raises(InvalidInput, match="Actions must be whole numbers"):
+        transitions([0, 0, 0], odd)
+
+
+def test_sizes_and_levels_are_whole():
+    images = np.ones((2, 4, 4))
+    with pytest.raises(InvalidInput, match=r"The size is 2\.5"):
+        downscale(images, 2.5)
+    with pytest.raises(InvalidInput, match=r"The number of levels is 2\.5"):
+        discretize(images, 2.5)
+    with pytest.raises(InvalidInput, match=r"The number of levels is '4'"):
+        encode(np.ones((2, 4, 4), int), "4")

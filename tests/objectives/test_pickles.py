@@ -2,12 +2,12 @@ import io
 import os
 import pickle
 import pickletools
+import re
 import struct
 import time
 import tracemalloc
 from collections import Counter, OrderedDict, defaultdict
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -293,22 +293,22 @@ def test_reads_in_bounded_memory(tmp_path):
     assert peak < 12e6
 
 
-def test_source_takes_frames_out(tmp_path):
+def test_source_takes_frames_out():
     from openfield.objectives.source import Source
 
     raw = pickle.dumps({(number, 0, number): 1 for number in range(50_000)}, 4)
     source = Source(io.BytesIO(raw))
-    at, found = source.refill(0), b""
-    while True:
-        found += source.data[at:]
-        before = len(source.data)
-        at = source.refill(before)
-        if at == before:
-            break
+    at, found, borders = source.refill(0), b"", 0
+    while at < len(source.data):
+        end = source.borders[0] if source.borders else len(source.data)
+        borders += bool(source.borders)
+        found += source.data[at:end]
+        at = source.refill(end)
     frames = [argument for opcode, argument, _ in pickletools.genops(raw) if opcode.name == "FRAME"]
     assert len(frames) > 3
     assert len(found) == len(raw) - 9 * len(frames)
-    assert Path(tmp_path).exists()
+    assert borders == len(frames)
+    assert source.offset(at) == len(raw)
 
 
 def test_ids_that_share_a_hash_are_ranked_all_the_same(tmp_path):
@@ -318,3 +318,29 @@ def test_ids_that_share_a_hash_are_ranked_all_the_same(tmp_path):
     assert [table.ids[rank] for rank in table.obs[np.argsort(table.count)]] == [
         number * (2**61 - 1) for number in range(1, 3000)
     ]
+
+
+def test_a_size_that_is_only_claimed_takes_no_memory(tmp_path):
+    path = tmp_path / "big.pkl"
+    path.write_bytes(b"\x80\x04}")
+    os.truncate(path, 1 << 42)
+    with pytest.raises(InvalidInput, match=r"big\.pkl: .*\(byte 3\)"):
+        load_table(path)
+
+
+def test_a_table_too_large_for_memory_says_how_to_go_on(tmp_path, monkeypatch):
+    def lack(path):
+        raise MemoryError
+
+    monkeypatch.setattr(pickles, "read_pickle", lack)
+    with pytest.raises(InvalidInput, match=r"t\.pkl: too large for memory.*openfield objectives convert"):
+        load_table(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}))
+
+
+@pytest.mark.parametrize("cut", [10, 389_734, -1])
+def test_positions_are_within_the_file(tmp_path, cut):
+    raw = pickle.dumps({(number, 0, number): 1 for number in range(60_000)}, 4)[:cut]
+    (tmp_path / "t.pkl").write_bytes(raw)
+    with pytest.raises(InvalidInput, match=r"byte \d+") as caught:
+        load_table(tmp_path / "t.pkl")
+    assert int(re.search(r"byte (\d+)", str(caught.value))[1]) <= len(raw)

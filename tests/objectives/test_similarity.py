@@ -1,5 +1,6 @@
 import math
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,9 +9,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
-from openfield.objectives import compare, compare_conditionals, jaccard, jensen_shannon, joins, load_table
+from openfield.objectives import (
+    compare,
+    compare_conditionals,
+    conditional_files,
+    jaccard,
+    jensen_shannon,
+    joins,
+    load_table,
+)
+from openfield.objectives.conditional_files import compare_conditional_files, stream_conditionals
 from openfield.objectives.convert import convert
 from openfield.objectives.joins import compare_files, stream_pairs
+from openfield.objectives.parts import Parts
 from openfield.objectives.rarefaction import chance_met, coverage, default_sizes, rarefy
 from openfield.objectives.similarity import similarity_of
 from openfield.objectives.tables import Meta, Table, as_table
@@ -104,7 +115,7 @@ def conditional(pair):
 
 
 @st.composite
-def bucketed_tables(draw):
+def bucketed_tables(draw, actions=1):
     """The same with inputs far apart, and index 0 with no code, one, or several."""
     codes = [*range(1, 40), 2**64, 2**127, 2**128 - 1, 2**190]
     met = draw(st.lists(st.sampled_from(codes), min_size=1, max_size=30, unique=True))
@@ -115,7 +126,8 @@ def bucketed_tables(draw):
     )
     book |= dict.fromkeys(inside, 0)
     ids = st.sampled_from(sorted({*book.values(), 0}))
-    return draw(st.dictionaries(st.tuples(ids, st.just(0), ids), st.integers(1, 9), min_size=1, max_size=60)), book
+    keys = st.tuples(ids, st.integers(0, actions - 1), ids)
+    return draw(st.dictionaries(keys, st.integers(1, 9), min_size=1, max_size=60)), book
 
 
 @pytest.mark.parametrize("form", ["pkl", "parquet"])
@@ -134,6 +146,54 @@ def test_streamed_is_the_same_bit_for_bit(tmp_path, form, first, second, compat,
     assert outcome(lambda: similarity_of(stream_pairs(*paths, **options, part=7))) == outcome(
         lambda: compare(*map(load_table, paths), **options)
     )
+
+
+@pytest.mark.parametrize("form", ["pkl", "parquet"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(first=bucketed_tables(actions=3), second=bucketed_tables(actions=3))
+def test_streamed_conditionals_are_the_same(tmp_path, form, first, second):
+    paths = [tmp_path / "first.pkl", tmp_path / "second.pkl"]
+    for path, table in zip(paths, (first, second), strict=True):
+        path.write_bytes(pickle.dumps(table))
+        convert(path, path.with_suffix(".parquet"))
+    paths = [path.with_suffix(f".{form}") for path in paths]
+    mine = outcome(lambda: stream_conditionals(*paths, part=7))
+    theirs = outcome(lambda: compare_conditionals(*map(load_table, paths)))
+    if isinstance(mine, str):
+        assert mine == theirs
+        return
+    assert mine.reasons == theirs.reasons
+    assert mine.action_jsd_nats == pytest.approx(theirs.action_jsd_nats, rel=1e-14, abs=1e-15)
+    assert (mine.next_jsd_nats is None) == (theirs.next_jsd_nats is None)
+    assert mine.next_jsd_nats is None or mine.next_jsd_nats == pytest.approx(theirs.next_jsd_nats, rel=1e-14, abs=1e-15)
+
+
+def test_conditionals_of_large_tables_take_little_memory(tmp_path, monkeypatch, run):
+    """Two tables of 200,000 rows in parts of 5,000; what is read at once from a file is 65,536 rows."""
+    random = np.random.default_rng(0)
+    for name in ("a", "b"):
+        keys = np.unique(random.integers(0, [[50_000], [4], [50_000]], (3, 200_000)), axis=1).T.tolist()
+        table = {tuple(key): 1 + number % 7 for number, key in enumerate(keys)}
+        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps((table, {7 * o + 2**90: o for o in range(50_000)})))
+    paths = [tmp_path / f"{name}.pkl" for name in "ab"]
+    tracemalloc.start()
+    expected = compare_conditionals(*map(load_table, paths))
+    usual = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    paths = [convert(path, path.with_suffix(".parquet")) and path.with_suffix(".parquet") for path in paths]
+    monkeypatch.setattr(joins, "LARGE_ROWS", 10)
+    monkeypatch.setattr(conditional_files, "load_table", None)  # must not be used
+    monkeypatch.setitem(stream_conditionals.__kwdefaults__, "part", 5_000)
+    tracemalloc.start()
+    found = compare_conditional_files(*paths)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.action_jsd_nats == pytest.approx(expected.action_jsd_nats, rel=1e-13)
+    assert found.next_jsd_nats == pytest.approx(expected.next_jsd_nats, rel=1e-13)
+    assert peak < 25e6
+    assert usual > 40e6
+    monkeypatch.setattr(joins, "load_table", None)
+    assert run("similarity", *paths, "--conditional")[0] == 0
 
 
 def outcome(call):
@@ -264,3 +324,22 @@ def test_chance_of_meeting_agrees_with_scipy():
 
 def test_coverage_is_that_of_good_and_turing():
     assert coverage({(1, 0, 2): 1, (2, 0, 3): 1, (3, 0, 3): 8}) == 1 - 2 / 10
+
+
+def test_parts_come_out_equal_though_records_come_in_groups():
+    """Of four records in a row the first is always the least: every fourth would say nothing of the others."""
+    random = np.random.default_rng(0)
+    keys = np.sort(random.integers(0, 10**6, (50_000, 4)), axis=1).reshape(-1)
+    with Parts([("key", "<i8")], "key", 10_000) as parts:
+        records = parts.empty(len(keys))
+        records["key"] = keys
+        parts.add(records)
+        assert max(len(part) for part in parts.in_parts()) < 20_000
+
+
+def test_nothing_is_drawn_from_a_bucket():
+    first = {(1, 0, 2): 5, (2, 1, 1): 4, (3, 0, 3): 1}, {10: 1, 20: 2, 30: 3}
+    second = {(0, 0, 1): 6, (1, 0, 0): 4}, {30: 0, 333: 0, 555: 0, 10: 1}
+    assert jaccard(first, second) == 0.4
+    with pytest.raises(InvalidInput, match="Index 0 stands for many images"):
+        rarefy(first, second)

@@ -1,5 +1,5 @@
 import xml.etree.ElementTree as ElementTree
-from itertools import pairwise
+from concurrent.futures.process import BrokenProcessPool
 
 import msgspec
 import numpy as np
@@ -12,7 +12,6 @@ from openfield.errors import InvalidInput
 from openfield.objectives import jaccard
 from openfield.objectives import study as module
 from openfield.objectives.correlations import Observation, Pair, correlate, fisher_interval, pearson, spearman
-from openfield.objectives.intervals import bootstrap_counts, objectives_of_episodes
 from openfield.objectives.manifest import find_entries, published
 from openfield.objectives.page import draw_study, find, render_study, write_study
 from openfield.objectives.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
@@ -213,68 +212,6 @@ def test_what_does_not_vary_does_not_correlate():
     assert all(line.r is None and line.note for line in correlate(Pair("x", "y"), flat, draws=20))
 
 
-def walk(random, steps, stickiness):
-    at, found = 0, []
-    for _ in range(steps):
-        action = int(random.integers(0, 3))
-        found.append((f"place {at}", action))
-        if random.random() > stickiness:
-            at = (at + action - 1) % 9
-    return [*found, (f"place {at}", None)]
-
-
-def test_intervals_over_episodes():
-    random = np.random.default_rng(0)
-    groups = {name: [walk(random, 60, how) for _ in range(30)] for name, how in (("free", 0.1), ("stuck", 0.9))}
-    found = objectives_of_episodes(groups, draws=100)
-    for intervals in found.values():
-        for interval in intervals.values():
-            assert interval.low <= interval.value <= interval.high
-    assert found["free"]["empowerment"].low > found["stuck"]["empowerment"].high
-    assert objectives_of_episodes(groups, draws=100) == found
-    rows = [(a, action, b) for steps in groups["free"] for (a, action), (b, _) in pairwise(steps)]
-    names = {name: number for number, name in enumerate({row[0] for row in rows} | {row[2] for row in rows})}
-    table = {}
-    for a, action, b in rows:
-        key = names[a], action, names[b]
-        table[key] = table.get(key, 0) + 1
-    from openfield.objectives import empowerment, input_entropy
-
-    assert found["free"]["empowerment"].value == empowerment(table)
-    assert found["free"]["input_entropy"].value == input_entropy(table)
-
-
-def test_few_or_empty_episodes_have_no_interval():
-    steps = [("a", 0), ("b", 1), ("a", None)]
-    found = objectives_of_episodes({"few": [steps] * 4, "none": [[("a", None)]], "nothing": []})
-    assert found["few"]["input_entropy"].low is None
-    assert "fewer than 5 episodes" in found["few"]["input_entropy"].note
-    assert found["none"]["input_entropy"].value is None
-    assert found["nothing"]["empowerment"].note == "no transitions"
-
-
-def test_intervals_over_counts_say_what_they_ignore():
-    table = {(o, a, (o + a) % 9): 20 + o for o in range(9) for a in range(3)}
-    found = bootstrap_counts(table, num_obs=20, draws=100)
-    assert found["input_entropy"].low < found["input_entropy"].value < found["input_entropy"].high
-    assert found["empowerment"].high == pytest.approx(np.log(3))
-    assert "ignores time dependence" in found["empowerment"].note
-    assert bootstrap_counts(table, draws=5)["info_gain_dirichlet"].value is None
-
-
-def test_intervals_over_counts_hold_the_truth():
-    """A known distribution, redrawn: its entropy lies in nearly all of the intervals."""
-    random = np.random.default_rng(1)
-    chances = random.dirichlet(np.ones(12))
-    truth, held = float(-(chances * np.log(chances)).sum()), 0
-    for seed in range(60):
-        drawn = random.multinomial(2000, chances)
-        table = {(place, 0, 0): int(count) for place, count in enumerate(drawn) if count}
-        interval = bootstrap_counts(table, draws=100, seed=seed)["input_entropy"]
-        held += interval.low <= truth <= interval.high
-    assert held >= 51
-
-
 @pytest.mark.parametrize(
     "drawing",
     [
@@ -286,3 +223,44 @@ def test_intervals_over_counts_hold_the_truth():
 )
 def test_drawings_are_well_formed(drawing):
     assert ElementTree.fromstring(drawing).tag.endswith("svg")
+
+
+def test_fractional_counts_are_compared_but_not_drawn_from(folder):
+    table = {(1, 0, 2): 1.5, (2, 1, 3): 0.5}
+    dump(folder / "toy_ppo_human_disc.pkl", (table, {2**100 + index: index for index in range(1, 4)}))
+    (entry,) = [entry for entry in find_entries(folder) if (entry.environment, entry.agent) == ("toy", "ppo")]
+    (row,) = run_study([entry], folder / "cache", draws=10).rows
+    assert row.values[SIMILARITY] > 0
+    assert row.rarefied == []
+    assert "toy_ppo_human_disc.pkl: Drawing transitions needs whole counts." in row.reasons["rarefied"]
+    assert not row.problems
+
+
+def test_an_output_that_cannot_be_made_is_one_line(folder, run):
+    (folder / "afile").write_text("")
+    status, _, said = run("study", folder, "-o", folder / "afile")
+    assert status == 2
+    assert said.startswith(f"Cannot write {folder / 'afile' / 'cache'}: ")
+
+
+def test_a_process_that_dies_takes_only_its_own_task_along(folder, monkeypatch):
+    def pool(tasks, workers):
+        for task in tasks:
+            if task.paths[-1].name == "toy_ppo_shared_disc.pkl":
+                raise BrokenProcessPool
+            yield task, module.work(task)
+
+    monkeypatch.setattr(module, "_run_in_pool", pool)
+    found = run_study(find_entries(folder), folder / "cache", workers=2, draws=10)
+    (row,) = [row for row in found.rows if row.problems]
+    assert (row.environment, row.agent) == ("toy", "ppo")
+    assert row.problems[0].startswith(str(folder / "toy_ppo_shared_disc.pkl: the process that read it died"))
+
+
+def test_a_lack_of_memory_is_a_problem_of_one_task(folder, monkeypatch):
+    def lack(path, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(module, "evaluate_file", lack)
+    (entry,) = [entry for entry in find_entries(folder) if (entry.environment, entry.agent) == ("toy", "ppo")]
+    assert "not enough memory; fewer --workers" in run_study([entry], folder / "cache").rows[0].problems[0]

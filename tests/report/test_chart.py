@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.report.chart import MOST_POINTS, average, draw_interval, draw_panel, draw_trial, pick_evenly, trace_all
+from openfield.report.chart import (
+    MOST_POINTS,
+    Frame,
+    Point,
+    average,
+    draw_interval,
+    draw_panel,
+    draw_trial,
+    pick_evenly,
+    trace_all,
+)
 from records import make_cell, make_run
 
 
@@ -66,3 +77,12 @@ def test_false_alarms_are_hollow_and_the_detection_is_filled() -> None:
 
 def test_intervals_are_shares_of_the_range() -> None:
     assert draw_interval(-0.5, 0.0, 0.5, (-1.0, 1.0)) == '<i class="iv z" style="--a:0.25;--b:0.5;--c:0.75"></i>'
+
+
+def test_labels_of_curves_that_end_low_stay_above_the_axis_and_apart() -> None:
+    low = tuple(Point(at, 0.0, 0.01) for at in range(3))
+    places = [int(y) for y in re.findall(r'<text class="l \w" x="\d+" y="(\d+)">', draw_panel("x", [low], 0, True))]
+    frame = Frame(0, 2, 380, 190)
+    assert len(places) == 2
+    assert max(places) <= frame.y(0)
+    assert abs(places[0] - places[1]) >= 13

@@ -9,8 +9,9 @@ import pytest
 
 import openfield as of
 from openfield.domains.ond import DOMAIN
-from openfield.metrics.openset.cells import read_answers
-from openfield.report.openset import draw_openset, facts_of
+from openfield.domains.ond.actions import NextBatch, Scores
+from openfield.metrics.openset.cells import measure_openset, read_answers
+from openfield.report.openset import _frame, draw_openset, facts_of
 
 SMALL = {"training": 120, "round_size": 10, "before": 3, "after": 4}
 
@@ -50,6 +51,12 @@ def test_every_figure_is_drawn_for_every_agent(result) -> None:
     assert not parser.open
 
 
+def test_the_programme_is_told_against_the_agent_that_is_named(result, tmp_path: Path) -> None:
+    chosen = of.Result(result.paths, "random").page(tmp_path / "page.html").read_text()
+    assert "told against random;" in chosen
+    assert "told against knn;" in result.page(tmp_path / "page.html").read_text()
+
+
 def test_the_page_has_them_and_stays_small(result, tmp_path: Path) -> None:
     page = result.page(tmp_path / "page.html").read_text()
     assert "Sample by sample" in page
@@ -67,3 +74,23 @@ def test_facts_of_a_test_are_those_recorded(result) -> None:
     facts = facts_of(read_answers(cell), read_answers(cell))
     assert (facts.length, facts.onset) == (70, 30)
     assert facts.after == facts.baseline_after
+
+
+def test_a_change_counts_as_declared_from_the_trials_own_threshold_on(tmp_path: Path) -> None:
+    def agent(turn: of.Turn) -> of.Reply:
+        if turn.ask is not of.Ask.ACT or turn.observation.get("answered"):
+            return of.Reply(NextBatch() if turn.ask is of.Ask.ACT else None)
+        ids, number = turn.observation["ids"], turn.observation["round"]
+        return of.Reply(Scores([[1.0] + [0.0] * 6] * len(ids)), of.Belief(0.6 if number < 5 else 0.8))
+
+    for threshold, declared in ((0.5, 0), (0.8, 50), (0.9, None)):
+        trials = DOMAIN.trials(1, threshold=threshold, **SMALL)
+        played = of.run({"slow": agent}, trials, tmp_path / f"{threshold}.sqlite", workers=0)
+        (cell,) = played.cells
+        assert facts_of(read_answers(cell)).detection == declared
+        first = next((episode.number for episode in cell.episodes if episode.detected), None)
+        assert first == (None if declared is None else declared // 10 + 1)  # after the training
+        delay = measure_openset(cell)["sample_delay"]
+        assert delay == (20 if declared == 50 else None)  # the onset is at 30
+        line = f'd="M{_frame(-30, 40).left} {_frame(-30, 40).y(threshold)}H'
+        assert line in draw_openset({"slow": [cell]})

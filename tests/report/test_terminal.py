@@ -55,3 +55,17 @@ def test_without_novelty_there_is_only_a_test() -> None:
     text = render([make_cell([], [0.9], [], trial=make_trial(s, novelty=())) for s in range(5)])
     assert "Performance in the test" in text
     assert "before the onset" not in text
+
+
+def test_agents_for_whom_a_terminal_is_too_narrow_get_a_further_table() -> None:
+    names = [f"agent{number}" for number in range(10)]
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(render_summary(summarise(make_run(names, trials=5), BUILT_IN), {}))
+    lines = captured.get().splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    heads = [line.split() for line in lines if line.startswith("┃") and "agent" in line]
+    assert [word for head in heads for word in head if word.startswith("agent")] == names
+    rows = [line for line in lines if "Performance after the onset" in line]
+    assert len(rows) == len(heads) > 1
+    assert all(row.count("[0.") == row.count("│") - 2 for row in rows)

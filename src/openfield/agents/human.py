@@ -22,12 +22,13 @@ class LineHuman:
     """Asks on one stream and reads from another, a line a turn."""
 
     stateless = True
+    help = HELP
 
     def __init__(self, spec: Spec, seed: int, source: TextIO | None = None, target: TextIO | None = None) -> None:
         self._spec = spec
         self._source = source or sys.stdin
         self._target = target or sys.stdout
-        self._say(f"{spec.task}\n{HELP}")
+        self._say(f"{spec.task}\n{self.help}")
 
     def __call__(self, turn: Turn) -> Reply:
         """Shows a turn and waits for an answer that makes sense."""
@@ -39,9 +40,18 @@ class LineHuman:
             if reply is not None:
                 return reply
 
+    def describe(self, observation: Any) -> str:
+        """What is seen, as text; domains may say it better."""
+        return msgspec.json.encode(observation, enc_hook=str).decode()
+
+    def parse(self, text: str) -> Any:
+        """The action that was typed; None if it is none."""
+        action = text if isinstance(self._spec.actions, Choice) else read_json(text)
+        fits = text and (self._spec.actions is None or self._spec.actions.contains(action))
+        return action if fits else None
+
     def _show(self, turn: Turn) -> None:
-        seen = msgspec.json.encode(turn.observation, enc_hook=str).decode()
-        parts = [f"[{turn.phase}]", seen, f"reward {turn.reward:g}"]
+        parts = [f"[{turn.phase}]", self.describe(turn.observation), f"reward {turn.reward:g}"]
         if turn.feedback is not None:
             parts.append(f"feedback {turn.feedback}")
         if turn.red_light:
@@ -71,10 +81,10 @@ class LineHuman:
         if text.startswith("?") or prompt.startswith("Has"):
             return self._belief(text.lstrip("? "))
         if prompt.startswith("Ready"):
-            return Reply(True)
-        action = text if isinstance(self._spec.actions, Choice) else _parse(text)
-        if not text or (self._spec.actions is not None and not self._spec.actions.contains(action)):
-            self._say(f"'{text}' is no action here. {HELP}")
+            return Reply(True if (action := self.parse(text)) is None else action)
+        action = self.parse(text)
+        if action is None:
+            self._say(f"'{text}' is no action here. {self.help}")
             return None
         return Reply(action)
 
@@ -92,7 +102,8 @@ class LineHuman:
         self._target.write(f"{text}\n")
 
 
-def _parse(text: str) -> Any:
+def read_json(text: str) -> Any:
+    """What a line says, as JSON if it is any."""
     try:
         return json.loads(text)
     except ValueError:

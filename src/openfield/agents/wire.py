@@ -25,7 +25,8 @@ from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
 from openfield.plan import Cell
 from openfield.rollout import Rollout
-from openfield.serve import Seat, SingleDesk
+from openfield.seat import Seat
+from openfield.serve import SingleDesk
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0

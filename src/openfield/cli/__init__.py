@@ -13,6 +13,7 @@ import cyclopts
 
 from openfield import __version__
 from openfield.errors import OpenfieldError
+from openfield.flags import COMMANDS as FLAGGED
 
 app = cyclopts.App(
     name="openfield",
@@ -36,16 +37,15 @@ COMMANDS = {
     "report": ("report:report", "Show what runs say, and write the page."),
     "objectives": ("objectives:app", "Say what agents did, without asking for their reward."),
     "score": ("score:score", "Score open-set results that lie on disk."),
+    "merge": ("merge:merge", "Join files of features that agents of the original OND client left."),
     "export": ("export:export", "Write all episodes as a table, or what a domain offers beside."),
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),
 }
-FLAGGED = ("run", "play", "serve")
-"""Commands for which domains have options of their own."""
+HELP = {"--help", "-h"}
+DOMAIN_HELP = "Domains have options of their own: openfield {} DOMAIN --help"
 for order, (name, (place, help_text)) in enumerate(COMMANDS.items()):
-    more = (
-        {"help_epilogue": "Domains have options of their own: openfield list flags DOMAIN"} if name in FLAGGED else {}
-    )
+    more = {"help_epilogue": DOMAIN_HELP.format(name)} if name in FLAGGED else {}
     app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order, **more)
 
 
@@ -62,6 +62,8 @@ def run_command(words: list[str]) -> int:
             stream.reconfigure(errors="replace")
     try:
         app(words or ["--help"], result_action="return_value")
+        if words and words[0] in FLAGGED and HELP & set(words):
+            _print_domain_help(words[0], next((word for word in words[1:] if word not in HELP), "-"))
     except cyclopts.CycloptsError as error:
         return _complain(f"{_sentence(error)} Help: openfield {_help_for(words)}--help", 2)
     except OpenfieldError as error:
@@ -72,6 +74,14 @@ def run_command(words: list[str]) -> int:
         sys.stderr.close()
         return 0
     return 0
+
+
+def _print_domain_help(command: str, domain: str) -> None:
+    """Shows the flags of the domain that help was asked for, below those of the command."""
+    from openfield.cli.list import print_flags
+
+    if not domain.startswith("-") and not domain.endswith(".toml"):
+        print_flags(domain, command)
 
 
 def _complain(message: str, status: int) -> int:

@@ -46,6 +46,8 @@ def generate(
     from openfield.registry import find_domain
     from openfield.report.files import replacing
 
+    if pool is not None and source is not None:
+        raise InvalidInput("generate draws from a description, or makes levels with --pool: not both at once.")
     if pool is not None:
         _fill(domain, pool, 4 if count is None else count, seed)
         return

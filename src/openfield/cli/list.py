@@ -33,6 +33,23 @@ def list_things(what: Things = "domains", domain: str | None = None, /, *, json:
         print_table(titles, rows)
 
 
+def print_flags(name: str, command: str) -> None:
+    """Prints the flags a domain adds to a command, as its help shows its own."""
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.table import Table
+
+    from openfield.registry import find_domain
+
+    domain = find_domain(name)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for flag in domain.flags:
+        if command in flag.commands:
+            table.add_row(flag.usage, flag.note)
+    if table.row_count:
+        Console().print(Panel(table, title=f"Options of {domain.name}", title_align="left"))
+
+
 def _rows(what: Things, name: str | None) -> Rows:
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain, installed_domains, installed_metrics

@@ -103,13 +103,16 @@ def evaluate(
         return
     if intervals and inputs == "all":
         raise InvalidInput("--intervals are of inputs acted on; they do not go with --inputs all.")
+    if num_actions is not None and num_actions < 1:
+        raise InvalidInput(f"--num-actions is {num_actions}; it must be positive.")
     options = {"num_obs": num_obs, "num_actions": num_actions, "only": only, "unit": unit, "inputs": inputs}
     records = [_record(path, options, hashed=json, intervals=intervals) for path in tables]
     if json:
         print_json(records[0] if len(records) == 1 else {"schema": SCHEMA, "tables": records})
     else:
         for record in records:
-            _print_lines(compat_lines(record) if compat else evaluation_lines(record, len(records) > 1))
+            titled = len(records) > 1
+            _print_lines(compat_lines(record, titled) if compat else evaluation_lines(record, titled))
     _exit_with(records)
 
 
@@ -132,11 +135,12 @@ def similarity(
     compat
         Print what the original scripts print, by their rules for index 0.
     conditional
-        Also compare actions, and next images, given the image; this reads both tables into memory.
+        Also compare actions, and next images, given the image.
     inputs
         Which inputs are compared: those acted on, or both ends of every transition.
     """
-    from openfield.objectives import compare_conditionals, load_table
+    from openfield.objectives.conditional_files import compare_conditional_files
+    from openfield.objectives.hashes import file_hash
     from openfield.objectives.joins import compare_files
     from openfield.objectives.wording import (
         compat_similarity_lines,
@@ -145,12 +149,18 @@ def similarity(
         similarity_record,
     )
 
+    start = time.perf_counter()
     if len(tables) != 2:
         raise InvalidInput(f"Similarity compares two tables; {len(tables)} were given.")
     try:
         found = compare_files(*tables, compat=compat, inputs=inputs)
-        more = compare_conditionals(*map(load_table, tables)) if conditional else None
-        record = similarity_record(tables, found, more)
+        more = compare_conditional_files(*tables) if conditional else None
+        asked = {
+            "sha256": [file_hash(path) for path in tables] if json else None,
+            "options": {"compat": compat, "inputs": inputs, "conditional": conditional},
+            "seconds": round(time.perf_counter() - start, 4),
+        }
+        record = similarity_record(tables, found, more, asked)
     except OpenfieldError as error:
         record = similarity_failure(tables, str(error))
     if json:

@@ -55,14 +55,19 @@ def evaluate_run_files(files: RunFiles, **options: Any) -> dict[str, Any]:
 
 
 def _read_all(paths: Sequence[Path], reading: Reading) -> tuple[list[Recording], list[dict[str, Any]]]:
+    from openfield.objectives.hashes import file_hash
     from openfield.objectives.recordings import read_run
     from openfield.objectives.wording import run_record
 
     runs: list[Recording] = []
     entries: list[dict[str, Any]] = []
+    known: dict[str, Path] = {}
     for path in paths:
         try:
             _check_form(path)
+            before = known.setdefault(file_hash(path), path)
+            if before is not path:
+                raise InvalidInput(f"{path}: the same run as {before}; its episodes count once.")
             runs.append(read_run(path, reading))
             entries.append(run_record(runs[-1]))
         except OpenfieldError as error:

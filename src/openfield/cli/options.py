@@ -47,8 +47,8 @@ class TrialOptions:
         from openfield.experiment import limit, make_trials, parse_settings
 
         settings = {**(launch.settings or {}), **parse_settings(self.set_ or [])}
-        wanted, novelty = self.trials or launch.trials or count, self.novelty or launch.novelty
-        made = make_trials(domain, wanted, self.seed, novelty, self.redlight, settings)
+        wanted, novelty = self.trials or launch.trials, self.novelty or launch.novelty
+        made = make_trials(domain, wanted, self.seed, novelty, self.redlight, settings, usual=count)
         return limit(made, {**(launch.limits or {}), **limits})
 
 

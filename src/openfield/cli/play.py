@@ -21,8 +21,6 @@ def play(
 ) -> None:
     """Play a domain yourself.
 
-    Domains have options of their own: openfield list flags DOMAIN.
-
     Parameters
     ----------
     domain

@@ -46,8 +46,6 @@ def run(
 ) -> None:
     """Evaluate agents. The same command again resumes.
 
-    Domains have options of their own: openfield list flags DOMAIN.
-
     Parameters
     ----------
     domain

@@ -60,7 +60,7 @@ def score(
     detection
         A detection file of the protocol.
     classification
-        A classification file of the protocol.
+        A classification file of the protocol; for text tests, the file of labels.
     data
         The data directory with the test's truth.
     test
@@ -112,42 +112,23 @@ def _score_arrays(
     stream: bool,
 ) -> dict[str, Any]:
     """The numbers of arrays, by detector; with `stream`, those of the change detectors too."""
-    import numpy as np
-
-    from openfield.domains.ond.scoring import (
-        Arrays,
-        count_confusion,
-        read_arrays,
-        read_labels,
-        score_arrays,
-        score_logits,
-        score_stream,
-    )
+    from openfield.domains.ond.arrays import Arrays, read_array, read_labels, read_named
+    from openfield.domains.ond.scoring import count_confusion, score_arrays, score_logits, score_stream
     from openfield.errors import InvalidInput
-
-    def read(path: Path) -> Any:
-        found = read_arrays(path)
-        if "array" not in found:
-            raise InvalidInput(f"{path} holds {', '.join(found)}; an .npy file with one array is wanted.")
-        return found["array"]
 
     numbers: dict[str, Any] = {}
     if arrays is not None:
-        found = read_arrays(arrays)
-        if not {"pred", "conf", "label"} <= found.keys():
-            raise InvalidInput(f"{arrays} must hold pred, conf and label; it holds {', '.join(found)}.")
-        pred, label = (read_labels(found[name], f"{arrays}, {name}") for name in ("pred", "label"))
-        yours = Arrays(pred, found["conf"].astype(float), label)
+        yours = read_named(arrays)
         probable = bool(yours.conf.size and yours.conf.min() >= 0 and yours.conf.max() <= 1)
         numbers["yours"] = score_arrays(yours, probable)
     elif logits is None or labels is None:
         raise InvalidInput("Give --logits and --labels, or --arrays, or --detection and --classification.")
     else:
-        table, truth = read(logits), read_labels(read(labels), labels)
-        numbers |= score_logits(table, truth, None if features is None else read(features))
+        table, truth = read_array(logits), read_labels(labels)
+        numbers |= score_logits(table, truth, None if features is None else read_array(features))
         path, higher = own
-        conf = table.max(axis=1) if path is None else read(path) * (1.0 if higher == "known" else -1.0)
-        yours = Arrays(table.argmax(axis=1), np.asarray(conf, dtype=float), truth)
+        conf = table.max(axis=1) if path is None else read_array(path) * (1.0 if higher == "known" else -1.0)
+        yours = Arrays(table.argmax(axis=1), conf.astype(float), truth)
         numbers |= {} if path is None else {"yours": score_arrays(yours)}
     numbers["confusion"] = count_confusion(yours)
     return numbers | ({"stream": score_stream(yours)} if stream else {})

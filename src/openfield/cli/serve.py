@@ -28,8 +28,6 @@ def serve(
 ) -> None:
     """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
 
-    Domains have options of their own: openfield list flags DOMAIN.
-
     Parameters
     ----------
     domain
@@ -54,17 +52,16 @@ def serve(
     from openfield.errors import InvalidInput
     from openfield.groups import holding
     from openfield.journal import Journal
-    from openfield.listening import check_exposure, fastest_loop, refuse_place
+    from openfield.listening import check_exposure, check_port, fastest_loop, refusing_place
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import Serving, check_port, serve_domain
+    from openfield.serve import Serving, serve_domain
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)
     place, number = host or launch.host or "127.0.0.1", launch.port if port is None else port
     check_port(number, "--port")
-    if not launch.let_in:
-        check_exposure(place, token)
+    check_exposure(place, token)
     if launch.settled and options != DEFAULT:
         others = "--trials, --seed, --novelty, --set and --redlight"
         raise InvalidInput(f"{launch.settled} says which trials are served; {others} have no say in it.")
@@ -77,16 +74,15 @@ def serve(
             f"recorded in {path}. Ctrl-C stops.",
             flush=True,
         )
+        begun()
 
     try:
-        with _ending_when_told(), holding(path), Journal(path) as journal:
+        with _ending_when_told(), holding(path) as begun, Journal(path) as journal:
             wire, desk = known.open_desk(journal, made, Serving(agent_name, token, launch.notes or {}))
-            with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(place, number):
                 runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
-    except OSError as error:
-        raise refuse_place(error, place, number) from None
     finally:
-        for finish in launch.finish:
+        for finish in launch.finish if path.exists() else ():
             finish(Result([path]))
 
 
@@ -96,11 +92,22 @@ def _ending_when_told() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # whoever says it twice must not break off what is being booked
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, end)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as shells have it for what a script starts with `&`
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, before)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _offer(wire: Any, usual: str) -> str:

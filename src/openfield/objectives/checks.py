@@ -22,13 +22,16 @@ def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
     Raises:
         InvalidInput: A count is negative or not a number; the message names the key.
     """
+    rows, notes = check_counts(rows, name)
+    positive = rows.counts > 0
+    zeros = len(positive) - int(np.count_nonzero(positive))
+    return Rows(*(column[positive] for column in rows)) if zeros else rows, zeros, notes
+
+
+def check_counts(rows: Rows, name: str) -> tuple[Rows, tuple[str, ...]]:
+    """As `check_rows` with those rows left in whose count is zero."""
     counts, notes = _checked_counts(rows, name)
-    positive = counts > 0
-    zeros = len(counts) - int(np.count_nonzero(positive))
-    if not zeros:
-        return rows._replace(counts=counts), 0, notes
-    kept = Rows(*(column[positive] for column in rows._replace(counts=counts)))
-    return kept, zeros, notes
+    return rows._replace(counts=counts), notes
 
 
 def find_repeated(obs: Array, action: Array, next_obs: Array) -> tuple[int, int, int] | None:
@@ -40,6 +43,21 @@ def find_repeated(obs: Array, action: Array, next_obs: Array) -> tuple[int, int,
         return None
     source, taken, then = (int(column[np.argmax(same)]) for column in columns)
     return source, taken, then
+
+
+def check_single(rows: Rows, name: str) -> None:
+    """Every key is there once, also if a count is zero: of a key that is there twice nobody knows which one counts.
+
+    Raises:
+        InvalidInput: One is not; the message names the key.
+    """
+    obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs)
+    action, _, actions = rank_ids(rows.action, rows.action)
+    repeated = find_repeated(obs, action, next_obs)
+    if repeated is not None:
+        source, taken, then = repeated
+        key = ids[source] if ids else source, actions[taken] if actions else taken, ids[then] if ids else then
+        raise InvalidInput(f"{name}: key {key} occurs more than once.")
 
 
 def rank_ids(first: Array, second: Array, more: Sequence[int] = ()) -> tuple[Array, Array, tuple[int, ...] | None]:

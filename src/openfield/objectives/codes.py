@@ -46,6 +46,19 @@ def make_book(codes: Sequence[int], indices: Iterable[int], name: str = "code bo
         raise InvalidInput(f"{name}: {error}") from None
 
 
+def check_codes(book: CodeBook, name: str) -> None:
+    """Every code is there once.
+
+    Raises:
+        InvalidInput: One is not; the message names it.
+    """
+    ranks, size = rank(book.words)
+    if size < len(ranks):
+        again = int(np.argmax(np.bincount(ranks) > 1))
+        code = integers_of(book.words[ranks == again][:1])[0]
+        raise InvalidInput(f"{name}: code {code} occurs more than once in the code book.")
+
+
 def words_of(codes: Sequence[int], width: int | None = None) -> Array:
     """Integers as rows of 64-bit words, two at least.
 

@@ -38,22 +38,22 @@ from openfield.objectives.scalars import ABSENT, Scalars
 SHORTEST = 8
 """Bytes of the shortest entry: three small integers, tuple, and a count that is small as well."""
 
-AT, PUTS, KEPT, FUNCTION, DTYPE, STEADY = range(6)
-"""Places in the state: position, memo entries, numbers kept; what the memo holds; memo entries when last whole."""
+AT, PUTS, TOP, KEPT, FUNCTION, DTYPE = range(6)
+"""Places in the state: position, memo entries, the highest memo number, numbers kept; what the memo holds."""
 
 
-def read_stretch(view: Bytes, at: int, scalars: Scalars, puts: int) -> Stretch | None:
+def read_stretch(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
     """As `records.read_records`."""
     room = (len(view) - at) // SHORTEST + 1
     rows = np.empty((4, room), np.int64)
     made = np.empty((2, 4 * room if scalars.function >= 0 else 4), np.int64)
-    state = np.array([at, puts, 0, scalars.function, scalars.dtype, puts], np.int64)
+    state = np.array([at, scalars.puts, scalars.top, 0, scalars.function, scalars.dtype], np.int64)
     size = _read(view, state, (scalars.keys, scalars.values), rows, made)
     if not size:
         return None
-    at, puts, kept = (int(number) for number in state[:3])
+    at, scalars.puts, scalars.top, kept = (int(number) for number in state[:4])
     scalars.extend(made[0, :kept], made[1, :kept])
-    return Stretch(Rows(*(narrow(column[:size]) for column in rows)), at, puts)
+    return Stretch(Rows(*(narrow(column[:size]) for column in rows)), at)
 
 
 @njit(cache=True)
@@ -65,22 +65,28 @@ def _read(view: Any, state: Any, known: Any, rows: Any, made: Any) -> Any:
     """
     size, at, end = 0, np.uint64(state[AT]), np.uint64(max(len(view) - SPARE, 0))
     one, two, four = np.uint64(1), np.uint64(2), np.uint64(4)
-    start, puts, kept = state[AT], state[PUTS], state[KEPT]
+    puts, top = state[PUTS], state[TOP]
+    steady = state[:4].copy()
     whole = True
     while at < end and size < rows.shape[1]:
         for part in range(4):
             if part == 3:
                 whole = view[at] == TUPLE3
                 at += one
-                if view[at] == PUT_NEXT:
-                    at += one
-                    puts += 1
-                elif view[at] == PUT4:
+                key = np.int64(ABSENT)
+                if view[at] == PUT4:
+                    key = np.int64(view[at + one]) | np.int64(view[at + two]) << 8
+                    key |= np.int64(view[at + two + one]) << 16 | np.int64(view[at + four]) << 24
                     at += four + one
-                    puts += 1
+                elif view[at] == PUT_NEXT:
+                    key = puts
+                    at += one
                 elif view[at] == PUT1:
+                    key = np.int64(view[at + one])
                     at += two
-                    puts += 1
+                if key != ABSENT:
+                    whole = whole and key > top
+                    puts, top = puts + 1, key
             code = view[at]
             if code == INT2:
                 rows[part, size] = np.int64(view[at + one]) | np.int64(view[at + two]) << 8
@@ -93,21 +99,20 @@ def _read(view: Any, state: Any, known: Any, rows: Any, made: Any) -> Any:
                 rows[part, size] = low | np.int64(np.int8(view[at + four])) << 24
                 at += four + one
             else:
-                state[AT], state[PUTS] = np.int64(at), puts
+                state[AT], state[PUTS], state[TOP] = np.int64(at), puts, top
                 rows[part, size] = _odd(view, state, known, made)
                 whole = whole and state[AT] >= 0
-                at, puts = np.uint64(max(state[AT], 0)), state[PUTS]
+                at, puts, top = np.uint64(max(state[AT], 0)), state[PUTS], state[TOP]
             if not whole:
                 break
         if not whole:
             break
         if view[at] == SETITEMS and view[at + one] == MARK:
             at += two
-        start, kept = np.int64(at), state[KEPT]
-        state[STEADY] = puts
+        state[AT], state[PUTS], state[TOP] = np.int64(at), puts, top
+        steady[:] = state[:4]
         size += 1
-    state[AT], state[KEPT] = start, kept
-    state[PUTS] = state[STEADY]
+    state[:4] = steady
     return size
 
 
@@ -140,7 +145,7 @@ def _number(view: Any, state: Any, known: Any, made: Any) -> Any:
     state[AT] = at + 10
     for code in (TUPLE2, REDUCE):
         _skip_put(view, state)
-        if view[state[AT]] != code:
+        if state[AT] < 0 or view[state[AT]] != code:
             state[AT] = -1
             return np.int64(0)
         state[AT] += 1
@@ -180,19 +185,22 @@ def _get(view: Any, state: Any) -> Any:
 
 @njit(cache=True)
 def _skip_put(view: Any, state: Any) -> Any:
-    """Pass over a memo opcode, if there is one; its memo number, or ABSENT."""
+    """Pass over a memo opcode, if there is one, or to -1 if its number does not rise; the number, or ABSENT."""
     at = state[AT]
     code = view[at]
     if code == PUT_NEXT:
-        state[AT], state[PUTS] = at + 1, state[PUTS] + 1
-        return state[PUTS] - 1
-    if code == PUT1:
-        state[AT], state[PUTS] = at + 2, state[PUTS] + 1
-        return np.int64(view[at + 1])
-    if code == PUT4:
-        state[AT], state[PUTS] = at + 5, state[PUTS] + 1
-        return _little(view, at + 1, 4)
-    return ABSENT
+        key, length = state[PUTS], 1
+    elif code == PUT1:
+        key, length = np.int64(view[at + 1]), 2
+    elif code == PUT4:
+        key, length = _little(view, at + 1, 4), 5
+    else:
+        return ABSENT
+    if key <= state[TOP]:
+        state[AT] = -1
+        return ABSENT
+    state[AT], state[PUTS], state[TOP] = at + length, state[PUTS] + 1, key
+    return key
 
 
 @njit(cache=True)

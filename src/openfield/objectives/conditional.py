@@ -58,7 +58,7 @@ def _symbols(pair: tuple[Table, Table], images: list[Images], columns: list[Arra
     ]
 
 
-class _Joint(NamedTuple):
+class Joint(NamedTuple):
     """Distinct (image, outcome) pairs with the share of each in all transitions and among those of its image."""
 
     keys: Array
@@ -71,20 +71,31 @@ def _divergence(pair: tuple[Table, Table], images: list[Array], outcomes: list[A
     parts = np.split(ranks, [len(outcomes[0])])
     width = int(ranks.max()) + 1
     one, other = (
-        _joint(image, part, table.count, width) for table, image, part in zip(pair, images, parts, strict=True)
+        joint_of(image, part, table.count, width, table.count.sum())
+        for table, image, part in zip(pair, images, parts, strict=True)
     )
-    total = (_one_side(one, other) + _one_side(other, one)) / 2
-    return min(max(0.0, total), math.log(2))
+    return within_range((one_sided(one, other) + one_sided(other, one)) / 2)
 
 
-def _joint(image: Array, outcome: Array, count: Array, width: int) -> _Joint:
+def within_range(divergence: float) -> float:
+    """The divergence without what rounding adds to what it can be."""
+    return min(max(0.0, divergence), math.log(2))
+
+
+def joint_of(image: Array, outcome: Array, count: Array, width: int, total: float) -> Joint:
+    """The shares of pairs of an image and an outcome below `width` in so many transitions."""
     keys, places = np.unique(image * width + outcome, return_inverse=True)
     joint = np.bincount(places, count)
     per_image = np.bincount(keys // width, joint)
-    return _Joint(keys, joint / joint.sum(), joint / per_image[keys // width])
+    return Joint(keys, joint / total, joint / per_image[keys // width])
 
 
-def _one_side(one: _Joint, other: _Joint) -> float:
-    at = np.searchsorted(other.keys, one.keys).clip(max=len(other.keys) - 1)
-    theirs = np.where(other.keys[at] == one.keys, other.given[at], 0.0)
+def one_sided(one: Joint, other: Joint) -> float:
+    """How far the outcomes of one side are from those of both, weighted by how often it met the image."""
+    if not len(one.keys):
+        return 0.0
+    theirs = np.zeros(len(one.keys))
+    if len(other.keys):
+        at = np.searchsorted(other.keys, one.keys).clip(max=len(other.keys) - 1)
+        theirs = np.where(other.keys[at] == one.keys, other.given[at], 0.0)
     return math.fsum((one.joint * excess(one.given, theirs)).tolist())

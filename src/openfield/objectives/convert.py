@@ -6,7 +6,9 @@ Beside `tables`; used by `openfield objectives convert`.
 from __future__ import annotations
 
 import struct
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -14,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from openfield.errors import InvalidInput
-from openfield.objectives.checks import check_rows
+from openfield.objectives.checks import check_counts, check_rows
 from openfield.objectives.codes import make_book
 from openfield.objectives.histograms import Array
 from openfield.objectives.parquet import Header, TableWriter, read_codes, read_columns, read_header, write_table
@@ -65,18 +67,18 @@ def check_target(target: Path) -> None:
 def _to_parquet(source: Path, target: Path) -> Conversion:
     """Through the disk, unless ids are too large for columns: such tables are small enough for memory."""
     before = (read_header(source) if is_parquet(source) else None) or Header(meta=meta_of_name(source.name))
-    zeros, notes = before.zeros, dict.fromkeys(before.notes)
-    with Spill() as spill, BookSpill() as book:
+    notes = dict.fromkeys(before.notes)
+    with Spill() as spill, BookSpill(str(source)) as book:
         for piece in _pieces(source):
             if isinstance(piece, Codes):
                 book.add(make_book(piece.codes, piece.indices, str(source)))
             elif any(column.dtype == object for column in piece):
                 return _through_memory(source, target)
             else:
-                rows, dropped, remarks = check_rows(piece, str(source))
-                zeros, notes = zeros + dropped, notes | dict.fromkeys(remarks)
+                rows, remarks = check_counts(piece, str(source))
+                notes |= dict.fromkeys(remarks)
                 spill.add(rows)
-        header = Header(meta=before.meta, zeros=zeros, notes=tuple(notes))
+        header = Header(meta=before.meta, zeros=before.zeros + spill.zeros, notes=tuple(notes))
         return Conversion(_write_in_order(spill, target, header, book, source), tuple(notes))
 
 
@@ -122,12 +124,26 @@ def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
         yield Codes(table.book.codes, ids[table.book.indices].tolist())
 
 
+@contextmanager
+def in_order(source: Path) -> Iterator[Path]:
+    """The table as our sorted Parquet, with every key and code once; one in another form is converted for the time."""
+    header = read_header(source) if is_parquet(source) else None
+    if header is not None and header.ordered:
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
+        place = Path(folder) / "table.parquet"
+        _to_parquet(source, place)
+        yield place
+
+
 def _to_pickle(source: Path, target: Path) -> Conversion:
     """A pickle of plain integers that the published scripts can read, written without building the mapping."""
-    rows, notes, has_book = 0, dict[str, None](), False
-    with replacing(target) as draft, draft.open("wb") as file:
+    rows, has_book = 0, False
+    with in_order(source) as table, replacing(target) as draft, draft.open("wb") as file:
+        notes = dict.fromkeys((read_header(table) or Header()).notes)
         file.write(b"\x80\x02}")
-        for piece in _pieces(source):
+        for piece in _pieces(table):
             if isinstance(piece, Codes):
                 _write_codes(file, piece, begins=not has_book)
                 has_book = True

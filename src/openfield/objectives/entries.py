@@ -20,6 +20,9 @@ class Mapping:
     def __init__(self) -> None:
         self.kind = ""
 
+    def __repr__(self) -> str:
+        return "a mapping"
+
 
 class State:
     """What the steps work on: stack, memo, and the entries gathered since they were last handed on."""
@@ -27,9 +30,10 @@ class State:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.binary = False
-        """Whether the file says that it is of protocol 2 or later."""
-        self.puts = 0
+        self.protocol = 0
+        """What the file says; protocols 0 and 1 say nothing."""
+        self.old_numpy = False
+        """Whether NumPy numbers are announced in a protocol that has no bytes to hold them."""
         self.last_put: Any = None
         self.scalars = Scalars()
         self.mappings: list[Mapping] = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,18 +17,21 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput, MissingExtra
+from openfield.objectives.checks import LARGEST
 from openfield.objectives.codes import CodeBook, integers_of, make_book
 from openfield.objectives.frames import (
     Alignment,
     check_bins,
+    check_finite,
     downscale,
     encode_frames,
+    grey,
     index_words,
     percentiles,
     sum_rows,
 )
 from openfield.objectives.histograms import Array
-from openfield.objectives.npz import member_names, read_array, read_stretches
+from openfield.objectives.npz import listed, member_names, read_array, read_length, read_stretches
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, make_table
 
@@ -72,6 +76,7 @@ def open_episode(path: str | Path) -> Episode:
         return _open_folder(path)
     names = member_names(path)
     frames, actions = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
+    _check_lengths(str(path), *(read_length(path, name) for name in (frames, actions)))  # before anything is unpacked
     return Episode(str(path), lambda: read_stretches(path, frames, STRETCH), _whole(read_array(path, actions), path))
 
 
@@ -133,8 +138,16 @@ def build_table(
         alignment=recipe.alignment,
         episodes=len(episodes),
     )
-    table = make_table([counter.rows()], meta=described, ordered=True)
+    rows = counter.rows()
+    if not len(rows.obs):
+        raise InvalidInput(f"{_names(episodes)}: no transition in it; an episode needs two frames at least.")
+    table = make_table([rows], meta=described, ordered=True)
     return msgspec.structs.replace(table, book=indexer.book())
+
+
+def _names(episodes: Sequence[Episode]) -> str:
+    more = f" and {len(episodes) - 1} more" if len(episodes) > 1 else ""
+    return f"{episodes[0].name}{more}" if episodes else "No episodes"
 
 
 def hash_of(thresholds: Array) -> str:
@@ -180,33 +193,46 @@ class _Counter:
 
 def _transitions(episode: Episode, inputs: Array, alignment: Alignment) -> Rows:
     actions = episode.actions
-    if len(actions) not in (len(inputs), len(inputs) - 1):
-        raise InvalidInput(f"{episode.name}: {len(inputs)} frames and {len(actions)} actions; one per frame is needed.")
+    _check_lengths(episode.name, len(inputs), len(actions))
     steps = max(len(inputs) - 1, 0)
     late = alignment == "action_led_here" and len(actions) == len(inputs)
     taken = actions[1:] if late else actions[:steps]
     return Rows(inputs[:-1], taken, inputs[1:], np.ones(steps, np.int64))
 
 
+def _check_lengths(name: str, frames: int, actions: int) -> None:
+    if actions not in (frames, frames - 1):
+        raise InvalidInput(f"{name}: {frames} frames and {actions} actions; one per frame is needed.")
+
+
 def _small_frames(episode: Episode, size: int) -> Iterator[Array]:
     """Frames as (T, size, size) float64; those that have the size already are taken as they are."""
+    start = 0
     for part in filter(len, episode.frames()):
         if part.ndim != 3:
             raise InvalidInput(f"{episode.name}: frames must be (T, H, W); these are {part.shape}.")
-        yield part.astype(np.float64) if part.shape[1:] == (size, size) else downscale(part, size)
+        small = part.shape[1:] == (size, size)
+        try:
+            check_finite(part, np.float64 if small else np.float32, start)
+        except InvalidInput as error:
+            raise InvalidInput(f"{episode.name}: {error}") from None
+        yield part.astype(np.float64) if small else downscale(part, size)
+        start += len(part)
 
 
 def _first_of(path: Path, names: Sequence[str], wanted: Sequence[str]) -> str:
     for name in wanted:
         if name in names:
             return name
-    raise InvalidInput(f"{path}: no array '{wanted[0]}'; it has {', '.join(names) or 'none'}.")
+    raise InvalidInput(f"{path}: no array '{wanted[0]}'; it has {listed(names)}.")
 
 
 def _whole(actions: Array, path: Path) -> Array:
     if actions.ndim != 1 or actions.dtype.kind not in "iu":
         raise InvalidInput(f"{path}: actions must be whole numbers, one per frame; these are {actions.dtype}.")
-    return actions
+    if len(actions) and int(actions.max()) > LARGEST:
+        raise InvalidInput(f"{path}: action {actions.max()} is beyond 64 bits.")
+    return actions.astype(np.int64)
 
 
 def _slices(frames: Array, start: int, stop: int) -> Callable[[], Iterator[Array]]:
@@ -247,10 +273,19 @@ def _read_images(files: Sequence[Path]) -> Iterator[Array]:
         batch: list[Any] = []
         for file in files[at : at + STRETCH // 16]:
             try:
-                with Image.open(file) as image:
-                    batch.append(np.asarray(image.convert("L")))
-            except (OSError, ValueError) as error:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", Image.DecompressionBombWarning)
+                    with Image.open(file) as image:
+                        batch.append(_in_grey(image))
+            except (OSError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
                 raise InvalidInput(f"{file}: cannot be read as an image ({error}).") from None
         if len({frame.shape for frame in batch}) > 1:
             raise InvalidInput(f"{files[at].parent}: the images differ in size.")
         yield np.stack(batch)
+
+
+def _in_grey(image: Any) -> Array:
+    """Grey pictures as they are, coloured ones as all frames are made grey; what is transparent counts as it is."""
+    if image.mode in ("1", "L", "LA"):
+        return np.asarray(image.convert("L"))
+    return grey(np.asarray(image.convert("RGB")))

@@ -111,7 +111,7 @@ def evaluate(
     evaluation = Evaluation(
         table=summary.name,
         values=values,
-        corrected=_corrected(summary.counts, visits, values),
+        corrected=_corrected(summary, visits, values),
         forms=_forms(summary.counts, num_obs, values),
         n=summary.counts.total,
         distinct=_distinct(summary),
@@ -173,12 +173,12 @@ _PLAIN: dict[str, Callable[[Counts], float]] = {
 }
 
 
-def _corrected(counts: Counts, visits: Histogram, values: dict[str, float | None]) -> dict[str, float]:
+def _corrected(summary: Summary, visits: Histogram, values: dict[str, float | None]) -> dict[str, float]:
     corrected = {}
     if "input_entropy" in values:
         corrected["input_entropy"] = correct_entropy(visits)
     if "empowerment" in values:
-        corrected["empowerment"] = correct_empowerment(counts)
+        corrected["empowerment"] = min(correct_empowerment(summary.counts), math.log(summary.num_actions))
     return corrected
 
 

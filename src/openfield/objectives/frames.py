@@ -7,6 +7,7 @@ where its text and its behaviour differ (dtypes), the behaviour is kept.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
@@ -40,11 +41,58 @@ def downscale(images: Array, size: int) -> Array:
         raise InvalidInput(
             f"Frames must be (T, H, W); these are {images.shape}. Average the colours of colour frames first."
         )
-    if images.dtype.kind not in "biuf":
-        raise InvalidInput(f"Frames must be real numbers; these are {images.dtype}.")
-    if size < 1:
+    check_finite(images, np.float32)
+    if whole(size, "size") < 1:
         raise InvalidInput(f"The size is {size}; it must be positive.")
     return shrink(images, size)
+
+
+def grey(picture: Array) -> Array:
+    """The mean of the colours, in whole numbers where they are; a fourth channel is how much is seen, not what."""
+    if picture.ndim == 3 and picture.shape[2] in (1, 3, 4):
+        colours = picture[:, :, :3]
+        if picture.dtype == np.uint8:
+            total: Array = colours.sum(axis=2, dtype=np.uint16) // colours.shape[2]
+            return total.astype(np.uint8)
+        return np.asarray(colours.mean(axis=2))
+    return picture
+
+
+def check_finite(images: Array, kind: type = np.float64, start: int = 0) -> None:
+    """Frames of numbers, neither infinite nor none at all, each of which would poison its pixel for all frames.
+
+    Args:
+        images: Frames.
+        kind: What they are computed in.
+        start: The number of the first of them, for the message.
+
+    Raises:
+        InvalidInput: They are something else; the message names the frame.
+    """
+    if images.dtype.kind in "biu":
+        return
+    if images.dtype.kind != "f":
+        raise InvalidInput(f"Frames must be real numbers; these are {images.dtype}.")
+    for at in range(0, len(images), CHUNK):
+        with np.errstate(over="ignore", invalid="ignore"):
+            part: Array = images[at : at + CHUNK].astype(kind, copy=False)
+            fine = np.isfinite(part.sum())  # a sum is quick; one beyond the range needs a second look
+        if not fine and not (finite := np.isfinite(part).reshape(len(part), -1).all(axis=1)).all():
+            wrong = int(np.argmin(finite))
+            value = images[at + wrong][~np.isfinite(part[wrong])][0]
+            raise InvalidInput(f"frame {start + at + wrong} holds {value}; pixels are finite numbers.")
+
+
+def whole(number: Any, name: str) -> int:
+    """A number that is whole.
+
+    Raises:
+        InvalidInput: It is not.
+    """
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise InvalidInput(f"The {name} is {number!r}; it must be a whole number.") from None
 
 
 @overload
@@ -72,6 +120,7 @@ def discretize(
     images = np.asarray(images)
     if images.ndim != 3:
         raise InvalidInput(f"Frames must be (T, H, W); these are {images.shape}.")
+    check_finite(images)
     bins = find_bins(images, bin_count) if color_bins is None else check_bins(color_bins, images.shape[1:])
     levels = np.empty(images.shape, np.int64)
     for at in range(0, len(images), CHUNK):
@@ -81,7 +130,7 @@ def discretize(
 
 def find_bins(images: Array, bin_count: int | None) -> Array:
     """The thresholds that `discretize` finds for these frames."""
-    if bin_count is None or bin_count < 1:
+    if bin_count is None or whole(bin_count, "number of levels") < 1:
         raise InvalidInput(f"The number of levels is {bin_count}; give a positive bin_count, or color_bins.")
     if not len(images):
         raise InvalidInput("There are no frames to find thresholds for.")
@@ -103,6 +152,8 @@ def check_bins(bins: Array, shape: tuple[int, ...]) -> Array:
     bins = np.asarray(bins, np.float64)
     if bins.ndim != 3 or bins.shape[:2] != tuple(shape):
         raise InvalidInput(f"Thresholds of shape {bins.shape} do not fit frames of {tuple(shape)}.")
+    if not np.isfinite(bins).all():
+        raise InvalidInput("Thresholds must be finite numbers.")
     return bins
 
 
@@ -122,7 +173,7 @@ def encode_packed(discrete: Array, bin_count: int) -> Array:
         raise InvalidInput(
             f"Levels must be whole numbers of shape (T, H, W); these are {discrete.dtype} {discrete.shape}."
         )
-    if bin_count < 1:
+    if whole(bin_count, "number of levels") < 1:
         raise InvalidInput(f"The number of levels is {bin_count}; it must be positive.")
     digits = discrete.reshape(len(discrete), math.prod(discrete.shape[1:]))
     if digits.size and (int(digits.max()) >= bin_count or int(digits.min()) < 0):
@@ -133,7 +184,9 @@ def encode_packed(discrete: Array, bin_count: int) -> Array:
 
 def encode_frames(images: Array, color_bins: Array) -> Array:
     """As `encode_packed(discretize(images, color_bins=...))`, without the eight bytes per pixel in between."""
-    bins = check_bins(color_bins, np.shape(images)[1:])
+    images = np.asarray(images)
+    check_finite(images)
+    bins = check_bins(color_bins, images.shape[1:])
     count = bins.shape[2] + 1
     if not len(images):
         return pack_digits(np.empty((0, bins.shape[0] * bins.shape[1]), np.uint8), count)
@@ -181,8 +234,8 @@ def transitions(
     Args:
         indices: The input of every frame, episode after episode.
         actions: The action of every frame.
-        episode_ends: Which frames are the last of their episode: flags, one per frame, or positions that rise. The last
-            frame of all ends an episode anyhow.
+        episode_ends: Which frames are the last of their episode: flags, one per frame, or positions that rise. Zeros
+            and ones, one per frame, are flags. The last frame of all ends an episode anyhow.
         alignment: `action_leads_to_next` if a frame's action was chosen on it, `action_led_here` if it came before.
         meta: What is known about the table.
     """
@@ -191,6 +244,9 @@ def transitions(
         raise InvalidInput(
             f"There are {inputs.shape} inputs and {taken.shape} actions; one action per frame is needed."
         )
+    for column, name in ((inputs, "Inputs"), (taken, "Actions")):
+        if len(column) and column.dtype.kind not in "iu":
+            raise InvalidInput(f"{name} must be whole numbers; these are {column.dtype}.")
     rows = _pairs(inputs, taken, _end_flags(episode_ends, len(inputs)), alignment)
     return make_table([sum_rows(rows)], single=True, meta=_with_alignment(meta, alignment))
 
@@ -217,16 +273,26 @@ def _levels(images: Array, bins: Array) -> Array:
 
 def _end_flags(episode_ends: Any, size: int) -> Array:
     flags = np.zeros(size, bool)
-    if episode_ends is not None:
-        ends = np.asarray(episode_ends)
-        if ends.dtype == bool and ends.shape == (size,):
-            flags |= ends
-        elif ends.size and (ends.dtype.kind not in "iu" or int(ends.max()) >= size or int(ends.min()) < 0):
-            raise InvalidInput(f"episode_ends must be {size} flags or positions below {size}.")
-        else:
-            flags[ends.astype(np.int64)] = True
+    ends = np.asarray([] if episode_ends is None else episode_ends)
+    if ends.shape == (size,) and _are_flags(ends):
+        flags |= ends.astype(bool)
+    elif ends.size and not _are_positions(ends, size):
+        raise InvalidInput(f"episode_ends must be {size} flags or positions below {size} that rise.")
+    else:
+        flags[ends.astype(np.int64)] = True
     flags[-1:] = True
     return flags
+
+
+def _are_flags(ends: Array) -> bool:
+    """Truth values, or zeros and ones, as many recorders store them."""
+    return ends.dtype.kind in "biuf" and bool(np.isin(ends, (0, 1)).all())
+
+
+def _are_positions(ends: Array, size: int) -> bool:
+    if ends.ndim != 1 or ends.dtype.kind not in "iu":
+        return False
+    return int(ends[0]) >= 0 and int(ends[-1]) < size and bool((ends[1:] > ends[:-1]).all())
 
 
 def _pairs(inputs: Array, actions: Array, ends: Array, alignment: Alignment) -> Rows:

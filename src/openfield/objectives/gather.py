@@ -12,13 +12,15 @@ from openfield.objectives.records import Rows, narrow
 
 ENTRY = 12
 """Bytes that hardly any entry of a pickle is shorter than. Memory that is never written to is never taken."""
+MOST_AHEAD = 1 << 25
+"""Rows that room is made for beforehand; what a file's size promises beyond them must come first."""
 
 
 class Gatherer:
     """Columns under way: 32 bits wide until a number needs more."""
 
     def __init__(self, file_size: int) -> None:
-        self._columns = [np.empty(file_size // ENTRY + 1, np.int32) for _ in range(4)]
+        self._columns = [np.empty(min(file_size // ENTRY + 1, MOST_AHEAD), np.int32) for _ in range(4)]
         self._size = 0
 
     def add(self, rows: Rows) -> None:

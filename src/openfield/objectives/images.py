@@ -100,8 +100,7 @@ def book_of(table: Table) -> CodeBook:
     """
     if table.book is None:
         raise InvalidInput(f"{table.name}: no code book; similarity compares image codes (the *_human_disc files).")
-    if not len(table.obs):
-        raise InvalidInput(f"{table.name}: no positive counts.")
+    _ = table.counts  # which sees that there are any, and every key once
     if not len(table.book.indices):
         raise InvalidInput(f"{table.name}: the code book is empty.")
     return table.book

@@ -84,7 +84,7 @@ def gain_seen(counts: Counts, num_obs: int) -> float:
     def gain(branches: Array) -> Array:
         return rise(branches, float(num_obs)) + branches * (1 - EULER)
 
-    return counts.branches.sum_of(gain)
+    return max(0.0, counts.branches.sum_of(gain))  # with one input there is nothing to learn, not less
 
 
 def gain_counts(counts: Counts, num_obs: int) -> float:
@@ -100,6 +100,8 @@ def check_sizes(table: Summary, num_obs: int, num_actions: int | None = None) ->
     """
     if num_obs < 1:
         raise InvalidInput(f"{table.name}: the number of inputs is {num_obs}; it must be positive.")
+    if num_actions is not None and num_actions < 1:
+        raise InvalidInput(f"{table.name}: the number of actions is {num_actions}; it must be positive.")
     for kind, seen, said in (("inputs", table.num_inputs, num_obs), ("actions", table.num_actions, num_actions)):
         if said is not None and said < seen:
             raise InvalidInput(

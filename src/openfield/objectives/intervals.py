@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.metrics.quantiles import t_quantile
 from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
 from openfield.objectives.gamma import EULER, rise
 from openfield.objectives.histograms import Array
@@ -104,7 +105,7 @@ def objectives_of_counted(
         chosen = random.multinomial(len(episodes), np.full(len(episodes), 1 / len(episodes)))
         return np.bincount(place, chosen[episode] * counts, len(rows.obs))
 
-    return _intervals(found, _Keys(rows), redraw, num_obs, draws, "episode bootstrap")
+    return _intervals(found, _Keys(rows), redraw, num_obs, draws, len(episodes), "episode bootstrap")
 
 
 def bootstrap_counts(
@@ -123,7 +124,10 @@ def bootstrap_counts(
         drawn: Array = random.poisson(checked.count).astype(np.float64)
         return drawn
 
-    return _intervals(found, keys, redraw, num_obs, draws, "Poisson bootstrap of counts; ignores time dependence")
+    total = max(2.0, float(checked.count.sum()))
+    return _intervals(
+        found, keys, redraw, num_obs, draws, total, "Poisson bootstrap of counts; ignores time dependence"
+    )
 
 
 def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
@@ -143,7 +147,8 @@ class _Keys:
         self.input = _number(rows.obs)
         self.pair = _number(rows.obs, rows.action)
         self.move = _number(rows.obs, rows.next_obs)
-        self.most_empowerment = math.log(len(np.unique(rows.action)))
+        self._total = float(rows.counts.sum())
+        self._actions = len(np.unique(rows.action))
 
     def values(self, counts: Array, num_obs: int | None) -> dict[str, float]:
         """The objectives of these keys with these counts."""
@@ -163,6 +168,31 @@ class _Keys:
             found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
         return found
 
+    def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
+        """The least and the most each objective can be with as many transitions, whatever they are."""
+        total = self._total
+        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) + 1 - EULER
+        return {
+            "input_entropy": (0.0, math.log(min(total, num_obs or total))),
+            "info_gain_dirichlet": (0.0, total * once / PAPER_STEPS),
+            "info_gain_sqrt_counts": (1 / math.sqrt(total), 1.0),
+            "info_gain_log_counts": (math.log1p(total) / total, math.log(2)),
+            "empowerment": (0.0, math.log(self._actions)),
+        }
+
+
+def spread(value: float, drawn: Sequence[float], episodes: float, bounds: tuple[float, float], note: str) -> Interval:
+    """A value with Student's interval on how much what is drawn anew differs from draw to draw.
+
+    What is drawn anew misses a third of what was seen, so its mean lies beside the value: that is due to drawing, not
+    to the value, and left out. The interval is about what as many episodes give on average; see `design/intervals.md`.
+    """
+    if len(drawn) < 2:
+        raise InvalidInput("An interval needs at least two draws.")
+    width = t_quantile(episodes - 1) * float(np.std(drawn, ddof=1)) * math.sqrt(episodes / (episodes - 1))
+    low, high = max(value - width, bounds[0]), min(value + width, bounds[1])
+    return Interval(value, min(value, low), max(value, high), note)
+
 
 def _intervals(
     found: Mapping[str, float | None],
@@ -170,26 +200,17 @@ def _intervals(
     redraw: Callable[[], Array],
     num_obs: int | None,
     draws: int,
+    episodes: float,
     note: str,
 ) -> dict[str, Interval]:
-    """Bootstrap intervals of the values, reflected at them.
-
-    Plug-in entropies of a resample are biased once more in the same direction; reflection takes the bias off instead of
-    doubling it. The value itself always lies within.
-    """
     drawn = [keys.values(counts, num_obs) for counts in (redraw() for _ in range(draws)) if counts.sum() > 0]
-    if not drawn:
-        raise InvalidInput("An interval needs at least one draw.")
-    intervals = {}
-    for name, value in found.items():
-        if value is None:
-            intervals[name] = Interval(None, note="not defined")
-            continue
-        below, above = np.percentile([draw[name] for draw in drawn], [2.5, 97.5])
-        low, high = 2 * value - float(above), 2 * value - float(below)
-        top = keys.most_empowerment if name == "empowerment" else math.inf
-        intervals[name] = Interval(value, max(0.0, min(value, low)), min(max(value, high), max(value, top)), note)
-    return intervals
+    bounds = keys.bounds(num_obs)
+    return {
+        name: Interval(None, note="not defined")
+        if value is None
+        else spread(value, [draw[name] for draw in drawn], episodes, bounds[name], note)
+        for name, value in found.items()
+    }
 
 
 def _number(*columns: Array) -> Array:

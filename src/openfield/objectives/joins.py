@@ -7,8 +7,11 @@ tables meet in parts of the codes; what stays in memory is a part of each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,17 +19,18 @@ from numpy.typing import DTypeLike
 
 from openfield.errors import InvalidInput
 from openfield.objectives.checks import check_rows
-from openfield.objectives.codes import WORD, CodeBook, make_book
+from openfield.objectives.codes import CodeBook, make_book
+from openfield.objectives.convert import in_order
 from openfield.objectives.entropy import Inputs
 from openfield.objectives.histograms import Array
 from openfield.objectives.images import Names
 from openfield.objectives.pairs import Met, Pairs, images_of, merge_pairs, original_images_of, pair_up
-from openfield.objectives.parquet import count_rows, read_codes, read_columns, read_header
+from openfield.objectives.parquet import Header, count_rows, read_codes, read_columns, read_header
 from openfield.objectives.parts import Parts
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import Rows
 from openfield.objectives.similarity import Similarity, check_thresholds, pair_tables, similarity_of
-from openfield.objectives.tables import Meta, is_parquet, load_table, meta_of_name
+from openfield.objectives.tables import is_parquet, load_table
 
 LARGE_ROWS = 4_000_000
 """Rows of a Parquet table from which it is not read into memory."""
@@ -45,90 +49,142 @@ def compare_files(first: Path, second: Path, *, compat: bool = False, inputs: In
 
 def pair_files(first: Path, second: Path, *, compat: bool = False, inputs: Inputs = "sources") -> Pairs:
     """How often two agents met the same images, from their files; arguments and errors as for `compare`."""
-    if not (_is_large(first) or _is_large(second)):
-        return pair_tables(load_table(first), load_table(second), compat=compat, inputs=inputs)
-    try:
-        return stream_pairs(first, second, compat=compat, inputs=inputs)
-    except _HugeIds:
-        return pair_tables(load_table(first), load_table(second), compat=compat, inputs=inputs)
+    if is_large(first) or is_large(second):
+        with suppress(HugeIds):
+            return stream_pairs(first, second, compat=compat, inputs=inputs)
+    return pair_tables(load_table(first), load_table(second), compat=compat, inputs=inputs)
 
 
 def stream_pairs(
     first: Path, second: Path, *, compat: bool = False, inputs: Inputs = "sources", part: int = MET
 ) -> Pairs:
     """As `pair_files`, through the disk; `part` is how many rows are handled at once."""
-    check_thresholds(*((str(path), _meta(path)) for path in (first, second)))
-    width = max(_code_width(path) for path in (first, second))
-    with Parts(_image(width), "key", part) as images:
-        sides = _Side(first, images, 0), _Side(second, images, 1)
-        for side in sides:
-            side.find_images(original_images_of if compat else images_of, inputs, width, part)
-        return merge_pairs(chain([pair_up(*(side.rest for side in sides))], map(_pair_part, images.in_parts())))
+    with Side(first) as one, Side(second) as other:
+        check_thresholds(*((str(side.path), side.header.meta) for side in (one, other)))
+        width = max(one.width, other.width)
+        read = original_images_of if compat else images_of
+        with Parts(_image(width), "key", part) as images:
+            rests = [
+                _put_images(side, number, images, _Asked(read, inputs, width, part))
+                for number, side in enumerate((one, other))
+            ]
+            return merge_pairs(chain([pair_up(*rests)], map(_pair_part, images.in_parts())))
 
 
-class _HugeIds(Exception):
+class HugeIds(Exception):
     """Ids beyond 64 bits: such tables are small enough for memory."""
 
 
-class _Side:
-    """One of the tables on its way to the images of both."""
+class Side:
+    """One of two tables on its way to the images of both; while it is open it lies in order on disk."""
 
-    def __init__(self, path: Path, images: Parts, number: int) -> None:
-        self.path, self._images, self._number = path, images, number
-        self.rest = Met(np.empty((0, 2), np.uint64), np.empty(0), np.empty(0, np.uint8))
-        """What is known beside images with codes: buckets, and why images cannot be listed."""
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._order = in_order(path)
 
-    def find_images(self, read: _Reader, inputs: Inputs, width: int, part: int) -> None:
-        """Has every input meet its code, and puts the images aside."""
-        with Parts(_VISIT, "id", part) as visits, Parts(_entry(width), "id", part) as book:
-            has_book = self._put_aside(visits, book, inputs)
-            if not has_book:
-                raise InvalidInput(f"{self.path}: no code book; similarity compares image codes.")
-            if not visits.size:
-                raise InvalidInput(f"{self.path}: no positive counts.")
-            for ids, counts, codes in _meet(visits, book, width):
-                self._add(read(ids, counts, codes, Names(str(self.path))))
+    def __enter__(self) -> Self:
+        self._table = self._order.__enter__()
+        self.header = read_header(self._table) or Header()
+        if self.header.ids is not None:
+            self.__exit__(None, None, None)
+            raise HugeIds
+        self.width = max((part.words.shape[1] for part in islice(read_codes(self._table), 1)), default=2)
+        """Words of its codes."""
+        return self
 
-    def _put_aside(self, visits: Parts, book: Parts, inputs: Inputs) -> bool:
-        """Reads the file; says whether it has a code book."""
-        has_book = False
-        for piece in _pieces(self.path):
-            if isinstance(piece, CodeBook):
-                has_book = True
-                records = book.empty(len(piece.indices))
-                records["id"], records["words"][:, : piece.words.shape[1]] = piece.indices, piece.words
-                book.add(records)
-                continue
-            columns = [piece.obs, piece.next_obs] if inputs == "all" else [piece.obs]
-            for column in columns:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._order.__exit__(kind, error, trace)
+
+    def rows(self) -> Iterator[Rows]:
+        """Its rows in order, a batch at a time.
+
+        Raises:
+            InvalidInput: There is none, or one is not what rows are.
+        """
+        if not count_rows(self._table):
+            raise InvalidInput(f"{self.path}: no positive counts.")
+        for part in read_columns(self._table):
+            yield check_rows(Rows(part.obs, part.action, part.next_obs, part.counts), str(self.path))[0]
+
+    def put_book(self, book: Parts) -> None:
+        """Put the code book aside, in the order of the file: what index 0 means may depend on it.
+
+        Raises:
+            InvalidInput: There is none.
+        """
+        found = False
+        for piece in self._codes():
+            found = True
+            records = book.empty(len(piece.indices))
+            records["id"], records["words"][:, : piece.words.shape[1]] = piece.indices, piece.words
+            book.add(records)
+        if not found:
+            raise InvalidInput(f"{self.path}: no code book; similarity compares image codes.")
+
+    def _codes(self) -> Iterator[CodeBook]:
+        if is_parquet(self.path):
+            yield from read_codes(self._table)
+            return
+        for piece in read_pickle(self.path):
+            if isinstance(piece, Codes):
+                yield make_book(piece.codes, piece.indices, str(self.path))
+
+
+class _Asked(NamedTuple):
+    """How inputs are to be read."""
+
+    read: _Reader
+    inputs: Inputs
+    width: int
+    part: int
+
+
+def _put_images(side: Side, number: int, images: Parts, asked: _Asked) -> Met:
+    """Has every input meet its code and puts the images aside.
+
+    Returns:
+        What is known beside images with codes: buckets, and why images cannot be listed.
+    """
+    rest = Met(np.empty((0, 2), np.uint64), np.empty(0), np.empty(0, np.uint8))
+    with Parts(_VISIT, "id", asked.part) as visits, Parts(book_entry(asked.width), "id", asked.part) as book:
+        side.put_book(book)
+        for rows in side.rows():
+            for column in [rows.obs, rows.next_obs] if asked.inputs == "all" else [rows.obs]:
                 records = visits.empty(len(column))
-                records["id"], records["count"] = column, piece.counts
+                records["id"], records["count"] = column, rows.counts
                 visits.add(_summed(records))
-        return has_book
-
-    def _add(self, met: Met) -> None:
-        records = self._images.empty(len(met.words))
-        records["key"], records["words"] = _mixed(met.words), met.words
-        records["side"], records["flags"], records["count"] = self._number, met.flags, met.counts
-        self._images.add(records)
-        self.rest = replace(self.rest, unlike=self.rest.unlike + met.unlike, reason=self.rest.reason or met.reason)
+        for part, codes in meet(visits, book):
+            met = _summed(part)
+            found = asked.read(met["id"], met["count"], codes, Names(str(side.path)))
+            images.add(_records(images, number, found))
+            rest = replace(rest, unlike=rest.unlike + found.unlike, reason=rest.reason or found.reason)
+    return rest
 
 
-def _meet(visits: Parts, book: Parts, width: int) -> Iterator[tuple[Array, Array, CodeBook]]:
-    """Inputs, how often each was met, and the part of the code book with their indices; at last what nobody met."""
+def _records(images: Parts, number: int, met: Met) -> Array:
+    records = images.empty(len(met.words))
+    records["key"], records["words"] = mixed(met.words), met.words
+    records["side"], records["flags"], records["count"] = number, met.flags, met.counts
+    return records
+
+
+def meet(rows: Parts, book: Parts) -> Iterator[tuple[Array, CodeBook]]:
+    """Rows by rising id in parts, each with the part of the code book that has its ids; at last what nobody met."""
     held, parts = book.empty(0), book.in_parts()
-    for records in visits.in_parts():
-        met = _summed(records)
-        while not len(held) or held["id"].max() <= met["id"][-1]:
+    for records in rows.in_parts():
+        top = records["id"].max()
+        while not len(held) or held["id"].max() <= top:
             more = next(parts, None)
             if more is None:
                 break
             held = np.concatenate((held, more))
-        inside = held["id"] <= met["id"][-1]
-        yield met["id"], met["count"], _book(held[inside])
+        inside = held["id"] <= top
+        yield records, _book(held[inside])
         held = held[~inside]
     for left in chain([held], parts):
-        yield np.empty(0, np.int64), np.empty(0), _book(left)
+        yield rows.empty(0), _book(left)
 
 
 def _summed(records: Array) -> Array:
@@ -144,7 +200,7 @@ def _pair_part(records: Array) -> Pairs:
     return pair_up(*(Met(side["words"], side["count"], side["flags"]) for side in sides))
 
 
-def _mixed(words: Array) -> Array:
+def mixed(words: Array) -> Array:
     """A number for each code that spreads them evenly; parts of equal size need no more."""
     mixed = np.zeros(len(words), np.uint64)
     for word in words.T:
@@ -153,51 +209,19 @@ def _mixed(words: Array) -> Array:
     return mixed
 
 
-def _pieces(path: Path) -> Iterator[Rows | CodeBook]:
-    if is_parquet(path):
-        if (header := read_header(path)) is not None and header.ids is not None:
-            raise _HugeIds
-        for part in read_columns(path):
-            yield check_rows(Rows(part.obs, part.action, part.next_obs, part.counts), str(path))[0]
-        yield from read_codes(path)
-        return
-    for piece in read_pickle(path):
-        if isinstance(piece, Codes):
-            if max(piece.indices, default=0) >= 2**63 or min(piece.indices, default=0) < -(2**63):
-                raise _HugeIds
-            yield make_book(piece.codes, piece.indices, str(path))
-        else:
-            if any(column.dtype == object for column in piece[:3]):
-                raise _HugeIds
-            yield check_rows(piece, str(path))[0]
-
-
 def _book(records: Array) -> CodeBook:
     return CodeBook(records["words"], records["id"])
 
 
-def _code_width(path: Path) -> int:
-    """How many words the codes of a table have; those of a pickle must be looked at for that."""
-    if is_parquet(path):
-        return max((part.words.shape[1] for part in islice(read_codes(path), 1)), default=2)
-    longest = (
-        max(code.bit_length() for code in piece.codes) for piece in read_pickle(path) if isinstance(piece, Codes)
-    )
-    return max(2, -(-max(longest, default=0) // WORD))
-
-
-def _meta(path: Path) -> Meta:
-    header = read_header(path) if is_parquet(path) else None
-    return meta_of_name(path.name) if header is None else header.meta
-
-
-def _is_large(path: Path) -> bool:
+def is_large(path: Path) -> bool:
+    """Whether a table is not read into memory to be compared."""
     if is_parquet(path):
         return count_rows(path) >= LARGE_ROWS
     return path.stat().st_size >= LARGE_BYTES
 
 
-def _entry(width: int) -> DTypeLike:
+def book_entry(width: int) -> DTypeLike:
+    """A record of a code book with codes of so many words."""
     return np.dtype([("id", "<i8"), ("words", "<u8", (width,))])
 
 

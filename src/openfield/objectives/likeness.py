@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from openfield.objectives.histograms import Array
-from openfield.objectives.intervals import DRAWS, FEWEST_EPISODES, Counted, Interval, Steps, count_episode
+from openfield.objectives.intervals import DRAWS, FEWEST_EPISODES, Counted, Interval, Steps, count_episode, spread
 from openfield.objectives.similarity import divergence
 
 HIGHEST = {"jaccard": 1.0, "jsd_nats": math.log(2)}
@@ -45,7 +45,11 @@ def compare_counted(
         return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
     random = np.random.default_rng(seed)
     drawn = [_likeness(*(visits.redraw(random) for visits in both)) for _ in range(draws)]
-    return {name: _reflected(value, [draw[name] for draw in drawn], HIGHEST[name]) for name, value in found.items()}
+    fewest = min(len(first), len(second))
+    return {
+        name: spread(value, [draw[name] for draw in drawn], fewest, (0.0, HIGHEST[name]), "episode bootstrap")
+        for name, value in found.items()
+    }
 
 
 class _Visits:
@@ -69,10 +73,3 @@ class _Visits:
 def _likeness(first: Array, second: Array) -> dict[str, float]:
     shared, union = np.count_nonzero((first > 0) & (second > 0)), np.count_nonzero((first > 0) | (second > 0))
     return {"jaccard": shared / union, "jsd_nats": divergence(first / first.sum(), second / second.sum())}
-
-
-def _reflected(value: float, drawn: Sequence[float], highest: float) -> Interval:
-    """The interval reflected at the value, as in `intervals`: a resample loses inputs that were met once."""
-    below, above = np.percentile(drawn, [2.5, 97.5])
-    low, high = max(0.0, min(value, 2 * value - float(above))), min(max(value, 2 * value - float(below)), highest)
-    return Interval(value, low, high, "episode bootstrap")

@@ -5,12 +5,13 @@ Under `opcodes`, whose table has them. Every length is checked before anything i
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import Any
 
 from openfield.objectives.entries import State
-from openfield.objectives.scalars import Refused
+from openfield.objectives.scalars import Refused, shown
 
 LONGEST_NUMBER = 255
 """Bytes of one integer; an image of 16 x 16 pixels in 16 levels needs 128."""
@@ -65,23 +66,32 @@ def _take(data: bytes, at: int, size: int) -> bytes:
     return part
 
 
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+_REAL = re.compile(r"-?([0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?|inf|nan)")
+"""Numbers as writers spell them; readers of pickles take others too, each in its own way: 010 is 8 for some."""
+
+
 def _int_text(state: State, data: bytes, at: int) -> int:
     text, end = read_line(data, at)
     if text in ("00", "01"):
         raise Refused("a truth value where a number should be")
-    state.stack.append(int(text))
-    return end
+    return _push_text(state, text, _WHOLE, end)
 
 
 def _long_text(state: State, data: bytes, at: int) -> int:
     text, end = read_line(data, at)
-    state.stack.append(int(text.removesuffix("L")))
-    return end
+    return _push_text(state, text.removesuffix("L"), _WHOLE, end)
 
 
 def _float_text(state: State, data: bytes, at: int) -> int:
     text, end = read_line(data, at)
-    state.stack.append(float(text))
+    return _push_text(state, text, _REAL, end)
+
+
+def _push_text(state: State, text: str, form: re.Pattern[str], end: int) -> int:
+    if not form.fullmatch(text):
+        raise Refused(f"{shown(text)} where a number should be")
+    state.stack.append(int(text) if form is _WHOLE else float(text))
     return end
 
 
@@ -114,6 +124,6 @@ def _constant(value: Any) -> Step:
 LITERALS: dict[int, Step] = {
     0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
     0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
-    0x58: _text4, 0x8C: _text1, 0x43: _bytes1, 0x55: _bytes1,
+    0x58: _text4, 0x8C: _text1, 0x55: _text1, 0x43: _bytes1,
     0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
 }  # fmt: skip

@@ -11,21 +11,29 @@ from typing import Any
 
 from openfield.objectives.entries import MARK, Mapping, State
 from openfield.objectives.literals import LITERALS, Step, read_line
-from openfield.objectives.scalars import ALLOWED, DType, Name, Refused, allowed_name, make_dtype, make_scalar
+from openfield.objectives.scalars import (
+    ALLOWED,
+    DType,
+    Name,
+    Refused,
+    allowed_name,
+    byte_order,
+    make_dtype,
+    make_scalar,
+    shown,
+)
 
 MOST_EMPTY = 1_000
 """How many batches without an entry may follow each other."""
+MEMO_DIGITS = 10
+"""Of a memo number in text; the binary ones have 32 bits."""
 
 
 def _protocol(state: State, data: bytes, at: int) -> int:
-    if data[at] > 5 or state.stack or state.puts:
+    if not 2 <= data[at] <= 5 or state.protocol or state.stack:
         raise Refused("a second or unknown protocol mark")
-    state.binary = data[at] > 0
+    state.protocol = data[at]
     return at + 1
-
-
-def _frame(state: State, data: bytes, at: int) -> int:
-    return at + 8
 
 
 def _mark(state: State, data: bytes, at: int) -> int:
@@ -74,7 +82,7 @@ def _tuple_to_mark(state: State, data: bytes, at: int) -> int:
 def check_tuple(items: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tuples hold numbers, or the parts of a NumPy number; never tuples, so nothing can grow by nesting."""
     for item in items:
-        if isinstance(item, tuple) and not isinstance(item, DType | Name):
+        if isinstance(item, tuple) and not isinstance(item, Name):
             raise Refused("a tuple within a tuple")
         if item is MARK:
             raise Refused("a tuple without its parts")
@@ -121,14 +129,20 @@ def _set_items(state: State, mapping: Any, items: list[Any]) -> None:
 def _global(state: State, data: bytes, at: int) -> int:
     module, at = read_line(data, at)
     name, at = read_line(data, at)
-    state.stack.append(allowed_name(module, name))
+    _push_name(state, module, name)
     return at
 
 
 def _stack_global(state: State, data: bytes, at: int) -> int:
     name, module = state.stack.pop(), state.stack.pop()
-    state.stack.append(allowed_name(module, name))
+    _push_name(state, module, name)
     return at
+
+
+def _push_name(state: State, module: Any, name: Any) -> None:
+    found = allowed_name(module, name, state.protocol)
+    state.old_numpy |= state.protocol < 3 and ALLOWED[found] == "scalar"
+    state.stack.append(found)
 
 
 def _reduce(state: State, data: bytes, at: int) -> int:
@@ -140,7 +154,7 @@ def _reduce(state: State, data: bytes, at: int) -> int:
         state.stack.append(make_scalar(arguments))
     elif role == "dtype":
         state.stack.append(make_dtype(arguments))
-    elif role == "defaultdict" and all(isinstance(item, Name) and ALLOWED[item] == "int" for item in arguments):
+    elif role == "defaultdict" and arguments in ((), (Name("builtins", "int"),)):
         state.stack.append(_new_mapping(state))
     else:
         raise Refused(f"a call of {function.module}.{function.name}")
@@ -148,24 +162,13 @@ def _reduce(state: State, data: bytes, at: int) -> int:
 
 
 def _build(state: State, data: bytes, at: int) -> int:
-    given, stack = state.stack.pop(), state.stack
-    if not isinstance(stack[-1], DType) or type(given) is not tuple or len(given) < 2:
-        raise Refused("a state for something that has none")
-    order = given[1].decode("ascii") if isinstance(given[1], bytes) else given[1]
-    if order not in ("<", ">", "|", "="):
-        raise Refused("an unknown byte order")
-    stack[-1] = stack[-1]._replace(order=order)
-    _refresh(state, stack[-1])
+    given, kind = state.stack.pop(), state.stack[-1]
+    if not isinstance(kind, DType) or kind.order or type(given) is not tuple:
+        raise Refused("a state for something that has none, or has one already")
+    kind.order = byte_order(kind.kind, given)
+    if kind.key >= 0:
+        state.scalars.learn(kind)
     return at
-
-
-def _refresh(state: State, kind: DType) -> None:
-    """The memo holds the kind as it was before its byte order was known: the last one put is this one."""
-    for key in reversed(state.memo):
-        if isinstance(state.memo[key], DType):
-            state.memo[key] = kind
-            state.scalars.learn(key, kind)
-            return
 
 
 def _put1(state: State, data: bytes, at: int) -> int:
@@ -179,29 +182,40 @@ def _put4(state: State, data: bytes, at: int) -> int:
 
 
 def _put_text(state: State, data: bytes, at: int) -> int:
-    text, end = read_line(data, at)
-    _remember(state, int(text))
+    key, end = _memo_number(data, at)
+    _remember(state, key)
     return end
 
 
 def _put_next(state: State, data: bytes, at: int) -> int:
-    _remember(state, state.puts)
+    _remember(state, state.scalars.puts)
     return at
+
+
+def _memo_number(data: bytes, at: int) -> tuple[int, int]:
+    text, end = read_line(data, at)
+    if not text.isdecimal() or len(text) > MEMO_DIGITS:
+        raise Refused(f"memo entry {shown(text)}")
+    return int(text), end
 
 
 def _remember(state: State, key: int) -> None:
     """Keys of the table are never asked for again, and a million of them would cost 200 MB: tuples are not kept."""
-    value = state.stack[-1]
-    state.puts += 1
+    value, scalars = state.stack[-1], state.scalars
+    scalars.put(key)
     if value is MARK or value is state.last_put:
         raise Refused("a memo of nothing, or of one object twice")
     state.last_put = None if type(value) is int else value
     if type(value) is int:
-        state.scalars.add(key, value)
+        scalars.add(key, value)
     elif type(value) is not tuple:
         state.memo[key] = value
-        if isinstance(value, Name) and ALLOWED[value] == "scalar":
-            state.scalars.learn(key, None)
+    if type(value) is Name and ALLOWED[value] == "scalar":
+        scalars.function = key
+    elif type(value) is DType:
+        value.key = key
+        if value.order:
+            scalars.learn(value)
 
 
 def _get1(state: State, data: bytes, at: int) -> int:
@@ -215,8 +229,8 @@ def _get4(state: State, data: bytes, at: int) -> int:
 
 
 def _get_text(state: State, data: bytes, at: int) -> int:
-    text, end = read_line(data, at)
-    _recall(state, int(text))
+    key, end = _memo_number(data, at)
+    _recall(state, key)
     return end
 
 
@@ -238,7 +252,7 @@ def opcode_name(code: int) -> str:
 
 STEPS: dict[int, Step] = {
     **LITERALS,
-    0x80: _protocol, 0x95: _frame, 0x28: _mark,
+    0x80: _protocol, 0x28: _mark,
     0x7D: _mapping, 0x64: _mapping_of, 0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2),
     0x73: _set_item, 0x75: _set_marked,
     0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,

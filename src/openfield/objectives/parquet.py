@@ -79,6 +79,7 @@ class TableWriter:
                 compression="zstd",
                 use_dictionary=["action", "count"],
                 column_encoding={"obs": "DELTA_BINARY_PACKED", "next_obs": "DELTA_BINARY_PACKED"},
+                write_page_checksum=True,
             )
         self._writer.write_table(table, row_group_size=ROW_GROUP)
 
@@ -177,10 +178,14 @@ def write_book(parts: Iterable[CodeBook], path: Path) -> bool:
     first = next(tables, None)
     if first is None:
         return False
-    with replacing(path) as draft, parquet.ParquetWriter(draft, first.schema, compression="zstd") as writer:
+    with replacing(path) as draft, _book_writer(parquet, draft, first) as writer:
         for table in chain([first], tables):
             writer.write_table(table)
     return True
+
+
+def _book_writer(parquet: Any, draft: Path, first: Any) -> Any:
+    return parquet.ParquetWriter(draft, first.schema, compression="zstd", write_page_checksum=True)
 
 
 def _book_table(book: CodeBook) -> Any:
@@ -244,7 +249,7 @@ def _arrow() -> tuple[Any, Any]:
 def _open(path: Path) -> Any:
     arrow, parquet = _arrow()
     try:
-        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
+        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
     except (arrow.ArrowException, OSError) as error:
         raise InvalidInput(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}).") from None
 

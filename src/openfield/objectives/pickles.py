@@ -16,7 +16,7 @@ import numpy as np
 
 from openfield.objectives.entries import Mapping, State, take_codes, take_rows
 from openfield.objectives.opcodes import STEPS, check_tuple, opcode_name
-from openfield.objectives.records import Rows, Stretch, read_records
+from openfield.objectives.records import Rows, Stretch, hits_border, read_records
 from openfield.objectives.scalars import Refused, Scalars
 from openfield.objectives.source import Source
 from openfield.objectives.text_records import read_text
@@ -29,6 +29,7 @@ WORTH_CALLING = 4_000_000
 """Bytes from which compiled code is used if it is imported already: nobody waits for a compiler to refuse 1 MB."""
 WORTH_COMPILING = 80_000_000
 """Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
+OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
 _ENDS = (SETITEM, SETITEMS)
 
@@ -55,7 +56,8 @@ def read_pickle(path: Path) -> Iterator[Rows | Codes]:
             reason = "ends in the middle" if source.beyond_end(machine.at) else f"is damaged ({error})"
             raise Refused(f"{path}: the pickle {reason} at byte {source.offset(machine.at)}.") from None
         except Refused as error:
-            raise Refused(f"{path}: {error} (byte {source.offset(machine.at)}).") from None
+            advice = OLD_NUMPY if machine.state.old_numpy else ""
+            raise Refused(f"{path}: {error} (byte {source.offset(machine.at)}).{advice}") from None
 
 
 def as_column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -68,7 +70,7 @@ def as_column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
         return np.array(values, object)
 
 
-def _choose_reader(source: Source) -> Callable[[Any, int, Scalars, int], Stretch | None]:
+def _choose_reader(source: Source) -> Callable[[Any, int, Scalars], Stretch | None]:
     """The compiled reader of entries where it is at hand or the file is large enough to wait for it."""
     at_hand = "numba" in sys.modules and source.size >= WORTH_CALLING
     if at_hand or (source.size >= WORTH_COMPILING and find_spec("numba") is not None):
@@ -149,7 +151,7 @@ class _Machine:
 
     def _hand_on(self, code: int) -> Iterator[Rows | Codes]:
         """Pass gathered rows on, and let the bulk reader run where the next entry begins."""
-        if code == SETITEM and self.state.binary:
+        if code == SETITEM and self.state.protocol:
             raise Refused(f"{FLUSH:,} entries are set one by one, which no writer of binary pickles does")
         if self.state.gathered >= FLUSH:
             yield from self._flush()
@@ -163,16 +165,19 @@ class _Machine:
 
     def _read_bulk(self) -> Iterator[Rows | Codes]:
         """Uniform entries as arrays; a reader that finds few is asked less and less often."""
-        found, state = 0, self.state
-        read = self._reader if state.binary else read_text
+        found, state, source = 0, self.state, self.source
+        read = self._reader if state.protocol else read_text
         while True:
-            self.at = self.source.refill(self.at)
-            stretch = read(self.source.view, self.at, state.scalars, state.puts)
+            self.at = source.refill(self.at)
+            stretch = read(source.up_to_border, self.at, state.scalars)
             if stretch is None:
+                if source.borders and hits_border(source.view, self.at, source.borders[0]):
+                    source.pass_border()
+                    continue
                 break
             yield from self._flush()
             state.stack[-2].kind, state.empty = "table", 0
-            self.at, state.puts = stretch.end, stretch.puts
+            self.at = stretch.end
             found += len(stretch.rows.obs)
             yield stretch.rows
         self._patience = 1 if found >= 512 else min(self._patience * 2, 1 << 20)
@@ -193,8 +198,9 @@ class _Machine:
         if len(state.stack) != 1:
             raise Refused("the pickle leaves more or less than one object")
         top = state.stack[0]
-        parts = top if type(top) is tuple else (top,)
-        if not 1 <= len(parts) <= 2 or len(state.mappings) != len(parts):
+        pair = type(top) is tuple
+        parts = top if pair else (top,)
+        if len(parts) != 1 + pair or len(state.mappings) != len(parts):
             raise Refused("neither a mapping nor a pair of mappings")
         for part, mapping, kind in zip(parts, state.mappings, ("table", "book"), strict=False):
             if part is not mapping or part.kind not in ("", kind):

@@ -43,13 +43,15 @@ def rarefy(first: TableLike, second: TableLike, sizes: Sequence[int] | None = No
         sizes: Numbers of transitions; a dozen up to the largest possible if not given.
 
     Raises:
-        InvalidInput: Counts are fractions, or a size is beyond one of the tables.
+        InvalidInput: Counts are fractions or of a bucket of images, or a size is beyond one of the tables.
     """
     return rarefy_pairs(pair_tables(first, second), sizes)
 
 
 def rarefy_pairs(pairs: Pairs, sizes: Sequence[int] | None = None) -> list[RarefiedJaccard]:
     """As `rarefy` from the histogram of how often each met which images."""
+    if pairs.overlap.union != int(pairs.times.sum()):
+        raise InvalidInput("Index 0 stands for many images: how often each was met is not known, so none can be drawn.")
     first, second = _whole(pairs.first), _whole(pairs.second)
     most = int(min(pairs.totals))
     return [_at(first, second, pairs.times, number) for number in (sizes or default_sizes(most))]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from openfield.objectives.memo import IMPLICIT, Atoms, Special, follow_memo
 from openfield.objectives.scalars import ABSENT, Ints, Scalars
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -17,13 +18,12 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
 INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1 = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43
 PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
-IMPLICIT = -2
 SPARE = 256
 """Bytes after the last entry looked at: no read of an entry's part goes further."""
 
 
-def _lookup(lengths: dict[int, int]) -> Ints:
-    table = np.zeros(256, np.int64)
+def _lookup(lengths: dict[int, int], other: int = 0) -> Ints:
+    table = np.full(256, other, np.int64)
     for code, length in lengths.items():
         table[code] = length
     return table
@@ -33,8 +33,15 @@ _INT_LENGTH = _lookup({INT1: 2, INT2: 3, INT4: 5})
 _INT_MASK = _lookup({INT1: 0xFF, INT2: 0xFFFF, INT4: 0xFFFFFFFF}).astype(np.uint64)
 _INT_SIGN = _lookup({INT4: 1 << 31})
 _PUT_LENGTH = _lookup({PUT1: 2, PUT4: 5, PUT_NEXT: 1})
+_PUT_MASK = _lookup({PUT1: 0xFF, PUT4: 0xFFFFFFFF})
+_PUT_OTHER = _lookup({PUT_NEXT: IMPLICIT}, ABSENT)
 _STARTS_VALUE = _lookup({INT1: 1, INT2: 1, INT4: 1, LONG1: 1, GET1: 1, GET4: 1}).astype(bool)
 _STARTS_NEXT = _STARTS_VALUE | _lookup({SETITEMS: 1}).astype(bool)
+_LENGTHS = {
+    **{TUPLE3: 1, TUPLE2: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
+    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5},
+}
+"""Bytes of every opcode in entries; two of them are followed by as many as they say."""
 
 
 class Rows(NamedTuple):
@@ -51,99 +58,73 @@ class Stretch(NamedTuple):
 
     rows: Rows
     end: int
-    puts: int
-
-
-class _Atoms(NamedTuple):
-    """Integers read at many places at once."""
-
-    values: Ints
-    lengths: Ints
-    """0 where no integer could be read."""
-    special: _Special | None = None
-    """None where all are plain."""
-
-    def take(self, chosen: Ints) -> _Atoms:
-        """Those at the chosen places, which rise."""
-        if len(chosen) == len(self.values):
-            return self
-        special = self.special.take(chosen) if self.special else None
-        return _Atoms(self.values[chosen], self.lengths[chosen], special)
-
-
-class _Special(NamedTuple):
-    """Those of the integers that are NumPy numbers or go through the memo."""
-
-    at: Ints
-    """Which of the integers."""
-    puts: Ints
-    """How many memo entries each made: 3 where a NumPy number is spelled out."""
-    keys: Ints
-    """The memo number each was put under; IMPLICIT if it is the next one, ABSENT if it was not put."""
-    refs: Ints
-    """The memo number each is taken from; ABSENT if it is spelled out."""
-
-    def take(self, chosen: Ints) -> _Special:
-        """Those at the chosen places, numbered by where they are among them."""
-        at = np.searchsorted(chosen, self.at)
-        kept = (at < len(chosen)) & (np.append(chosen, ABSENT)[at] == self.at)
-        return _Special(at[kept], self.puts[kept], self.keys[kept], self.refs[kept])
 
 
 class _Ends(NamedTuple):
     """Where entries seem to end: their tuple opcode, their count, and the entry after them."""
 
     tuples: Ints
-    puts: Ints
-    counts: _Atoms
+    counts: Atoms
     nexts: Ints
 
 
-def read_records(view: Bytes, at: int, scalars: Scalars, puts: int) -> Stretch | None:
+def read_records(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
     """All entries from `at` on that follow each other without a break, or None if there is none.
 
     Args:
         view: The bytes at hand.
         at: Where an entry of a table begins.
         scalars: What the memo holds; extended by what is read.
-        puts: How many memo entries there are.
     """
     if len(view) < at + SPARE:
         return None
     words = np.ndarray((len(view) - 7,), "<u8", view, 0, (1,))
     ends = _guess_ends(view, words, at, scalars)
     starts = np.concatenate(([at], ends.nexts))
-    parts: list[_Atoms] = []
+    parts: list[Atoms] = []
     for _ in range(3):
         parts.append(_read_atoms(view, words, starts, scalars))
         starts = starts + parts[-1].lengths
     keys, counts = _chain(starts, ends.tuples, parts)
     parts = [*(part.take(keys) for part in parts), ends.counts.take(counts)]
-    size, puts = _follow_memo(scalars, parts, ends.puts[counts], puts)
+    size = follow_memo(scalars, parts, _read_puts(words, ends.tuples[counts] + 1)[0])
     if not size:
         return None
     rows = Rows(*(narrow(part.values[:size]) for part in parts))
-    return Stretch(rows, int(ends.nexts[counts[size - 1]]), puts)
+    return Stretch(rows, int(ends.nexts[counts[size - 1]]))
+
+
+def hits_border(view: Bytes, at: int, border: int) -> bool:
+    """Whether an opcode begins at the border, where at most a few entries lie between it and the entry at `at`."""
+    if border - at > 2 * SPARE:
+        return False
+    data = view[at : border + 1].tobytes()
+    border, at = border - at, 0
+    while at < border:
+        length = _LENGTHS.get(data[at], 0)
+        if not length:
+            return False
+        at += length + (data[at + 1] if data[at] in (LONG1, BYTES1) else 0)
+    return at == border
 
 
 def _guess_ends(view: Bytes, words: Any, at: int, scalars: Scalars) -> _Ends:
     """Every tuple opcode that is followed by a count and by the beginning of another entry or of the batch's end."""
     tuples = np.flatnonzero(view[at:-SPARE] == TUPLE3) + at
-    puts = _PUT_LENGTH[view[tuples + 1]]
-    fits = _STARTS_VALUE[view[tuples + 1 + puts]]
-    tuples, puts = tuples[fits], puts[fits]
-    values = tuples + 1 + puts
+    values = tuples + 1 + _PUT_LENGTH[view[tuples + 1]]
+    fits = _STARTS_VALUE[view[values]]
+    tuples, values = tuples[fits], values[fits]
     counts = _read_atoms(view, words, values, scalars)
     nexts = values + counts.lengths
     fits = (counts.lengths > 0) & _STARTS_NEXT[view[nexts]]
     if not fits.all():
-        tuples, puts, nexts = tuples[fits], puts[fits], nexts[fits]
+        tuples, nexts = tuples[fits], nexts[fits]
         counts = _read_atoms(view, words, values[fits], scalars)
     nexts += 2 * ((view[nexts] == SETITEMS) & (view[nexts + 1] == MARK))
-    return _Ends(tuples, puts, counts, nexts)
+    return _Ends(tuples, counts, nexts)
 
 
-def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> _Atoms:
+def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> Atoms:
     """The integer at each place: one of the four plain forms, a NumPy number, or a reference to one."""
     word = words[at]
     code = (word & 255).astype(np.uint8)
@@ -152,15 +133,15 @@ def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> _Atoms:
     values -= (values & _INT_SIGN[code]) << 1
     odd = np.flatnonzero(lengths == 0)
     if not len(odd):
-        return _Atoms(values, lengths)
+        return Atoms(values, lengths)
     long = odd[code[odd] == LONG1]
     if len(long):
         values[long], lengths[long] = _read_longs(words, at[long])
     get = odd[(code[odd] == GET1) | (code[odd] == GET4)]
     if not len(get):
-        return _Atoms(values, lengths)
+        return Atoms(values, lengths)
     values[get], lengths[get], special = _read_scalars(view, words, at[get], scalars)
-    return _Atoms(values, lengths, special._replace(at=get))
+    return Atoms(values, lengths, special._replace(at=get))
 
 
 def _read_longs(words: Any, at: Ints) -> tuple[Ints, Ints]:
@@ -171,24 +152,29 @@ def _read_longs(words: Any, at: Ints) -> tuple[Ints, Ints]:
     return np.where(size == 0, 0, values), np.where(size <= 8, size + 2, 0)
 
 
-def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, _Special]:
+def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, Special]:
     """NumPy numbers: get function, get kind, eight bytes, pair, call; or a reference to one made before."""
     key, at_kind = _read_get(words, at)
     spelled = key == scalars.function
     kind, at_bytes = _read_get(words, at_kind)
     values = words[at_bytes + 2].astype(np.int64)
-    made = spelled & (kind == scalars.dtype) & (view[at_bytes] == BYTES1) & (view[at_bytes + 1] == 8)
-    at_pair = at_bytes + 10 + _PUT_LENGTH[view[at_bytes + 10]]
-    at_call = at_pair + 1 + _PUT_LENGTH[view[at_pair + 1]]
+    made = spelled & (kind == scalars.dtype) & (kind != ABSENT) & (view[at_bytes] == BYTES1) & (view[at_bytes + 1] == 8)
+    first, length = _read_puts(words, at_bytes + 10)
+    at_pair = at_bytes + 10 + length
+    second, length = _read_puts(words, at_pair + 1)
+    at_call = at_pair + 1 + length
     made &= (view[at_pair] == TUPLE2) & (view[at_call] == REDUCE)
-    put = view[at_call + 1]
-    end = at_call + 1 + _PUT_LENGTH[put]
-    argument = words[at_call + 2].astype(np.int64) & np.where(put == PUT1, 0xFF, 0xFFFFFFFF)
-    keys = np.where(put == PUT_NEXT, IMPLICIT, np.where(_PUT_LENGTH[put] > 0, argument, ABSENT))
-    puts = (at_pair > at_bytes + 10).astype(np.int64) + (at_call > at_pair + 1) + (end > at_call + 1)
-    lengths = np.where(made, end - at, np.where(spelled | (key < 0), 0, at_kind - at))
-    special = _Special(at, np.where(made, puts, 0), np.where(made, keys, ABSENT), np.where(made, ABSENT, key))
-    return values, lengths, special
+    third, length = _read_puts(words, at_call + 1)
+    lengths = np.where(made, at_call + 1 + length - at, np.where(spelled | (key < 0), 0, at_kind - at))
+    keys = np.where(made, np.stack((first, second, third)), ABSENT)
+    return values, lengths, Special(at, keys, np.where(made, ABSENT, key))
+
+
+def _read_puts(words: Any, at: Ints) -> tuple[Ints, Ints]:
+    """The memo number put at each place (IMPLICIT if it is the next one, ABSENT if none is) and the opcode's length."""
+    word = words[at].astype(np.int64)
+    code = word & 255
+    return np.where(_PUT_MASK[code] > 0, (word >> 8) & _PUT_MASK[code], _PUT_OTHER[code]), _PUT_LENGTH[code]
 
 
 def _read_get(words: Any, at: Ints) -> tuple[Ints, Ints]:
@@ -200,7 +186,7 @@ def _read_get(words: Any, at: Ints) -> tuple[Ints, Ints]:
     return np.where(known, key, ABSENT), at + np.where(code == GET4, 5, 2)
 
 
-def _chain(arrivals: Ints, tuples: Ints, parts: list[_Atoms]) -> tuple[Ints, Ints]:
+def _chain(arrivals: Ints, tuples: Ints, parts: list[Atoms]) -> tuple[Ints, Ints]:
     """The entries that hang together from the first on: which key reading belongs to which guessed end.
 
     Key reading `i + 1` started where guess `i` ended. A wrong guess is one that no reading arrives at.
@@ -222,59 +208,6 @@ def _chain(arrivals: Ints, tuples: Ints, parts: list[_Atoms]) -> tuple[Ints, Int
         at = int(ends[turn]) + 1
     keys = np.concatenate(runs)
     return keys, ends[keys]
-
-
-def _follow_memo(scalars: Scalars, parts: list[_Atoms], tuple_puts: Ints, puts: int) -> tuple[int, int]:
-    """Number the memo entries made on the way, keep the NumPy numbers, and look up those referred to."""
-    made = (tuple_puts > 0).astype(np.int64)
-    size = len(made)
-    if not any(part.special for part in parts):
-        return size, puts + int(made.sum())
-    steps = [_puts_of(part, size) for part in parts]
-    before = puts + np.cumsum(made + sum(steps)) - made - sum(steps)
-    keys = _new_keys(scalars, parts, steps, before, made, size)
-    known = np.maximum.accumulate(keys)
-    for part in parts:
-        size = min(size, _resolve(scalars, part, known, size))
-    return size, puts + int(made[:size].sum() + sum(step[:size].sum() for step in steps))
-
-
-def _puts_of(part: _Atoms, size: int) -> Ints:
-    puts = np.zeros(size, np.int64)
-    if part.special:
-        inside = part.special.at < size
-        puts[part.special.at[inside]] = part.special.puts[inside]
-    return puts
-
-
-def _new_keys(scalars: Scalars, parts: list[_Atoms], steps: list[Ints], before: Ints, made: Ints, size: int) -> Ints:
-    """Keep the numbers spelled out, in the order of their memo numbers; the highest of each entry is returned."""
-    keys, values, highest = [], [], np.full(size, scalars.last)
-    for place, part in enumerate(parts):
-        if part.special:
-            special = part.special
-            spelled = (special.at < size) & (special.keys != ABSENT)
-            at, key = special.at[spelled], special.keys[spelled]
-            implicit = before[at] + sum(step[at] for step in steps[: place + 1]) + (made[at] if place == 3 else 0) - 1
-            key = np.where(key == IMPLICIT, implicit, key)
-            highest[at] = np.maximum(highest[at], key)
-            keys.append(key)
-            values.append(part.values[at])
-    joined = np.concatenate(keys)
-    order = np.argsort(joined, kind="stable")
-    scalars.extend(joined[order], np.concatenate(values)[order])
-    return highest
-
-
-def _resolve(scalars: Scalars, part: _Atoms, known: Ints, size: int) -> int:
-    """Fill in the numbers taken from the memo; reading stops before one that is not there yet."""
-    if part.special is None:
-        return size
-    asked = (part.special.at < size) & (part.special.refs != ABSENT)
-    at, refs = part.special.at[asked], part.special.refs[asked]
-    part.values[at], found = scalars.find_many(refs)
-    found &= refs <= known[at]
-    return size if found.all() else int(at[found.argmin()])
 
 
 def narrow(values: Ints) -> np.ndarray[Any, Any]:

@@ -21,11 +21,16 @@ class Refused(InvalidInput):
     """A pickle that holds anything but a transition table."""
 
 
-class DType(NamedTuple):
-    """What a pickled NumPy number says about its bytes."""
+class DType:
+    """What a pickled NumPy number says about its bytes; their order is known once its state was given."""
 
-    kind: str
-    order: str = "<"
+    __slots__ = ("key", "kind", "order")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.order = ""
+        self.key = ABSENT
+        """The memo number it was put under."""
 
 
 class Name(NamedTuple):
@@ -41,29 +46,34 @@ ALLOWED = {
     Name("numpy", "dtype"): "dtype",
     Name("collections", "defaultdict"): "defaultdict",
     Name("builtins", "int"): "int",
-    # The same name as protocols 0 to 2 spell it, from Python 2 and from Python 3.
-    Name("__builtin__", "int"): "int",
-    Name("__builtin__", "long"): "int",
 }
+OLD_NAMES = {Name("__builtin__", "int"): Name("builtins", "int"), Name("__builtin__", "long"): Name("builtins", "int")}
+"""The same name as protocols 0 to 2 spell it, from Python 2 and from Python 3."""
 KINDS = {kind: np.dtype(kind) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 
 
-def allowed_name(module: Any, name: Any) -> Name:
+def allowed_name(module: Any, name: Any, protocol: int) -> Name:
     """The name, if it is one of the allow-list.
 
     Raises:
         Refused: It is not; dotted names are not either.
     """
-    if not isinstance(module, str) or not isinstance(name, str) or Name(module, name) not in ALLOWED:
-        raise Refused(f"it names {shown(f'{module}.{name}')}, which no transition table needs; nothing was run")
-    return Name(module, name)
+    if isinstance(module, str) and isinstance(name, str):
+        found = Name(module, name)
+        found = OLD_NAMES.get(found, found) if protocol < 3 else found
+        if found in ALLOWED:
+            return found
+    raise Refused(f"it names {shown(f'{module}.{name}')}, which no transition table needs; nothing was run")
 
 
 def make_scalar(arguments: tuple[Any, ...]) -> int | float:
-    """The number behind a NumPy scalar: a kind and its bytes."""
-    if len(arguments) != 2 or not isinstance(arguments[0], DType) or not isinstance(arguments[1], bytes):
+    """The number behind a NumPy scalar: a kind and its bytes, which Python 2 has as text."""
+    if len(arguments) != 2 or not isinstance(arguments[0], DType) or not isinstance(arguments[1], bytes | str):
         raise Refused("a NumPy number of an unknown form")
     kind, raw = arguments
+    if not kind.order:
+        raise Refused("a NumPy number before its byte order is known")
+    raw = raw.encode("ascii") if isinstance(raw, str) else raw
     form = KINDS[kind.kind].newbyteorder(kind.order)
     if len(raw) != form.itemsize:
         raise Refused(f"a NumPy number of {len(raw)} bytes where {form.itemsize} belong")
@@ -72,12 +82,27 @@ def make_scalar(arguments: tuple[Any, ...]) -> int | float:
 
 
 def make_dtype(arguments: tuple[Any, ...]) -> DType:
-    """The kind of number that a dtype names."""
-    kind = arguments[0] if arguments else None
-    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
+    """The kind of number that a dtype names, in the one form in which NumPy writes it."""
+    kind, *flags = arguments or (None,)
     if not isinstance(kind, str) or kind not in KINDS:
         raise Refused(f"NumPy numbers of kind {shown(kind)}")
+    if flags != [0, 1] or not {*map(type, flags)} <= {int, bool}:
+        raise Refused(f"NumPy numbers of kind {kind} with flags {shown(flags)}")
     return DType(kind)
+
+
+def byte_order(kind: str, given: tuple[Any, ...]) -> str:
+    """The byte order in the state of a dtype, in the one form in which NumPy writes it for numbers."""
+    order = given[1] if len(given) == len(_STATE) else None
+    if order not in (("|",) if KINDS[kind].itemsize == 1 else ("<", ">")):
+        raise Refused(f"an unknown byte order in {shown(given)}")
+    for value, usual in zip(given, _STATE, strict=True):
+        if usual != "order" and (type(value) is not type(usual) or value != usual):
+            raise Refused(f"a state that is not that of a NumPy number: {shown(given)}")
+    return str(order)
+
+
+_STATE = (3, "order", None, None, None, -1, -1, 0)
 
 
 def shown(value: Any) -> str:
@@ -86,34 +111,46 @@ def shown(value: Any) -> str:
 
 
 class Scalars:
-    """The NumPy numbers a pickle has put into its memo, and the memo numbers that stand for their making."""
+    """The memo of a pickle as far as it is numbers: those put into it, and what stands for the making of NumPy's."""
 
     def __init__(self) -> None:
-        self.function = -1
-        self.dtype = -1
+        self.puts = 0
+        """How many memo entries there are."""
+        self.top = ABSENT
+        """The memo number put last. Writers count upwards; so no entry can be put over another."""
+        self.function = ABSENT
+        """The memo number of the function that makes NumPy numbers."""
+        self.dtype = ABSENT
+        """That of the one kind of number that is read in bulk."""
         self._keys = np.empty(1 << 10, np.int64)
         self._values = np.empty(1 << 10, np.int64)
         self._size = 0
         self._large: dict[int, int] = {}
 
-    def learn(self, key: int, kind: tuple[str, str] | None) -> None:
-        """Memo entry `key` is the scalar function, or the one kind of number that is read in bulk."""
-        if kind is None:
-            self.function = key
-        elif tuple(kind) == ("i8", "<"):
-            self.dtype = key
+    def learn(self, kind: DType) -> None:
+        """A kind of number whose byte order is known is in the memo."""
+        if (kind.kind, kind.order) == ("i8", "<"):
+            self.dtype = kind.key
+
+    def put(self, key: int) -> None:
+        """Another memo entry was made.
+
+        Raises:
+            Refused: Its number does not follow those before it.
+        """
+        if key <= self.top:
+            raise Refused(f"it puts memo entry {key} after entry {self.top}; writers count upwards")
+        self.puts, self.top = self.puts + 1, key
 
     def add(self, key: int, value: int) -> None:
         """Keep one number."""
-        if key <= self.last or not -(2**63) <= value < 2**63:
-            self._large[key] = value
-        else:
+        if -(2**63) <= value < 2**63:
             self.extend(np.array([key]), np.array([value]))
+        else:
+            self._large[key] = value
 
     def extend(self, keys: Ints, values: Ints) -> None:
-        """Keep many numbers; the keys rise, and those known already are passed over."""
-        fresh = int(np.searchsorted(keys, self.last, side="right"))
-        keys, values = keys[fresh:], values[fresh:]
+        """Keep many numbers; the keys rise, and are higher than those known."""
         size = self._size + len(keys)
         if size > len(self._keys):
             self._keys = np.resize(self._keys, 2 * size)
@@ -121,6 +158,10 @@ class Scalars:
         self._keys[self._size : size] = keys
         self._values[self._size : size] = values
         self._size = size
+
+    def forget_after(self, key: int) -> None:
+        """Drop the numbers kept under higher memo numbers: those that were read ahead in vain."""
+        self._size = int(np.searchsorted(self.keys, key, side="right"))
 
     @property
     def keys(self) -> Ints:
@@ -131,11 +172,6 @@ class Scalars:
     def values(self) -> Ints:
         """What they stand for."""
         return self._values[: self._size]
-
-    @property
-    def last(self) -> int:
-        """The highest memo number kept in order."""
-        return int(self._keys[self._size - 1]) if self._size else ABSENT
 
     def find(self, key: int) -> int | None:
         """The number behind a memo entry, if it is one."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.objectives.codes import integers_of
-from openfield.objectives.frames import check_bins, downscale, encode_frames, find_bins
+from openfield.objectives.frames import check_bins, downscale, encode_frames, find_bins, grey
 from openfield.objectives.histograms import Array
 
 SIZE = 8
@@ -32,7 +32,7 @@ def key_of(seen: Any, size: int) -> Hashable:
         InvalidInput: It can neither be counted nor be made small.
     """
     if isinstance(seen, np.ndarray):
-        return Small(downscale(_grey(seen)[None], size).tobytes())
+        return Small(downscale(grey(seen)[None], size).tobytes())
     if not isinstance(seen, Hashable):
         raise InvalidInput(f"a {type(seen).__name__} cannot be counted; a domain's encode() gives keys or pictures")
     return seen
@@ -67,14 +67,3 @@ def code_pictures(
     bins = find_bins(frames, LEVELS) if thresholds is None else check_bins(thresholds, (size, size))
     coded = integers_of(encode_frames(frames, bins))
     return {picture: ("picture", code) for picture, code in zip(pictures, coded, strict=True)}
-
-
-def _grey(picture: Array) -> Array:
-    """The mean of the colours, in whole numbers where they are; a fourth channel is how much is seen, not what."""
-    if picture.ndim == 3 and picture.shape[2] in (1, 3, 4):
-        colours = picture[:, :, :3]
-        if picture.dtype == np.uint8:
-            total: Array = colours.sum(axis=2, dtype=np.uint16) // colours.shape[2]
-            return total.astype(np.uint8)
-        return np.asarray(colours.mean(axis=2))
-    return picture

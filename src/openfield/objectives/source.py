@@ -18,6 +18,10 @@ LONGEST_STEP = 1 << 11
 """More bytes than any allowed opcode takes."""
 FRAME = 0x95
 HEADER = 9
+SHORTEST_FRAME = 4
+"""Writers leave the mark of a shorter one away."""
+FULL_FRAME = 1 << 16
+"""Writers close a frame when it has so many bytes, or at the end."""
 
 
 class Source:
@@ -32,73 +36,84 @@ class Source:
         self.view: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
         self.safe = 0
         """Before this position every opcode can be read without a further look at the file."""
+        self.borders: list[int] = []
+        """Where frame marks were taken out, ahead of the reader; an opcode begins at each of them."""
         self._start = 0
         self._ended = False
-        self._held = b""
-        self._left: int | None = None
-        self._fresh = True
+        self._framed = self._begins_framed()
+        self._left = 2 if self._framed else 0
+        """Bytes to come before the next frame mark; the first mark follows that of the protocol."""
+        self._full = True
 
     def refill(self, at: int) -> int:
-        """The same place in a window that has at least half a block after it, or ends with the file."""
-        if self._ended or len(self.data) - at > BLOCK // 2:
-            return at
-        self._start += at
-        self.data = self.data[at:] + self._read()
-        self.view = np.frombuffer(self.data, np.uint8)
-        self.safe = len(self.data) if self._ended else len(self.data) - LONGEST_STEP
-        return 0
+        """The same place, where an opcode begins, in a window that has half a block after it or ends with the file.
+
+        Raises:
+            Refused: Frames are not what writers make of them, or one began in the middle of an opcode.
+        """
+        while self.borders and self.borders[0] <= at:
+            if self.borders[0] < at:
+                raise Refused("a frame begins in the middle of an opcode")
+            self.pass_border()
+        if not self._ended and len(self.data) - at <= BLOCK // 2:
+            self.borders = [border - at for border in self.borders]
+            self.data = self._read(self.data[at:])
+            self._start += at
+            self.view = np.frombuffer(self.data, np.uint8)
+            at = 0
+        end = len(self.data) if self._ended else len(self.data) - LONGEST_STEP
+        self.safe = min([end, *self.borders[:1]])
+        return at
+
+    def pass_border(self) -> None:
+        """The next border is where an opcode begins."""
+        del self.borders[0]
+        self._start += HEADER
+
+    @property
+    def up_to_border(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The window as far as no frame mark was taken out."""
+        return self.view[: self.borders[0]] if self.borders else self.view
 
     def offset(self, at: int) -> int:
-        """How many bytes of the pickle come before this place."""
+        """How many bytes of the file come before this place."""
         return self._start + at
 
     def beyond_end(self, at: int) -> bool:
         """Whether an opcode at this place can have run out of bytes."""
         return self._ended and at + LONGEST_STEP > len(self.data)
 
-    def _read(self) -> bytes:
-        """About a block of further bytes, frame marks taken out."""
-        parts: list[bytes] = []
-        size = 0
-        while size < BLOCK and not self._ended:
-            raw = self._held + self.file.read(BLOCK)
-            self._ended = len(raw) - len(self._held) < BLOCK
-            self._held = b""
-            part = self._unframe(raw)
-            if self._ended and self._left:
-                raise Refused("the pickle ends in the middle of a frame")
-            parts.append(part)
-            size += len(part)
+    def _begins_framed(self) -> bool:
+        start = self.file.read(3)
+        self.file.seek(0)
+        return len(start) == 3 and start[0] == 0x80 and start[2] == FRAME
+
+    def _read(self, kept: bytes) -> bytes:
+        """What is kept and about a block of further bytes, frame marks taken out."""
+        parts, size, wanted = [kept], len(kept), len(kept) + BLOCK
+        while size < wanted and not self._ended:
+            if self._framed and not self._left:
+                self._begin_frame(size)
+            raw = self.file.read(min(self._left, BLOCK) if self._framed else BLOCK)
+            self._ended = not raw
+            self._left -= len(raw)
+            parts.append(raw)
+            size += len(raw)
+        if self._ended and self._framed and self._left > 0:
+            raise Refused("the pickle ends in the middle of a frame")
         return b"".join(parts)
 
-    def _unframe(self, raw: bytes) -> bytes:
-        parts: list[bytes] = []
-        at = 0
-        if self._fresh:
-            self._fresh = False
-            if len(raw) > 2 and raw[0] == 0x80 and raw[2] == FRAME:
-                self._left, at = 0, 2
-                parts.append(raw[:2])
-        while self._left is not None and at < len(raw):
-            taken = raw[at : at + self._left]
-            parts.append(taken)
-            at += len(taken)
-            self._left -= len(taken)
-            if self._left == 0 and at < len(raw):
-                at = self._next_frame(raw, at)
-                if self._held:
-                    return b"".join(parts)
-        return b"".join([*parts, raw[at:]])
-
-    def _next_frame(self, raw: bytes, at: int) -> int:
-        """Read a frame mark; bytes without one are passed through to the end of the file."""
-        if raw[at] != FRAME:
-            self._left = None
-        elif len(raw) - at >= HEADER:
-            self._left = struct.unpack_from("<Q", raw, at + 1)[0]
-            at += HEADER
-        elif not self._ended:
-            self._held = raw[at:]
-        else:
-            self._left = None
-        return at
+    def _begin_frame(self, place: int) -> None:
+        """Take a frame mark out, or find that the rest of the file is too short to have one."""
+        raw = self.file.read(HEADER)
+        if len(raw) < SHORTEST_FRAME:
+            self.file.seek(-len(raw), 1)
+            self._framed = False
+            return
+        if len(raw) < HEADER or raw[0] != FRAME or not self._full:
+            raise Refused("its frames do not follow each other as writers make them")
+        self._left = struct.unpack_from("<Q", raw, 1)[0]
+        if self._left < SHORTEST_FRAME:
+            raise Refused("a frame that is too short to be one")
+        self._full = self._left >= FULL_FRAME
+        self.borders.append(place)

@@ -11,7 +11,7 @@ from types import TracebackType
 import numpy as np
 
 from openfield.objectives.checks import find_repeated
-from openfield.objectives.codes import CodeBook
+from openfield.objectives.codes import CodeBook, check_codes
 from openfield.objectives.counts import Columns
 from openfield.objectives.frames import sum_rows
 from openfield.objectives.histograms import Array
@@ -27,6 +27,8 @@ class Spill:
     def __init__(self, part: int = PART) -> None:
         self._parts = Parts(_ROW, "obs", part)
         self._fractions = False
+        self.zeros = 0
+        """How many of the rows have a count of zero; they are not handed back."""
         self.repeated: tuple[int, int, int] | None = None
         """A key that occurred twice, once all rows have been handed back."""
 
@@ -50,6 +52,7 @@ class Spill:
         record["fraction"] = fraction = rows.counts.dtype.kind == "f"
         record["count"] = rows.counts.astype(np.float64).view(np.int64) if fraction else rows.counts
         self._fractions |= fraction
+        self.zeros += len(record) - int(np.count_nonzero(rows.counts))
         self._parts.add(record)
 
     def in_order(self) -> Iterator[Columns]:
@@ -59,7 +62,8 @@ class Spill:
             done = sum_rows(Rows(obs, action, next_obs, self._counts(record)))
             if len(done.obs) < len(obs) and self.repeated is None:
                 self.repeated = find_repeated(obs, action, next_obs)
-            yield Columns(done.obs, done.next_obs, done.action, done.counts)
+            kept = done.counts > 0
+            yield Columns(*(column[kept] for column in (done.obs, done.next_obs, done.action, done.counts)))
 
     def _counts(self, record: Array) -> Array:
         """Counts as float64 throughout if any of them are fractions."""
@@ -72,8 +76,8 @@ class Spill:
 class BookSpill:
     """A code book on disk, handed back by rising code; codes of more words, which are larger, are kept apart."""
 
-    def __init__(self, part: int = PART) -> None:
-        self._part = part
+    def __init__(self, name: str, part: int = PART) -> None:
+        self._name, self._part = name, part
         self._parts: dict[int, Parts] = {}
 
     def __enter__(self) -> BookSpill:
@@ -97,11 +101,17 @@ class BookSpill:
             self._of(width).add(records)
 
     def in_order(self) -> Iterator[CodeBook]:
-        """All codes, a part at a time, each with as many words as the widest."""
+        """All codes, a part at a time, each with as many words as the widest.
+
+        Raises:
+            InvalidInput: A code occurs twice.
+        """
         most = max(self._parts, default=0)
         for width, parts in sorted(self._parts.items()):
             for records in parts.in_parts():
-                yield CodeBook(np.pad(records["words"], ((0, 0), (0, most - width))), records["index"].copy())
+                book = CodeBook(np.pad(records["words"], ((0, 0), (0, most - width))), records["index"].copy())
+                check_codes(book, self._name)
+                yield book
 
     def _of(self, width: int) -> Parts:
         if width not in self._parts:

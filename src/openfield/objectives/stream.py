@@ -14,7 +14,9 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.objectives.checks import check_rows
 from openfield.objectives.counts import (
+    PLAIN_ACTIONS,
     Columns,
     Counts,
     count_columns,
@@ -25,6 +27,7 @@ from openfield.objectives.counts import (
     whole_inputs,
 )
 from openfield.objectives.histograms import Array
+from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, is_parquet, load_table
 
 MOST_IDS = 250_000_000
@@ -143,10 +146,10 @@ def _summarise_stream(path: Path, header: Any) -> Summary:
         counts=counts,
         rows=rows,
         num_inputs=header.num_inputs or watch.seen.count or counts.inputs.size,
-        num_actions=watch.actions.count or 1,
+        num_actions=watch.actions,
         meta=header.meta,
-        zeros=header.zeros,
-        notes=header.notes,
+        zeros=header.zeros + watch.zeros,
+        notes=(*header.notes, *watch.notes),
     )
 
 
@@ -162,29 +165,48 @@ class _Watch:
     def __init__(self, path: Path, count_inputs: bool) -> None:
         self.path = path
         self.seen = Seen()
-        self.actions = Seen()
+        self.zeros = 0
+        self.notes: dict[str, None] = {}
+        self._actions, self._odd_actions = Seen(), set[int]()
         self._count_inputs = count_inputs
-        self._last = -(2**63)
+        self._last: Columns | None = None
+
+    @property
+    def actions(self) -> int:
+        """How many different actions have passed."""
+        return (self._actions.count or 0) + len(self._odd_actions)
 
     def check(self) -> Iterator[Columns]:
-        """The rows of the file.
+        """The rows of the file with positive counts.
 
         Raises:
-            InvalidInput: A count is not positive, or rows are not in the order the file claims.
+            InvalidInput: A count is not a positive number, or rows are not in the order the file claims.
         """
         from openfield.objectives.parquet import read_columns
 
         for part in read_columns(self.path):
             if not len(part.obs):
                 continue
-            if not (part.counts > 0).all():
-                at = int(np.argmin(part.counts > 0))
-                key = (int(part.obs[at]), int(part.action[at]), int(part.next_obs[at]))
-                raise InvalidInput(f"{self.path}: the count of key {key} is {part.counts[at]}; counts are positive.")
-            if part.obs[0] < self._last or (part.obs[1:] < part.obs[:-1]).any():
-                raise InvalidInput(f"{self.path}: the rows are not in the order the file says they are.")
-            self._last = int(part.obs[-1])
-            self.actions.add(part.action)
-            if self._count_inputs:
-                self.seen.add(part.obs, part.next_obs)
-            yield part
+            self._check_order(part)
+            rows, zeros, notes = check_rows(Rows(part.obs, part.action, part.next_obs, part.counts), str(self.path))
+            self.zeros, self.notes = self.zeros + zeros, self.notes | dict.fromkeys(notes)
+            self._note(rows)
+            yield Columns(rows.obs, rows.next_obs, rows.action, rows.counts)
+
+    def _note(self, rows: Rows) -> None:
+        small = (rows.action >= 0) & (rows.action < PLAIN_ACTIONS)
+        self._actions.add(rows.action[small])
+        if not small.all():
+            self._odd_actions.update(np.unique(rows.action[~small]).tolist())
+        if self._count_inputs:
+            self.seen.add(rows.obs, rows.next_obs)
+
+    def _check_order(self, part: Columns) -> None:
+        """Every key comes after the one before it, also across parts."""
+        keys = part if self._last is None else Columns(*map(np.append, self._last, part))
+        self._last = part.part(len(part.obs) - 1, len(part.obs))
+        behind = np.zeros(len(keys.obs) - 1, bool)
+        for column in (keys.action, keys.next_obs, keys.obs):  # the last one decides first
+            behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
+        if behind.any():
+            raise InvalidInput(f"{self.path}: the rows are not in the order the file says they are.")

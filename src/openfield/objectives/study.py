@@ -8,8 +8,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from openfield.objectives.similarity import similarity_of
 from openfield.objectives.stream import summarise_file
 from openfield.report.files import replacing
 
-CACHE_VERSION = 2
+CACHE_VERSION = 3
 """Raised whenever the same files would give other numbers than before."""
 REWARD, SIMILARITY = "task_reward", "human_similarity"
 
@@ -117,6 +120,8 @@ def work(task: Task) -> dict[str, Any]:
         return _evaluate(task) if task.kind == "evaluate" else _compare(task)
     except OpenfieldError as error:
         return {"problem": str(error)}
+    except MemoryError:
+        return {"problem": f"{_named(task)}: not enough memory; fewer --workers need less."}
 
 
 def _tasks(entry: Entry) -> Iterator[Task]:
@@ -127,7 +132,10 @@ def _tasks(entry: Entry) -> Iterator[Task]:
 
 
 def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"Cannot write {cache}: {error.strerror or error}. Name another folder with -o.") from None
     hashes = functools.cache(content_hash)  # the human's table is compared with every agent's
     places = {task: _place(task, cache, hashes) for task in tasks}
     waiting = []
@@ -149,11 +157,37 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
     if workers <= 1 or len(tasks) <= 1:
         yield from ((task, work(task)) for task in tasks)
         return
-    pool: Executor
-    with ProcessPoolExecutor(min(workers, len(tasks)), multiprocessing.get_context("spawn")) as pool:
+    left = dict.fromkeys(tasks)
+    with suppress(BrokenProcessPool):
+        for task, result in _run_in_pool(tasks, workers):
+            del left[task]
+            yield task, result
+    for task in left:  # a process died and took the pool along: alone, each task says whether it was the one
+        try:
+            yield from _run_in_pool([task], 1)
+        except BrokenProcessPool:
+            yield task, {"problem": f"{_named(task)}: the process that read it died, perhaps for lack of memory."}
+
+
+def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_when_interrupted) as pool:
         running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
-        for done in as_completed(running):
-            yield running[done], done.result()
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _die_when_interrupted() -> None:
+    """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _named(task: Task) -> str:
+    return " and ".join(map(str, task.paths))
 
 
 def _place(task: Task, cache: Path, hashes: Callable[[Path], str]) -> Path | None:
@@ -181,11 +215,16 @@ def _evaluate(task: Task) -> dict[str, Any]:
 def _compare(task: Task) -> dict[str, Any]:
     pairs = pair_files(*task.paths)
     found = similarity_of(pairs)
+    try:
+        rarefied, reasons = rarefy_pairs(pairs), {}
+    except InvalidInput as error:  # fractional counts can be compared, but not drawn from
+        rarefied, reasons = [], {"rarefied": f"{_named(task)}: {error}"}
     return {
         "jaccard": found.jaccard,
         "jsd_nats": found.jsd_nats,
-        "rarefied": msgspec.to_builtins(rarefy_pairs(pairs)),
+        "rarefied": msgspec.to_builtins(rarefied),
         "coverage": coverage_of(summarise_file(task.paths[1]).counts.inputs),
+        "reasons": reasons,
     }
 
 
@@ -205,5 +244,5 @@ def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
         coverage=compared.get("coverage"),
         transitions=evaluated.get("transitions"),
         problems=tuple(problems),
-        reasons={} if problems else evaluated.get("reasons", {}),
+        reasons={} if problems else evaluated.get("reasons", {}) | compared.get("reasons", {}),
     )

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.checks import check_rows, find_repeated, rank_ids
-from openfield.objectives.codes import CodeBook, make_book
+from openfield.objectives.checks import check_rows, check_single, find_repeated, rank_ids
+from openfield.objectives.codes import CodeBook, check_codes, make_book
 from openfield.objectives.counts import Columns, Counts, count_columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
@@ -130,13 +130,19 @@ def load_table(path: str | Path) -> Table:
     """
     path = Path(path)
     start = _first_bytes(path)
-    if start == b"PAR1":
-        from openfield.objectives.parquet import read_table
+    try:
+        if start == b"PAR1":
+            from openfield.objectives.parquet import read_table
 
-        return read_table(path)
-    if start[:1] in (b"\x80", b"(", b"}"):
-        return _load_pickle(path)
+            return read_table(path)
+        if start[:1] in (b"\x80", b"(", b"}"):
+            return _load_pickle(path)
+    except MemoryError:
+        raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
     raise InvalidInput(f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip())
+
+
+_CONVERT = "openfield objectives convert TABLE sorted.parquet"
 
 
 def is_parquet(path: Path) -> bool:
@@ -159,7 +165,10 @@ def make_table(
         InvalidInput: A count is negative or not a number; the message names the key.
     """
     books = list(codes)
-    rows, zeros, notes = check_rows(_joined(list(pieces)), name)
+    whole = _joined(list(pieces))
+    rows, zeros, notes = check_rows(whole, name)
+    if zeros and single:
+        check_single(whole, name)
     obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs, [index for _, indices in books for index in indices])
     action, _, actions = rank_ids(rows.action, rows.action)
     notes += ("actions beyond 64 bits were numbered anew",) if actions else ()
@@ -266,4 +275,6 @@ def _book(codes: list[tuple[list[int], list[int]]], ids: tuple[int, ...] | None,
     if ids is not None:
         ranks = {value: number for number, value in enumerate(ids)}
         pairs = [(code, ranks[index]) for code, index in pairs]
-    return make_book([code for code, _ in pairs], [index for _, index in pairs], name)
+    book = make_book([code for code, _ in pairs], [index for _, index in pairs], name)
+    check_codes(book, name)
+    return book

@@ -75,8 +75,10 @@ def failure_record(path: Path, error: str, names: Sequence[str], unit: str) -> d
     }
 
 
-def similarity_record(paths: Sequence[Path], found: Similarity, more: Conditionals | None) -> dict[str, Any]:
-    """The JSON object of a comparison."""
+def similarity_record(
+    paths: Sequence[Path], found: Similarity, more: Conditionals | None, asked: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The JSON object of a comparison; `asked` is what else is to be in it: hashes, options, seconds."""
     values: dict[str, Any] = {
         "jaccard": found.jaccard,
         "jsd_nats": found.jsd_nats,
@@ -97,6 +99,7 @@ def similarity_record(paths: Sequence[Path], found: Similarity, more: Conditiona
         "shared_images": found.shared,
         "all_images": found.union,
         "version": __version__,
+        **(asked or {}),
     }
 
 
@@ -183,19 +186,28 @@ def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
         yield f"{name:<24}{_number(value, record['reasons'].get(name))}"
 
 
-def compat_lines(record: dict[str, Any]) -> Iterator[str]:
-    """What the original's scripts print, one after the other."""
+def compat_lines(record: dict[str, Any], titled: bool = False) -> Iterator[str]:
+    """What the original's scripts print, one after the other; where they would need an argument, what is missing."""
+    if titled:
+        yield record["table"]
     for name, value in record["values"].items():
-        if value is not None:
-            yield f"{LABELS[name]}: {value!r}"
+        yield (
+            f"{LABELS[name]}: {value!r}"
+            if value is not None
+            else f"{LABELS[name]}: not defined: {record['reasons'][name]}"
+        )
 
 
 def compat_similarity_lines(record: dict[str, Any]) -> Iterator[str]:
     """What the original's two similarity scripts print."""
     first, second = (Path(path).stem for path in record["tables"])
     values = record["values"]
-    if values["jaccard"] is not None:
-        yield f"Human similarity: {values['jaccard']!r}"
+    jaccard = values["jaccard"]
+    yield (
+        f"Human similarity: {jaccard!r}"
+        if jaccard is not None
+        else f"Human similarity: not defined: {record['reasons']['jaccard']}"
+    )
     yield f"Proportion of observations in {first} that are also in {second}: {values['first_in_second']!r}"
     yield f"Proportion of observations in {second} that are also in {first}: {values['second_in_first']!r}"
     yield f"JSD human similarity: {values['jsd_nats']!r}"

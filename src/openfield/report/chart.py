@@ -202,15 +202,15 @@ def _end_labels(frame: Frame, curve: Curve) -> str:
     ]
     return "".join(
         f'<text class="l {kind}" x="{frame.x(frame.last) + 6}" y="{y + 4}">{name}</text>'
-        for y, kind, name in _apart(ends)
+        for y, kind, name in _apart(ends, frame.y(0) - 4)
     )
 
 
-def _apart(ends: list[tuple[int, str, str]], least: int = 13) -> list[tuple[int, str, str]]:
-    """Labels in order from the top, no two nearer than `least`."""
+def _apart(ends: list[tuple[int, str, str]], floor: int, least: int = 13) -> list[tuple[int, str, str]]:
+    """Labels from the lowest up, none below the floor, no two nearer than `least`."""
     placed: list[tuple[int, str, str]] = []
-    for y, kind, name in sorted(ends):
-        placed.append((max(y, placed[-1][0] + least) if placed else y, kind, name))
+    for y, kind, name in sorted(ends, reverse=True):
+        placed.append((min(y, placed[-1][0] - least if placed else floor), kind, name))
     return placed
 
 

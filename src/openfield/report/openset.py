@@ -23,8 +23,8 @@ MOST_CLASSES, MOST_TESTS, BINS = 12, 24, 24
 Played = Mapping[str, Sequence[CellRecord]]
 
 
-def draw_openset(played: Played) -> str:
-    """All figures of a scenario, agent by agent."""
+def draw_openset(played: Played, baseline: str | None = None) -> str:
+    """All figures of a scenario, agent by agent; M3 to M6 are told against the baseline."""
     known = {
         agent: [(cell, answers) for cell in cells if (answers := read_answers(cell))] for agent, cells in played.items()
     }
@@ -32,7 +32,8 @@ def draw_openset(played: Played) -> str:
     if not known:
         return ""
     panels = "".join(_draw_agent(agent, [answers for _, answers in found]) for agent, found in known.items())
-    tables = _draw_programme(known) + "".join(_draw_tests(agent, found) for agent, found in known.items())
+    against = next((name for name in (baseline, "baseline") if name in known), next(iter(known)))
+    tables = _draw_programme(known, against) + "".join(_draw_tests(agent, found) for agent, found in known.items())
     return f"<h3>Sample by sample</h3>{panels}{tables}"
 
 
@@ -86,7 +87,10 @@ def _stream(tests: Sequence[Answers]) -> str:
     points = [(first + at, float(mean[at : at + step].mean())) for at in range(0, len(mean), step)]
     shown = any(onset is not None for onset in onsets)
     light = f'<path class="o" d="M{frame.x(0)} {frame.y(1) - 5}V{frame.y(0)}"/>' if shown else ""
-    threshold = f'<path class="s" stroke-dasharray="2 4" d="M{frame.left} {frame.y(0.5)}H{frame.x(last)}"/>'
+    threshold = "".join(
+        f'<path class="s" stroke-dasharray="2 4" d="M{frame.left} {frame.y(at)}H{frame.x(last)}"/>'
+        for at in sorted({test.threshold for test in tests})
+    )
     axes = _axes(frame, f"{first}", "samples from the onset" if shown else "samples", f"{last}")
     return wrap_svg(frame, "belief over the stream", axes + light + threshold + draw_line("b", frame, points))
 
@@ -151,9 +155,8 @@ def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> s
     return f'<figure class="tight">{caption}{_table("", head, rows)}</figure>'
 
 
-def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
-    """M1 to M6; those that need a baseline are told against the agent of that name, or else the first."""
-    baseline = "baseline" if "baseline" in known else next(iter(known))
+def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], baseline: str) -> str:
+    """M1 to M6; those that need a baseline are told against that agent."""
     base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
     given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
     rows, names = "", list[str]()
@@ -165,15 +168,17 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> st
         cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
         rows += f"<tr><th>{escape(agent)}</th>{cells}</tr>"
     head = "".join(f"<th>{name}</th>" for name in names)
-    against = f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: -a baseline=AGENT.</small></p>"
+    against = (
+        f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT.</small></p>"
+    )
     note = against if len(known) > 1 else ""
     return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
 
 
 def facts_of(answers: Answers, baseline: Answers | None = None) -> TestFacts:
-    """What the programme's measures need to know of a recorded test; a change is declared from one half on."""
+    """What the programme's measures need to know of a recorded test."""
     theirs = (baseline.rank == 0).astype(float) if baseline is not None else None
-    return make_facts(answers.novel, np.nan_to_num(answers.world) >= 0.5, (answers.rank == 0).astype(float), theirs)
+    return make_facts(answers.novel, answers.declared, (answers.rank == 0).astype(float), theirs)
 
 
 def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:

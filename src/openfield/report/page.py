@@ -67,6 +67,7 @@ def write_page(
     domains: Domains,
     facts: Mapping[str, str],
     metrics: Sequence[Metric] = BUILT_IN,
+    baseline: str | None = None,
 ) -> None:
     """Writes the report on these cells.
 
@@ -77,8 +78,9 @@ def write_page(
         domains: Whose titles and words for novelties are used; a missing one is shown by name.
         facts: Further lines of the summary, such as the run file and the date.
         metrics: What is measured.
+        baseline: The agent that others are held against, if one was named.
     """
-    page = render_page(title, cells, domains, facts, metrics)
+    page = render_page(title, cells, domains, facts, metrics, baseline)
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
 
@@ -89,6 +91,7 @@ def render_page(
     domains: Domains,
     facts: Mapping[str, str],
     metrics: Sequence[Metric] = BUILT_IN,
+    baseline: str | None = None,
 ) -> str:
     """The page as text, with as much detail as fits."""
     summary = summarise(cells, metrics)
@@ -98,7 +101,7 @@ def render_page(
             title=escape(title),
             style=_read("page.css"),
             facts=_draw_facts(_list_facts(cells, summary) | dict(facts)),
-            body="\n".join(_draw_body(summary, members, domains, detail)),
+            body="\n".join(_draw_body(summary, members, domains, detail, baseline)),
             reading=f"<p>{escape(READING)}</p>",
         )
         if len(page.encode()) < MOST_BYTES:
@@ -126,7 +129,11 @@ def _draw_facts(facts: Mapping[str, str]) -> str:
 
 
 def _draw_body(
-    summary: Summary, members: Mapping[Key, Sequence[CellRecord]], domains: Domains, detail: Detail
+    summary: Summary,
+    members: Mapping[Key, Sequence[CellRecord]],
+    domains: Domains,
+    detail: Detail,
+    baseline: str | None,
 ) -> Iterator[str]:
     """What failed first, then a section for each scenario."""
     if count_failed(summary.outcomes):
@@ -137,7 +144,7 @@ def _draw_body(
     yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
         charts = _draw_charts(groups, members, detail) if detail.charts else ""
-        charts += _draw_figures(groups, members, domains) if detail.figures else ""
+        charts += _draw_figures(groups, members, domains, baseline) if detail.figures else ""
         results = draw_results(summary.numbers, groups)
         rivals = draw_comparisons(*pick_comparisons(summary.comparisons, groups))
         yield f"<section>{_draw_heading(scenario, domains)}{charts}{results}{rivals}</section>"
@@ -167,10 +174,14 @@ def _sentence(words: str) -> str:
     return words and words[0].upper() + words[1:].rstrip(".") + "."
 
 
-def _draw_figures(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], domains: Domains) -> str:
+def _draw_figures(
+    groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], domains: Domains, baseline: str | None
+) -> str:
     """What the domain itself has to show of its cells."""
-    domain = domains.get(groups[0].scenario.domain)
-    return domain.draw_figures(_scored(groups, members)) if domain is not None else ""
+    domain, played = domains.get(groups[0].scenario.domain), _scored(groups, members)
+    if domain is None:
+        return ""
+    return domain.draw_figures(played) if baseline is None else domain.draw_figures(played, baseline)
 
 
 def _scored(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
-from rich.console import RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -39,7 +40,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
     for scenario, members in groupby(summary.groups, key=lambda group: group.scenario):
         groups = list(members)
         rivals, note = pick_comparisons(summary.comparisons, groups)
-        parts += [_heading(scenario, domains), _results(summary, groups)]
+        parts += [_heading(scenario, domains), _Results(summary, groups)]
         parts += [*([_comparisons(rivals)] if rivals else []), Text(note, style="dim")]
     return Stack(*parts, Text(READING, style="dim"))
 
@@ -71,8 +72,26 @@ def _heading(scenario: Scenario, domains: Domains) -> Text:
     return text.append(f"\n{terms}", style="not bold dim") if terms else text
 
 
+class _Results:
+    """Numbers down, agents across; agents for whom a terminal is too narrow get a further table."""
+
+    def __init__(self, summary: Summary, groups: list[Group]) -> None:
+        self._summary = summary
+        self._groups = groups
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rest = self._groups
+        while rest:
+            tables = (_results(self._summary, rest[:count]) for count in range(len(rest), 0, -1))
+            fitting = next(
+                (t for t in tables if Measurement.get(console, options, t).maximum < options.max_width), None
+            )
+            table = fitting or _results(self._summary, rest[:1])
+            yield table
+            rest = rest[len(table.columns) - 1 :]
+
+
 def _results(summary: Summary, groups: list[Group]) -> Table:
-    """Numbers down, agents across."""
     table = Table(caption_justify="left")
     table.add_column("")
     for group in groups:

@@ -1,6 +1,7 @@
 """Birds on the command line: generating, exporting, and mistakes in one line."""
 
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -37,7 +38,7 @@ def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
     assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"190 levels in {pool}\n")
     assert len(list(pool.glob("novelty_level_0/type*"))) == 41
     assert DOMAIN.trials(1, levels=str(pool))[0].files != DOMAIN.trials(1)[0].files
-    for words in (("--pool", pool, "--count", 0), (), ("--count", 3)):
+    for words in (("--pool", pool, "--count", 0), (), ("--count", 3), ("configMeta.xml", "--pool", pool)):
         assert say("generate", "birds", *words)[0] == 2
     assert "has no levels to make more of" in say("generate", "commai", "--pool", pool)[1]
 
@@ -87,11 +88,70 @@ def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkey
     assert "other.txt cannot be read" in say(*run, "--trial-list-path", "other.txt", "--load-trial-list")[1]
 
 
+CONFIG = """<evaluation><trials><trial notify_novelty="{informed}">
+  <game_level_set mode="training" {limits}><game_levels novelty_level="0" type="010101" start="0" end="1" />
+  </game_level_set>
+  <game_level_set mode="test" attempt_limit_per_level="1">
+    <game_levels novelty_level="2" type="010201" start="0" end="0" />
+    <game_levels novelty_level="2" type="010204" start="0" end="0" /></game_level_set>
+</trial></trials></evaluation>"""
+
+
+def configure(informed="False", **limits):
+    given = " ".join(f"{name}='{value}'" for name, value in limits.items())
+    Path("config.xml").write_text(CONFIG.format(informed=informed, limits=given))
+
+
+@pytest.mark.parametrize("informed", ["True", "False"])
+def test_a_configured_run_is_headed_by_what_its_levels_are(say, informed):
+    configure(informed, attempt_limit_per_level=1)
+    run = ("run", "birds", "--config", "config.xml", "--workers", 0, "--agent", "random", "-o", "run.sqlite")
+    status, said = say(*run)
+    assert status == 0
+    heading = said[: said.index("┏")]
+    told = "agents are told" if informed == "True" else "agents are not told"
+    assert "novelty level 2 (agents), type 010201 and 010204" in heading
+    assert told in heading
+    assert "config=config.xml" in heading
+    assert "no novelty" not in said
+    assert "--trial 0-4" in say(*run, "--trials", 3)[1]
+
+
+def test_a_trial_that_nothing_ends_is_refused_and_one_with_any_limit_ends(say):
+    run = ("run", "birds", "--config", "config.xml", "--workers", 0, "--agent", "random")
+    configure(attempt_limit_per_level=0)
+    status, said = say(*run)
+    assert (status, said.count("\n")) == (2, 1)
+    assert "Trial 0 of config.xml never ends: its training set has no limit" in said
+    assert "attempts=0 never end" in say("run", "birds", "--set", "attempts=0")[1]
+    assert len(DOMAIN.trials(config="config.xml")) == 1, "whoever comes over the wire may play it"
+    for number, limits in enumerate(({"total_interaction_limit": 9}, {"time_limit": 30})):
+        configure(attempt_limit_per_level=0, **limits)
+        status, said = say(*run, "-o", f"{number}.sqlite")
+        assert status == 0, said
+        with Run(Path(f"{number}.sqlite")) as opened:
+            (cell,) = opened.cells()
+        played = [episode.detail["index"] for episode in cell.episodes if episode.phase == "training"]
+        assert (cell.outcome, set(played)) == ("done", {0}), "the first level again and again"
+
+
+@pytest.mark.parametrize("command", ["run", "play", "serve"])
+def test_help_shows_the_flags_of_the_domain(say, command):
+    status, said = say(command, "birds", "--help")
+    assert status == 0
+    assert "Options of birds" in said
+    for flag in DOMAIN.flags:
+        assert (flag.names[0] in said) is (command in flag.commands)
+    assert "Options of birds" not in say(command, "--help")[1]
+    assert f"openfield {command} DOMAIN --help" in say(command, "--help")[1]
+    assert "Did you mean 'birds'" in say(command, "bird", "-h")[1]
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (("serve", "birds", "--port", "99999"), "--port is a number from 0 to 65,535, not 99999"),
-        (("serve", "birds", "--token", "secret"), "cannot show a token"),
+        (("serve", "birds", "--token", "secret"), "--token 8472913"),
         (("serve", "birds", "--host", "0.0.0.0"), "needs a token"),
         (("run", "birds", "--config", "no/such.xml"), "no/such.xml cannot be read"),
         (("run", "birds", "--levels", "no/levels"), "no folder of levels at no/levels"),

@@ -95,7 +95,8 @@ def test_the_same_seed_draws_the_same_trials_and_another_does_not(tmp_path, pool
     ],
 )
 def test_how_many_test_sets_there_are(tmp_path, changes, count):
-    assert count_test_sets(read_meta(meta(tmp_path, **changes)).trials[0]) == count
+    trial = read_meta(meta(tmp_path, **changes)).trials[0]
+    assert count_test_sets(trial, trial.limits.seconds) == count
 
 
 def test_both_gives_an_uninformed_and_an_informed_trial_with_the_same_levels(tmp_path, pool):
@@ -136,6 +137,8 @@ def test_a_trial_that_is_never_to_be_played_is_refused(tmp_path, pool):
         ({"selection": "true'/><limit type='x' value='5"}, ["'type'", "'x'", "attempt_per_level"]),
         ({"ordered": "yes"}, ["<test>", "ordered", "'yes'"]),
         ({"time": "99999999999"}, ["<limit>", "whole number up to"]),
+        ({"count": "1000000000"}, ["<trial>", "'count'", "up to 10,000"]),
+        ({"repeats": "20000"}, ["<trial>", "'repeats'", "up to 10,000"]),
     ],
 )
 def test_a_bad_value_names_element_attribute_and_what_is_allowed(tmp_path, changes, words):
@@ -186,6 +189,93 @@ def test_a_bad_list_is_refused_with_its_reason(tmp_path, pool, text, words):
     path.write_text(text)
     with pytest.raises(InvalidInput, match=words):
         read_config(path, pool)
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ("level_path='no.xml'", "config.xml: <game_levels>: 'level_path': Level path 'no.xml' is not in"),
+        ("novelty_level='9' type='1'", "<game_levels>: 'novelty_level' and 'type': .* Novelty levels: 0, 1, 2, 3"),
+        ("novelty_level='1' type='7'", "<game_levels>: 'novelty_level' and 'type': .* Types of this level: 1, 010101"),
+        ("novelty_level='0' type='1' start='-1' end='2'", "<game_levels>: 'start' cannot be '-1'. Allowed: an index"),
+        ("novelty_level='0' type='1' start='2' end='1'", "<game_levels>: 'end' cannot be '1'. Allowed: an index"),
+    ],
+)
+def test_levels_that_are_not_there_are_named_with_their_place(tmp_path, pool, levels, words):
+    path = tmp_path / "config.xml"
+    path.write_text(
+        f"<evaluation><trials><trial><game_level_set mode='training'><game_levels {levels}/>"
+        "</game_level_set></trial></trials></evaluation>"
+    )
+    with pytest.raises(InvalidInput, match=words):
+        read_config(path, pool)
+
+
+def test_so_are_those_of_a_description(tmp_path, pool):
+    path = meta(tmp_path)
+    path.write_text(path.read_text().replace("novelty_level='1'", "novelty_level='9'"))
+    with pytest.raises(InvalidInput, match=r"configMeta.xml: <game_level_set>: 'novelty_level' and 'novelty_type'"):
+        generate(read_meta(path), pool)
+
+
+@pytest.mark.parametrize("root", ["../Levels/", "..\\..\\Levels\\", "C:/x/../y/Levels/", "./"])
+def test_paths_are_resolved_by_what_comes_after_the_folder_of_levels(pool, root):
+    name = pool.names(0, "1")[0]
+    assert pool.resolve(root + name) == name
+
+
+def test_the_largest_number_is_allowed(tmp_path):
+    assert read_meta(meta(tmp_path, step=10**9)).measurement.step == 10**9
+    with pytest.raises(InvalidInput, match="a whole number up to 1,000,000,000"):
+        read_meta(meta(tmp_path, step=10**9 + 1))
+
+
+def test_test_sets_the_pool_is_too_small_for_are_said(tmp_path, pool):
+    with pytest.warns(UserWarning, match="of 30 test sets of a trial have fewer levels than asked for"):
+        generate(read_meta(meta(tmp_path, cp_count=0, cp_time=5, count=1)), pool)
+
+
+def test_training_time_for_each_level_gives_checkpoints_for_all_of_it(tmp_path, pool):
+    path = meta(tmp_path, cp_count=0, cp_time=400, count=1)
+    sets = [len(generate(read_meta(path), pool, time_scope=scope)[0].tests) for scope in ("set", "level")]
+    assert sets == [2, 3], "ceil(100 / 400) = 1 of each; ceil(8 * 100 / 400) = 2, of which half is 1"
+
+
+def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path):
+    levels = tmp_path / "Levels"
+    levels.mkdir()
+    (levels / "bad.xml").write_text('<Level width="2"><Slingshot x="abc" y="1"/></Level>')
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><trials><trial><game_level_set mode='training'><game_levels level_path='Levels/bad.xml'/>"
+        "</game_level_set></trial></trials></evaluation>"
+    )
+    with pytest.raises(InvalidInput, match=r"bad\.xml.*abc"):
+        DOMAIN.trials(config=str(tmp_path / "config.xml"))
+
+
+def test_more_trials_and_tests_than_anybody_plays_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="1,000,000,003 checkpoints, each with test sets; up to 10,000"):
+        generate(read_meta(meta(tmp_path, time=10**9, cp_time=1)), LevelPool())
+    path = meta(tmp_path, count=10_000)
+    path.write_text(path.read_text().replace("<config_generation>", "<config_generation repeats='10000'>"))
+    with pytest.raises(InvalidInput, match="100,000,000 trials; up to 10,000"):
+        generate(read_meta(path), LevelPool())
+    (tmp_path / "config.xml").write_text(
+        write_config(generate(read_meta(meta(tmp_path)), LevelPool())).replace('executions="1"', 'executions="9999"')
+    )
+    os.utime(tmp_path / "configMeta.xml", ns=(0, 0))
+    with pytest.raises(InvalidInput, match="19,998 trials, repetitions included"):
+        DOMAIN.trials(config=str(tmp_path / "config.xml"))
+
+
+def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.xml").write_text(write_config(generate(read_meta(meta(tmp_path)), LevelPool())))
+    trial = DOMAIN.trials(config="config.xml")[0]
+    DOMAIN.world(trial).close()
+    monkeypatch.chdir("/")
+    with pytest.raises(InvalidInput, match=r"config.xml is not here.*the folder it was started in"):
+        DOMAIN.world(trial)
 
 
 def test_a_description_newer_than_its_list_is_drawn_again(tmp_path, pool):

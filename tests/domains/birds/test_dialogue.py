@@ -100,6 +100,19 @@ def blocks(reply):
     return count
 
 
+@pytest.mark.parametrize(("speed", "passes"), [(0, False), (1, True), (100, True)])
+def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for request in (Request(2, (speed,)), Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
+        say(rollout, dialogue, request)
+    before = rollout.world.arena.game.seconds
+    for _ in range(3):
+        say(rollout, dialogue, Request(62))
+    assert (rollout.world.arena.game.seconds > before + 1) is passes
+
+
 def test_a_polar_shot_pulls_against_the_direction_it_names():
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))

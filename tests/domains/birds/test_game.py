@@ -90,6 +90,25 @@ def test_some_pigs_go_only_after_hits_by_several_birds():
     assert game.state == "won"
 
 
+def test_no_blast_kills_a_pig_that_counts_birds():
+    things = platform(-8.0, -2.25, 6.0), Thing(kind="TNT", x=-8.0, y=-1.6), pig(-6.8, -1.44, "BasicBig")
+    game = Game(level(*things))
+    game.explode((-8.0, -1.6), game.profile.tnt.blast)
+    (big,) = (body for body in game.bodies if body.kind == "pig")
+    assert (game.pigs, big.full, big.physical.mass) == (1, 1e8, 1.5)
+
+
+def test_a_ball_wears_out_on_a_long_slope_where_every_contact_counts():
+    slope = Thing(kind="Platform", x=0.0, y=0.0, rotation=-27.0, scale_x=22.0)
+    things = slope, block("Circle", "stone", -5.5, 3.6), FAR
+    left = {}
+    for profile in ("sailon", "phyq"):
+        game = Game(level(*things), profile)
+        left[profile] = [body.place[0] for body in game.bodies if body.kind == "block"]
+    assert left["sailon"] == []
+    assert left["phyq"][0] > 6.0
+
+
 def test_ice_breaks_where_stone_does_not():
     lives = {}
     for material in ("ice", "stone"):
@@ -187,6 +206,19 @@ def test_a_bird_that_was_shot_is_gone_when_everything_rests(degrees):
     game.shoot(math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
     game.settle()
     assert (game.birds_removed, [body.kind for body in game.bodies]) == (1, ["platform", "pig"])
+
+
+def test_a_level_is_over_only_when_everything_has_come_to_rest():
+    pool, ended = LevelPool(), 0
+    for name in [pool.names(0, f"0101{scenario:02d}")[0] for scenario in range(1, 6)]:
+        for degrees in range(0, 80, 8):
+            game = Game(pool.level(name))
+            while game.bird_ready:
+                game.shoot(math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
+                game.settle()
+            ended += game.state != "playing"
+            assert not any(body.stirs for body in game.bodies if body.moves and body.physical.awake)
+    assert ended == 50
 
 
 def test_what_leaves_the_world_is_gone():

@@ -1,9 +1,12 @@
 """The rules of a trial, by table and by random requests."""
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfield.domains.birds.harness import Harness, Options, Progress, State
+from openfield.domains.birds.harness import Harness, Options, State
+from openfield.domains.birds.progress import Progress
 from openfield.domains.birds.script import LevelSet, Script
 
 SHOTS_ONLY = Options(count_loads=False)
@@ -101,10 +104,20 @@ def test_a_checkpoint_by_time():
     assert harness.state is State.NEW_TEST_SET
 
 
-def test_without_test_sets_a_checkpoint_only_starts_counting_again():
-    harness = start(Script(training=levels(9), checkpoint_interactions=1))
-    play(harness)
-    assert (harness.state, harness.current.recent_interactions) == (State.WON, 0)
+def test_without_test_sets_a_checkpoint_only_starts_its_clock_again():
+    script = Script(training=levels(9), checkpoint_interactions=2, report_step=3, report_in_training=True)
+    harness, asked = start(script), []
+    for _ in range(6):
+        harness.load()
+        harness.spend(1.0)
+        harness.interact()
+        asked.append(harness.state is State.REQUEST_BELIEF)
+        harness.report()
+        harness.end_level(True, 1)
+        harness.update()
+        assert harness.state is State.WON
+    assert asked == [False, False, True] * 2, "questions still go by the interactions of the set"
+    assert (harness.current.recent_interactions, harness.current.recent_seconds) == (6, 0.0)
 
 
 def test_all_sets_at_a_checkpoint_is_an_option():
@@ -141,8 +154,58 @@ def test_time_over_waits_for_the_level_where_a_test_follows_and_cuts_it_short_wh
         assert harness.state is state
 
 
-def test_the_last_interaction_ends_the_level_in_play():
+def test_a_level_in_play_is_finished_before_a_test_also_when_no_interaction_is_left():
     harness = start(Script(training=levels(9, interactions=1), tests=(levels(1),)))
+    harness.load()
+    harness.interact()
+    harness.update()
+    assert (harness.state, harness.may_shoot) == (State.PLAYING, True)
+    assert harness.load(1) is None
+    harness.end_level(True, 1)
+    harness.update()
+    assert harness.state is State.NEW_TEST_SET
+
+
+LEAVING = [lambda harness: harness.load(), lambda harness: harness.load(1), lambda harness: harness.restart()]
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+@pytest.mark.parametrize("limit", [{"interactions": 2}, {}])
+def test_who_leaves_a_level_when_a_test_waits_for_its_end_gets_the_test_and_no_level(leave, limit):
+    training = levels(9, selection=True, **limit)
+    harness = start(Script(training=training, tests=(levels(1),), checkpoint_interactions=2))
+    harness.load()
+    harness.interact()
+    assert leave(harness) is not None
+    harness.interact()
+    harness.update()
+    assert harness.load(99) is None
+    assert harness.state is State.PLAYING, "a level that is none is no reason to leave"
+    assert leave(harness) is None
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_nothing_moves_on_before_a_question_is_answered():
+    script = Script(training=levels(9), tests=(levels(1),), checkpoint_interactions=1)
+    harness = start(msgspec.structs.replace(script, report_step=1, report_in_training=True))
+    play(harness)
+    assert (harness.state, harness.current.testing) == (State.REQUEST_BELIEF, False)
+    harness.report()
+    harness.update()
+    assert harness.state is State.NEW_TEST_SET
+
+
+def test_the_end_of_a_trial_waits_for_no_level_in_play():
+    harness = start(Script(training=levels(9, interactions=1)))
+    harness.load()
+    harness.interact()
+    harness.update()
+    assert harness.state is State.TERMINATED
+
+
+def test_the_last_interaction_may_also_end_the_level_in_play():
+    options = Options(count_loads=False, finish_levels=False)
+    harness = start(Script(training=levels(9, interactions=1), tests=(levels(1),)), options)
     harness.load()
     harness.interact()
     harness.update()
@@ -179,17 +242,30 @@ def test_a_level_is_repeated_while_it_has_attempts_left():
     assert harness.restart() is None
 
 
-def test_without_a_limit_of_attempts_a_sequence_goes_round():
-    harness = start(Script(training=levels(2)))
+def test_without_a_limit_of_attempts_the_next_level_is_the_same_again_also_after_a_win():
+    harness = start(Script(training=levels(3, selection=True)))
+    assert [play(harness), play(harness, won=False), harness.load()] == [0, 0, 0]
+    assert harness.load(2) == 2
+    assert harness.load() == 2
+
+
+def test_without_a_limit_of_attempts_a_sequence_may_also_go_round():
+    harness = start(Script(training=levels(2)), Options(count_loads=False, repeat_unlimited=False))
     assert [harness.load() for _ in range(3)] == [0, 1, 0]
     assert harness.restart() == 0
 
 
-def test_without_a_limit_of_attempts_the_next_level_may_also_be_the_same_one():
-    harness = start(Script(training=levels(3, selection=True)), Options(repeat_unlimited=True))
-    assert [harness.load() for _ in range(3)] == [0, 0, 0]
-    assert harness.load(2) == 2
-    assert harness.load() == 2
+def test_limits_end_a_set_whose_attempts_have_none():
+    for limits in ({"interactions": 5}, {"seconds": 5}):
+        harness, played = start(Script(training=levels(2, **limits))), 0
+        while not harness.over:
+            harness.load()
+            harness.interact()
+            harness.spend(1.0)
+            harness.end_level(True, 1)
+            harness.update()
+            played += 1
+        assert played == 5
 
 
 def test_restarting_is_an_attempt():
@@ -244,13 +320,20 @@ SCRIPTS = st.builds(
     report_in_testing=st.booleans(),
     informed=st.booleans(),
 )
-OPTIONS = st.builds(Options, count_loads=st.booleans(), checkpoint_policy=st.sampled_from(["next_set", "all_sets"]))
+OPTIONS = st.builds(
+    Options,
+    count_loads=st.booleans(),
+    checkpoint_policy=st.sampled_from(["next_set", "all_sets"]),
+    repeat_unlimited=st.booleans(),
+    finish_levels=st.booleans(),
+)
 
 
 @settings(max_examples=200, deadline=None)
 @given(SCRIPTS, OPTIONS, REQUESTS)
 def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
     harness, visited = Harness(script, options), []
+    waits = options.finish_levels and any(test.levels for test in script.tests)
     for kind, index, seconds in requests:
         before = harness.stage
         request(harness, kind, index, seconds)
@@ -258,9 +341,10 @@ def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
         check(harness)
         visited.append(harness.current)
         assert before is not State.TERMINATED or harness.stage is State.TERMINATED, "the end is the end"
-    assert all(
-        progress.interactions <= progress.set.interactions or progress.set.interactions <= 0 for progress in visited
-    )
+        assert waits or harness.state is not State.PLAYING or not harness.current.out_of_interactions
+    for progress in visited:
+        limit = progress.set.interactions
+        assert progress.interactions <= limit or limit <= 0 or waits, "beyond it only a level in play is finished"
 
 
 def request(harness, kind, index, seconds):
@@ -284,7 +368,5 @@ def check(harness):
     current: Progress = harness.current
     assert all(left is None or 0 <= left <= max(current.set.attempts, 0) for left in current.left)
     assert -1 <= current.position < max(len(current.left), 1)
-    if harness.stage is State.PLAYING:
-        assert not current.out_of_interactions
     if harness.report_pending:
         assert not harness.script.informed

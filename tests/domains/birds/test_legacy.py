@@ -25,6 +25,7 @@ from legacy_birds import (
     release_points,
 )
 from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.logs import write_logs
 from openfield.view import Run
 
 CONFIG = """<evaluation>
@@ -53,6 +54,20 @@ def legacy_server(tmp_path, step=0, informed=False, **options):
     (tmp_path / "config.xml").write_text(CONFIG.format(step=step, informed=informed))
     trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), dev=options.pop("dev", False))
     with serving(tmp_path / "run.sqlite", trials, **options) as port:
+        yield port
+
+
+NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
+
+
+@contextlib.contextmanager
+def short_server(tmp_path, levels, executions=1):
+    """Serves trials of nothing but training, each level once."""
+    (tmp_path / "config.xml").write_text(
+        f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
+        f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
+    )
+    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"))) as port:
         yield port
 
 
@@ -87,7 +102,7 @@ def go_to(agent, state):
     assert agent.shoot(*AWAY) == 1, "the shot that ends a level counts"
     if state in (LOST, LIKELIHOOD):
         return
-    assert agent.word(53) == 2
+    assert agent.word(53) == 1, "attempts have no limit: the next level is the same again"
     assert agent.shoot(*AWAY) == 1
     if state == TEST:
         return
@@ -97,7 +112,7 @@ def go_to(agent, state):
     if state == RESUME:
         return
     agent.ready()
-    assert agent.word(53) == 3
+    assert agent.word(53) == 2, "training goes on after the level played last"
     agent.shoot(*AWAY)
 
 
@@ -245,7 +260,7 @@ def test_where_agents_are_told_what_is_novel_nobody_asks_and_there_is_a_hint(tmp
         assert agent.hint() == {}
         assert agent.shoot(*AWAY) == 1
         assert agent.state() == LOST, "no question"
-        assert agent.word(53) == 2
+        assert agent.word(53) == 1
         agent.shoot(*AWAY)
         assert agent.ready() == (0, 0, 1, 1, 1, 0, 1)
         assert (agent.state(), agent.word(14), agent.word(65)) == (MENU, 0, 0)
@@ -280,7 +295,7 @@ def test_the_last_shot_of_a_trial_counts_too_and_its_frames_come(tmp_path):
         with LegacyAgent(port, team=1) as agent:
             go_to(agent, RESUME)
             agent.ready()
-            assert agent.word(53) == 3
+            assert agent.word(53) == 2
             assert len(agent.shoot_and_watch(*AWAY, 0, 5, 1)) > 5
             assert agent.state() == OVER
         with LegacyAgent(port, team=1) as agent:
@@ -292,6 +307,82 @@ def test_the_last_shot_of_a_trial_counts_too_and_its_frames_come(tmp_path):
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
     assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("done", ["Fail"] * 4)
+
+
+def test_the_last_level_is_there_to_be_seen_until_the_next_trial_is_begun(tmp_path):
+    with short_server(tmp_path, NORMAL.format(last=0), executions=2) as port, LegacyAgent(port, team=1) as agent:
+        for state in (TRIAL, OVER):
+            go_to(agent, WON)
+            assert (agent.state(), agent.word(65) >= 5000) == (state, True)
+            assert label(features(agent.truth())[1]) == "Slingshot"
+            assert agent.report(0.9, 0.1) == 1, "too late for this trial, and too early for the next"
+        assert agent.word(65) >= 5000, "also when all is over"
+    with Run(tmp_path / "run.sqlite") as run:
+        assert [episode.belief for cell in run.cells() for episode in cell.episodes] == [None, None]
+
+
+def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):
+    (tmp_path / "Levels").mkdir()
+    (tmp_path / "Levels" / "1.xml").write_text(
+        '<Level width="2"><Camera x="0" y="-1" minWidth="20" maxWidth="35"/><Birds><Bird type="BirdRed"/>'
+        '<Bird type="BirdRed"/></Birds><Slingshot x="-12" y="-2.5"/>'
+        '<GameObjects><Pig type="BasicSmall" x="9" y="-3.3"/></GameObjects></Level>'
+    )
+    with short_server(tmp_path, "level_path='Levels/1.xml'") as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, PLAYING)
+        frames = agent.shoot_and_watch(0, 300, 0, 5, 1)
+        (seen, later) = agent.truth(), agent.truth()
+        assert len(features(seen)) == len(features(later)) == len(features(frames[-1])), "the bird still lies there"
+        assert agent.state() == PLAYING
+        assert agent.shoot(*AWAY) == 1
+        assert agent.state() in (OVER, LOST)
+
+
+def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
+    trials = DOMAIN.trials(3, before=1, after=1)
+    with serving(tmp_path / "run.sqlite", trials) as port:
+        sockets = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(4)]
+        for one in sockets:
+            one.sendall(struct.pack(">BIB", 1, 9, 0))
+        with contextlib.suppress(OSError):
+            for one in sockets:
+                one.recv(3)
+        for one in sockets:
+            one.close()
+        with LegacyAgent(port, team=9) as agent:
+            assert agent.state() == TRIAL
+    with Run(tmp_path / "run.sqlite") as run:
+        assert [cell.outcome for cell in run.cells()] == ["cancelled", None, None]
+
+
+def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(tmp_path):
+    with short_server(tmp_path, NORMAL.format(last=2)) as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, LOST)
+        assert agent.report(0.3, 0.7) == 1
+        assert agent.state() == LOST
+        assert agent.word(53) == 2
+        assert agent.describe("nothing but words") == 1
+        assert agent.shoot(*AWAY) == 1
+        assert agent.word(53) == 3
+        assert agent.report(0.9, 0.1) == 1
+    with Run(tmp_path / "run.sqlite") as run:
+        (cell,) = run.cells()
+        said = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply is not None]
+    assert [episode.belief and episode.belief.novel for episode in cell.episodes] == [0.3, None]
+    assert {"do": "stay", "text": "nothing but words"} in said
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    reports = (tmp_path / "logs" / "NoveltyLikelihoodData.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[1:5] for row in reports] == [["0", "2", "0.3", "0.7"], ["2", "5", "0.9", "0.1"]]
+
+
+def test_the_level_an_agent_left_after_it_ended_is_booked_when_the_server_ends(tmp_path):
+    with legacy_server(tmp_path) as port, LegacyAgent(port, team=1) as agent:
+        go_to(agent, LOST)
+    with Run(tmp_path / "run.sqlite") as run:
+        (cell,) = run.cells()
+    assert (cell.outcome, [episode.detail["status"] for episode in cell.episodes]) == ("cancelled", ["Fail"])
+    with legacy_server(tmp_path) as port, LegacyAgent(port, team=1) as agent:
+        assert agent.state() == LOST
 
 
 def test_agents_that_never_say_who_they_are_have_games_of_their_own(tmp_path):

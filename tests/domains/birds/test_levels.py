@@ -88,3 +88,16 @@ def test_a_level_written_and_read_is_the_same(things, birds):
     plain = tuple(thing for thing in things if "&" not in thing.type and '"' not in thing.type)
     level = Level(things=plain, birds=birds)
     assert parse_level(write_level(level).encode()) == level
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        ('<Block type="RectFat" material="wood" x="1" y="0"/>', "there are 5,000 things; a level has up to 400"),
+        ('<Bird type="BirdRed"/>', "there are 5,000 birds; a level has up to 100"),
+    ],
+)
+def test_a_level_that_would_break_the_engine_is_refused(element, words):
+    text = f'<Level width="2"><Slingshot x="-12" y="-2.5"/>{element * 5000}</Level>'
+    with pytest.raises(InvalidInput, match=f"Level heap.xml: {words}"):
+        parse_level(text.encode(), "heap.xml")

@@ -51,6 +51,23 @@ def test_a_new_colour_changes_nothing_but_what_is_seen():
     assert not set(load_palette()["novel"].colours) & set(load_palette()["pig"].colours)
 
 
+@pytest.mark.parametrize("material", ["wood", "stone", "ice"])
+def test_what_is_coloured_keeps_its_life_and_mass(material):
+    things = tuple(
+        Thing(kind="Block", type=type_, material=material, x=x, y=-3.0)
+        for x, type_ in ((0.0, "Circle"), (2.0, "RectFat"), (4.0, "SquareHole"))
+    )
+    level = replace(LEVEL, things=(*LEVEL.things, *things))
+    facts = [
+        [(body.full, body.physical.mass) for body in Game(made).bodies if body.kind == "block"]
+        for made in (level, change_level(level, ["colour"]))
+    ]
+    assert facts[0] == facts[1]
+    ball = Thing(kind="Novelty", type="PinkCircle", x=0.0, y=-3.12)
+    (pink,) = (body for body in Game(replace(LEVEL, things=(ball, PIG, STAND))).bodies if body.kind == "block")
+    assert (pink.full, pink.physical.mass) == (23.4, pytest.approx(1.125)), "as the original file names it"
+
+
 def test_a_fan_pushes_birds_back():
     fan = Thing(kind="Novelty", type="Fan", x=-6.0, y=0.0)
     level = replace(LEVEL, things=(*LEVEL.things, fan))
@@ -89,6 +106,26 @@ def test_a_magnet_pulls_birds_and_looks_like_wood():
     assert math.dist(pulled, (magnet.x, magnet.y)) < math.dist(normal, (magnet.x, magnet.y)) - 0.3
     items = see(Game(changed), zoomed_out(changed.camera)).items
     assert next(item for item in items if item.sprite.startswith("Magnet")).look == "wood"
+
+
+@pytest.mark.parametrize("bird", ["BirdRed", "BirdBlue", "BirdYellow", "BirdBlack", "BirdWhite"])
+def test_a_magnet_lets_go_of_whatever_touches_it(bird):
+    magnet = Thing(kind="Novelty", type="Magnet", material="wood", x=2.0, y=-3.12)
+    game = Game(replace(LEVEL, birds=(bird,), things=(*LEVEL.things, magnet)))
+    (field,) = game.fields
+    body = game.builder.bird(bird, (0.0, -2.9))
+    game.bodies.append(body)
+    for _ in range(100):
+        field.push(game)
+        game.engine_world.Step(0.02, 8, 3)
+        if any(edge.contact.touching for edge in body.physical.contacts if edge.other.userData):
+            break
+    else:
+        pytest.fail("it was never pulled to the magnet")
+    field.push(game)
+    body.physical.awake = False
+    field.push(game)
+    assert not body.physical.awake, "nothing pulls it any more"
 
 
 def test_a_magnet_pulls_stone_and_pushes_wood():

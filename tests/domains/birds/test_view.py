@@ -158,6 +158,13 @@ def vector(shares):
     return row
 
 
+def test_pictures_are_painted_in_the_colours_of_the_ground_truth():
+    for name, look in load_palette().items():
+        for colour in (look.fill, look.edge):
+            red, green, blue = bytes.fromhex(colour[1:])
+            assert (red >> 5) << 5 | (green >> 5) << 2 | blue >> 6 in look.colours, (name, colour)
+
+
 def test_colours_are_those_the_public_classifier_reads_correctly():
     palette = load_palette()
     assert {name: palette[name].colours for name in VERIFIED} == VERIFIED

@@ -6,6 +6,8 @@ import socket
 import struct
 import sys
 import threading
+import time
+import types
 
 import pytest
 
@@ -14,7 +16,7 @@ from birds_serving import serving
 from openfield.domains.birds import DOMAIN, BirdsClient, remote
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.planner import aim, read_sight, release
-from openfield.domains.birds.wire import BirdsWire
+from openfield.domains.birds.wire import BirdsWire, Hall, read_token
 from openfield.errors import InvalidInput
 from openfield.view import Run
 
@@ -203,6 +205,20 @@ def read(connection, size):
     return data
 
 
+def test_who_hangs_up_while_a_reply_is_made_leaves_no_trace(tmp_path, trials, capfd):
+    with free_port() as observers:
+        pass
+    with serving(tmp_path / "run.sqlite", trials, observer_port=observers) as port:
+        for opened in (port, observers) * 3:
+            with socket.create_connection(("127.0.0.1", opened), 20) as agent:
+                agent.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                agent.sendall(b"\x01\x00\x00\x00\x02\x00" + b"\x0b" * 5)
+                read(agent, 3)
+        with BirdsClient(port=port) as client:
+            assert client.configure(2) == (0, 0, 2)
+    assert capfd.readouterr().err == ""
+
+
 def test_observers_see_the_game_and_touch_nothing(tmp_path, trials):
     with free_port() as observers:
         pass
@@ -223,6 +239,66 @@ def test_observers_see_the_game_and_touch_nothing(tmp_path, trials):
         assert agent.level() == 1
 
 
+def test_only_teams_whose_number_is_known_are_let_in(tmp_path, trials):
+    with free_port() as observers:
+        pass
+    with serving(tmp_path / "run.sqlite", trials, token="8472913, 5503127", observer_port=observers) as port:
+        for opened, team in ((port, None), (port, 8472914), (observers, None), (observers, 1)):
+            with BirdsClient(port=opened) as stranger, pytest.raises(ConnectionError):
+                stranger.ground_truth() if team is None else stranger.configure(team)
+        with BirdsClient(port=port) as first, BirdsClient(port=port) as second, BirdsClient(port=observers) as observer:
+            assert first.configure(8472913) == second.configure(5503127) == observer.configure(8472913) == (0, 0, 2)
+            first.ready()
+            assert observer.screenshot().shape == (480, 640, 3)
+    with Run(tmp_path / "run.sqlite") as run:
+        assert {cell.agent for cell in run.cells()} == {"team-1", "team-2"}, "a secret is in no record"
+
+
+@pytest.mark.parametrize("token", ["", "sesame", "12", "8472913,", "4294967296"])
+def test_a_token_is_the_number_of_a_team(token):
+    with pytest.raises(InvalidInput, match="the number of their team: --token 8472913"):
+        read_token(token)
+
+
+def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
+    (tmp_path / "config.xml").write_text(CONFIG.replace('time_limit="0"', 'time_limit="600"'))
+    trials, away, gone = DOMAIN.trials(config=str(tmp_path / "config.xml")), [], threading.Event()
+    real, real_ns, stand_up = time.monotonic, time.monotonic_ns, Hall._stand_up
+
+    def note(hall, table, writer):
+        stand_up(hall, table, writer)
+        if table is not None:
+            gone.set()
+
+    monkeypatch.setattr(Hall, "_stand_up", note)
+    for place in ("openfield.serve.time", "openfield.domains.birds.wire.time", "openfield.rollout.time"):
+        monkeypatch.setattr(
+            place,
+            types.SimpleNamespace(
+                monotonic=lambda: real() + sum(away), monotonic_ns=lambda: real_ns() + int(sum(away) * 1e9)
+            ),
+        )
+    with serving(tmp_path / "run.sqlite", trials) as port:
+        with BirdsClient(port=port) as client:
+            client.configure(1)
+            client.ready()
+            client.ready()
+            assert client.load_next() == 1
+            away.append(100.0)  # it thinks, connected: this is its own
+            client.zoom("in")
+        assert gone.wait(20)
+        away.append(4000.0)
+        with BirdsClient(port=port) as client:
+            client.configure(1)
+            assert client.state() is State.PLAYING
+            assert client.zoom("out"), "the limits know nothing of the hour it was away"
+            assert client.state() is State.PLAYING
+    with Run(tmp_path / "run.sqlite") as run:
+        (cell,) = run.cells()
+        spent = sum(step.took for step in run.steps(cell.id, cell.attempt)) / 1e9
+    assert 100 < spent < 130
+
+
 @contextlib.contextmanager
 def free_port():
     with socket.socket() as probe:
@@ -238,6 +314,18 @@ def test_a_program_plays_cells_over_the_wire(tmp_path):
         "program": ("done", 2),
         "here": ("done", 2),
     }
+
+
+def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_have_no_limit(tmp_path):
+    text = CONFIG.replace('_limit="0" attempt_limit_per_level="1"', '_limit="8" attempt_limit_per_level="0"', 1)
+    text = text.replace('allow_level_selection="False"', 'allow_level_selection="True"').replace('step="2"', 'step="0"')
+    (tmp_path / "config.xml").write_text(text.replace('interaction_limit="2"', 'interaction_limit="0"'))
+    command = f"wire:{sys.executable} -m openfield.domains.birds.remote naive --port {{port}}"
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
+    for cell in result.cells:
+        played = [episode.detail["index"] for episode in cell.episodes if episode.phase == "training"]
+        assert (cell.outcome, played) == ("done", [0, 1, 0, 1])
 
 
 def test_programs_that_know_only_one_port_take_turns(tmp_path):

@@ -63,6 +63,7 @@ def test_a_trial_announces_itself_its_set_and_each_level():
     assert opened.truth.performance == 0.0
     assert opened.step(Reply()).observation == {
         "begins": "level",
+        "level": 1,
         "available": [2, 3, 4],
         "scores": [0, 0, 0, 0],
         "selection": False,
@@ -269,6 +270,45 @@ def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measur
     assert "1 rows" in write_measures(tmp_path / "run.sqlite", tmp_path / "measures.csv")
 
 
+@pytest.mark.parametrize("observe", ["features", "image"])
+def test_agents_that_read_ground_truth_say_so_and_a_random_one_needs_none(tmp_path, observe):
+    trials = DOMAIN.trials(1, before=1, after=0, observe=observe)
+    result = of.run({"random": "random", "naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
+    notes = {cell.agent: (cell.outcome, cell.note) for cell in result.cells}
+    assert notes["random"] == ("done", "")
+    assert "--set observe=objects" in notes["naive"][1]
+
+
+def test_executions_of_a_configured_trial_have_its_number_in_the_logs(tmp_path):
+    trial = (
+        "<trial number_of_executions='2'><game_level_set mode='training' attempt_limit_per_level='1'>"
+        "<game_levels novelty_level='0' type='010101' start='0' end='0'/></game_level_set></trial>"
+    )
+    (tmp_path / "config.xml").write_text(f"<evaluation><trials>{trial * 3}</trials></evaluation>")
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), trial="1-2")
+    of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    with (tmp_path / "logs" / "EvaluationData.csv").open() as file:
+        assert sorted(row["trial"] for row in csv.DictReader(file)) == ["1", "1", "2", "2"]
+
+
+def test_a_report_due_at_the_end_of_a_set_is_one_of_that_set(tmp_path):
+    level = "<game_levels novelty_level='0' type='010101' start='0' end='0'/>"
+    (tmp_path / "config.xml").write_text(
+        "<evaluation><novelty_detection_measurement step='2' measure_in_training='true' measure_in_testing='true'/>"
+        "<trials><trial checkpoint_interaction_limit='2'>"
+        f"<game_level_set mode='training' attempt_limit_per_level='2'>{level}</game_level_set>"
+        f"<game_level_set mode='test' attempt_limit_per_level='1'>{level}</game_level_set>"
+        "</trial></trials></evaluation>"
+    )
+    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
+    of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
+    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
+    with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
+        seen = [(row["playStatus"], row["InteractionIndex"]) for row in csv.DictReader(file)]
+    assert seen == [("training", "2"), ("test", "2"), ("training", "4")]
+
+
 def test_logs_of_several_agents_are_kept_apart_and_number_the_trials(tmp_path):
     trials = DOMAIN.trials(2, before=1, after=1, scenario="single", family=1)
     result = of.run({"one": "random", "a/b": "random"}, trials, tmp_path / "run.sqlite", workers=0)
@@ -290,11 +330,11 @@ def test_reports_are_logged_with_the_ids_of_what_is_novel(tmp_path, novelty, lef
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
         basic, novel = csv.DictReader(file)
-    assert (basic["TrueNovelIDs"], basic["CompleteTrueNovelIDs"], basic["novelty"]) == ("", "", "basic")
+    assert (basic["true novel IDs"], basic["complete true novel IDs"], basic["novelty"]) == ("", "", "basic")
     assert novel["novelty"] == "novel"
-    assert len(novel["CompleteTrueNovelIDs"].split()) == all_
-    assert len(novel["TrueNovelIDs"].split()) == left, "after the shot"
-    assert set(novel["TrueNovelIDs"].split()) <= set(novel["CompleteTrueNovelIDs"].split())
+    assert len(novel["complete true novel IDs"].split()) == all_
+    assert len(novel["true novel IDs"].split()) == left, "after the shot"
+    assert set(novel["true novel IDs"].split()) <= set(novel["complete true novel IDs"].split())
 
 
 def test_a_rollout_replays_to_the_same_turns(tmp_path):

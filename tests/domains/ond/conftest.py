@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("httpx", reason="the extra 'ond' is not installed")
 
 from domains.ond.protocol import OTHER, Client, write_test
+from domains.ond.targets import process, target  # noqa: F401
 
 
 @pytest.fixture

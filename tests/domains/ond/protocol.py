@@ -1,8 +1,9 @@
-"""A client of the protocol as small as can be, over an application in this process."""
+"""A client of the protocol as small as can be, over an application in this process or over a socket."""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -12,7 +13,7 @@ import numpy as np
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.http import make_app
 from openfield.domains.ond.office import Office
-from openfield.domains.ond.sheet import FACTS, SHEET, Shelf, write_rows
+from openfield.domains.ond.sheet import FACTS, SHEET, Shelf, Test, write_rows
 from openfield.domains.ond.wire import Wire
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
@@ -20,6 +21,16 @@ from openfield.journal import Journal
 TEST = "OND.1.0000.7"
 OTHER = "OND.1.0001.8"
 KNOWN = 4
+REQUESTS = [
+    ("GET", "/test/metadata", {}),
+    ("GET", "/session/dataset", {"round_id": "0"}),
+    ("GET", "/session/feedback", {"feedback_type": "classification"}),
+    ("DELETE", "/test", {}),
+    ("DELETE", "/session", {}),
+    ("GET", "/session/latest", {}),
+    ("GET", "/session/zip", {}),
+]
+"""What is asked about a session, and what each wants to know besides."""
 
 
 def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, onset: int = 15, **facts: object) -> None:
@@ -30,33 +41,23 @@ def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, on
     rows = [(f"{name}-{at}.png", new, 0 if new else 1 + at % KNOWN) for at, new in enumerate(novel)]
     (place / f"{name}{SHEET}").write_bytes(write_rows(("id", "novel", "class"), rows))
     metadata = {"protocol": "OND", "known_classes": KNOWN, "round_size": size, "feedback_max_ids": 3} | facts
-    metadata |= {"red_light": f"{name}-{onset}.png", "difficulty": "secret", "threshold": 0.5}
+    metadata = {"threshold": 0.5} | metadata | {"red_light": f"{name}-{onset}.png", "difficulty": "secret"}
     (place / f"{name}{FACTS}").write_bytes(
         msgspec.json.encode({key: v for key, v in metadata.items() if v is not None})
     )
 
 
-class Client:
-    """Opens a run file and talks to an office over HTTP without a socket."""
+class Requests:
+    """The protocol's requests, to whichever server `ask` reaches."""
 
-    def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
-        self.shelf, self.journal = Shelf(root), Journal(run)
-        self.desk = GroupDesk(self.journal, DOMAIN, token)
-        app = make_app(Wire(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
-        self.loop = asyncio.new_event_loop()
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://ond")
-
-    def close(self, at_once: bool = False) -> None:
-        """Stops the server; at once means as if killed: nothing is booked."""
-        self.loop.run_until_complete(self.http.aclose())
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
-        if not at_once:
-            self.desk.close()
-        self.journal.close()
+    shelf: Shelf
 
     def ask(self, method: str, path: str, **request: object) -> httpx.Response:
-        return self.loop.run_until_complete(self.http.request(method, path, **request))  # type: ignore[arg-type]
+        raise NotImplementedError
+
+    def ask_at_once(self, requests: list[tuple[str, str, dict[str, object]]]) -> list[httpx.Response]:
+        """Several requests in parallel."""
+        raise NotImplementedError
 
     def open(self, *tests: str, hints: tuple[str, ...] = (), **changes: object) -> str:
         asked = {"protocol": "OND", "novelty_detector_version": "probe-1", "detection_threshold": 0.5}
@@ -91,6 +92,58 @@ class Client:
             ids = self.dataset(session, number, test).text.split()
             assert self.post(session, number, test, **answers(known, ids, p)).text == "OK"
         assert self.complete(session, test).text == "OK"
+
+
+class Client(Requests):
+    """Opens a run file and talks to an office over HTTP without a socket."""
+
+    def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
+        self.shelf, self.journal = Shelf(root), Journal(run)
+        self.desk = GroupDesk(self.journal, DOMAIN, token)
+        app = make_app(Wire(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
+        self.loop = asyncio.new_event_loop()
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://ond")
+
+    def close(self, at_once: bool = False) -> None:
+        """Stops the server; at once means as if killed: nothing is booked."""
+        self.loop.run_until_complete(self.http.aclose())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+        if not at_once:
+            self.desk.close()
+        self.journal.close()
+
+    def ask(self, method: str, path: str, **request: object) -> httpx.Response:
+        return self.loop.run_until_complete(self.http.request(method, path, **request))  # type: ignore[arg-type]
+
+    def ask_at_once(self, requests: list[tuple[str, str, dict[str, object]]]) -> list[httpx.Response]:
+        async def ask_all() -> list[httpx.Response]:
+            return await asyncio.gather(*(self.http.request(verb, path, **more) for verb, path, more in requests))  # type: ignore[arg-type]
+
+        return self.loop.run_until_complete(ask_all())
+
+
+class Caller(Requests):
+    """Talks to a server in another process, over a real socket."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        self.shelf, self.url = Shelf(root), url
+        self.http = httpx.Client(base_url=url, timeout=60)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def ask(self, method: str, path: str, **request: object) -> httpx.Response:
+        return self.http.request(method, path, **request)  # type: ignore[arg-type]
+
+    def ask_at_once(self, requests: list[tuple[str, str, dict[str, object]]]) -> list[httpx.Response]:
+        with ThreadPoolExecutor(len(requests)) as pool:
+            return list(pool.map(lambda one: self.ask(one[0], one[1], **one[2]), requests))
+
+
+def known(client: Requests, test: str = TEST) -> Test:
+    """A test with its truth."""
+    return client.shelf.load("OND", "image_classification", test)[0]
 
 
 def answers(test: object, ids: list[str], p: float = 0.9) -> dict[str, str]:

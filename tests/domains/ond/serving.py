@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 @contextmanager
 def server(
-    folder: Path, *words: str, prepare: Callable[[], None] | None = None
+    folder: Path, *words: str, prepare: Callable[[], None] | None = None, errors: IO[str] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Serves until the block ends, or is killed inside it; gives the address and the process."""
-    with announced(folder, *words, prepare=prepare) as (line, process):
+    with announced(folder, *words, prepare=prepare, errors=errors) as (line, process):
         found = re.search(r":(\d+),", line)
         assert found is not None, line
         yield f"http://127.0.0.1:{found[1]}", process
@@ -23,12 +24,16 @@ def server(
 
 @contextmanager
 def announced(
-    folder: Path, *words: str, prepare: Callable[[], None] | None = None
+    folder: Path, *words: str, prepare: Callable[[], None] | None = None, errors: IO[str] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """As `server`; gives what it says of itself."""
+    """As `server`; gives what it says of itself. What it complains about goes to `errors`."""
     command = [sys.executable, "-c", "from openfield.cli import main; main()", "serve", "ond", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "-o", str(folder / "served.sqlite"), *words], stdout=subprocess.PIPE, text=True, preexec_fn=prepare
+        [*command, "-o", str(folder / "served.sqlite"), *words],
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        preexec_fn=prepare,
     )
     try:
         yield process.stdout.readline() if process.stdout else "", process

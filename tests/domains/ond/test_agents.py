@@ -102,17 +102,42 @@ def test_on_digits_the_false_alarm_rate_is_kept(calm, kind: str) -> None:
     assert sum(alarms) <= 5  # at 5 % more than five of 32 come in four cases of a thousand
 
 
+@pytest.mark.parametrize("held", [20, 50])
+@pytest.mark.parametrize("kind", STREAMS)
+def test_few_held_out_samples_keep_the_false_alarm_rate_too(kind: str, held: int) -> None:
+    rng, alarms = np.random.default_rng(3), []
+    for number in range(25):
+        scores = rng.normal(size=held)
+        rarity = Rarity(scores)
+        threshold = calibrate(kind, rarity(scores), 100, 0.05, number, streams=100)
+        for _ in range(6):
+            watch = STREAMS[kind]()
+            alarms.append(max(watch.push(value) for value in rarity(rng.normal(size=100)).tolist()) > threshold)
+    assert np.mean(alarms) <= 0.08
+
+
 def novel_accuracy(agent, trial) -> float:
     world = DOMAIN.world(trial)
     drive(Rollout(world), agent(DOMAIN.spec(trial), 1))
     late = np.flatnonzero(world.test.novel)[20:]
-    return float(world.ledger.hits(late).mean())
+    return float((world.ledger.ranks[late] == 0).mean())
 
 
 def test_the_adapting_agent_gains_on_novel_samples() -> None:
     trials = DOMAIN.trials(3, 1)
     gains = [novel_accuracy(AdaptingAgent, trial) - novel_accuracy(NearestAgent, trial) for trial in trials]
     assert np.mean(gains) > 0.03
+
+
+def test_bought_labels_of_unknown_classes_are_one_class_whatever_their_number() -> None:
+    (trial,) = DOMAIN.trials(1, 1)
+    said = []
+    for number in (0, -1, -3):
+        agent = AdaptingAgent(DOMAIN.spec(trial), 1)
+        agent._ids, agent._features = ["a"], np.ones((1, 3))
+        agent._remember([f"a,{number}"])
+        said.append(agent.classify(np.zeros((1, 6)), np.full(1, 0.5)).argmax())
+    assert said == [0, 0, 0]
 
 
 def test_given_detection_is_believed() -> None:

@@ -17,6 +17,7 @@ from domains.ond.serving import server
 from openfield.cli import run_command
 from openfield.domains.ond.client import Client as Remote
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.scoring import score_logits
 from openfield.domains.ond.sheet import Shelf
 from openfield.errors import OpenfieldError
 
@@ -114,6 +115,15 @@ def test_scores_from_files_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "resampling" in capsys.readouterr().out
     assert run_command(["score", "ond"]) == 2
     assert run_command(["score", "ond", "--logits", str(tmp_path / "Y.npy"), "--labels", str(tmp_path / "Y.npy")]) == 2
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float16"])
+def test_logits_are_scored_alike_in_every_type(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(-1, 3, 300)
+    logits = np.clip(rng.normal(60, 20, (300, 3)) + 40 * np.eye(4)[labels][:, :3], 0, 120).round()
+    wanted, found = score_logits(logits, labels, logits), score_logits(logits.astype(kind), labels, logits.astype(kind))
+    assert {name: part["auroc"] for name, part in found.items()} == {n: part["auroc"] for n, part in wanted.items()}
 
 
 def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:

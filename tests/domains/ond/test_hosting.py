@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, write_test
+from domains.ond.protocol import OTHER, TEST, Client, write_test
 from openfield.cli import run_command
 from openfield.domains.ond.keeping import Attributes, merge_features, read_features, write_features
 from openfield.domains.ond.standins import register_standins
@@ -59,6 +59,39 @@ def test_agents_with_the_originals_base_classes_are_told_against_a_reaction_base
     assert calls.count("Reaction.initialize") == 2
     saved = msgspec.json.decode(Path(f"scores/{TEST}_Learner.json").read_bytes())
     assert len(saved["m_acc_round_wise"]) == 6
+
+
+def test_a_baseline_alone_is_told_by_its_session(calls, capsys) -> None:
+    assert run("-a", "guests:Reaction", "--set", "baseline=Reaction", "--set", "save=scores") == 0
+    alone = numbers(capsys)["Reaction"]
+    assert set(alone) == {TEST, OTHER}
+    assert "not scored itself" in alone[TEST]["note"]
+    assert not Path("scores").exists()
+    assert run("-a", "guests:Learner") == 0
+    capsys.readouterr()
+    client = Client(Path("data"), Path("run.sqlite"))
+    session = next(group.id for group in client.desk.groups.values() if group.agent.startswith("Learner"))
+    asked = {"session_id": session, "test_id": TEST, "baseline_session_id": alone[TEST]["baseline_session_id"]}
+    found = client.ask("GET", "/session/evaluations", params=asked).json()
+    assert found["m_nrp"]["M_nrp_post_top1"] == pytest.approx(100 * 0.28571 / 0.25)
+    client.close()
+
+
+def test_files_of_features_are_joined(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_features(Path("a.npz"), ({"x": np.zeros(2), "y": np.zeros(2)}, {"x": np.zeros(1), "y": np.zeros(1)}))
+    write_features(Path("b.npz"), ({"y": np.ones(2)}, {"y": np.ones(1)}))
+    assert run_command(["merge", "a.npz", "b.npz", "-o", "c.npz"]) == 0
+    assert capsys.readouterr().out == "2 samples in c.npz\n"
+    features, logits = read_features(Path("c.npz"))
+    assert (features["x"].tolist(), features["y"].tolist(), logits["y"].tolist()) == ([0, 0], [1, 1], [1])
+    Path("d.npz").write_bytes(b"junk")
+    Path("e.pkl").write_bytes(b"junk")
+    for wrong in (["a.npz", "missing.npz"], ["d.npz"], ["e.pkl"], ["e.pkl", "--pickles"]):
+        assert run_command(["merge", *wrong, "-o", "f.npz"]) == 2
+        assert "Traceback" not in capsys.readouterr().err
+    assert run_command(["merge", "a.npz", "-o", "a.npz/under"]) == 2
+    assert not Path("f.npz").exists()
 
 
 def test_an_older_agent_adapts_by_its_own_spelling(calls, capsys) -> None:
@@ -163,6 +196,8 @@ def test_attributes_grow_by_their_kind(tmp_path: Path) -> None:
     again.restore(agent, "S", 1, ["k1"])
     assert (agent.d, agent.l, agent.t, agent.x) == ({"k1": 1}, [1], (1,), "last 1")
     assert agent.a.tolist() == [[0, 0]]  # one row, as a round of one sample has
+    again.restore(agent, "S", 1, ["k0", "k1"])  # a round's samples begin where those before it ended
+    assert (agent.l, agent.a.tolist()) == ([1], [[0, 0], [1, 1]])
     agent.d = {"k": object()}
     store.gather(agent, "S")
     with pytest.raises(AgentProtocol, match="object"):

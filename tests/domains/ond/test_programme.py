@@ -57,6 +57,50 @@ def test_a_folder_of_results_gives_the_programme_over_its_tests(results: Path, c
     assert numbers[TEST]["m_nrp"]["M_nrp_post_top1"] == pytest.approx(100 / 0.25)
 
 
+def test_performance_before_the_onset_is_none_after_it(results: Path, capsys) -> None:
+    shelf, folder = Shelf(results.parent / "data"), results / "OND/image_classification"
+    for name in (TEST, OTHER):  # right on all samples before the onset, wrong on all from there on; the baseline right
+        test = shelf.load("OND", "image_classification", name)[0]
+        right = answers(test, test.ids)["classification"].splitlines(keepends=True)
+        wrong = [line.replace("0.05", "0.9") for line in right]
+        (folder / f"{SESSION}.{name}_classification.csv").write_text("".join(right[:15] + wrong[15:]))
+        (folder / f"{name}_base_classification.csv").write_text("".join(right))
+    found = score(capsys, results, "--baseline", "base")[SESSION]
+    assert {name: found["programme"][name]["mean"] for name in ("M3", "M5", "M6")} == {"M3": 0, "M5": 0, "M6": 0}
+
+
+def test_what_is_not_whole_is_not_counted_as_wrong(results: Path, capsys) -> None:
+    folder = results / "OND/image_classification"
+    (folder / f"{SESSION}.{TEST}_classification.csv").unlink()
+    lines = (folder / f"{SESSION}.{OTHER}_detection.csv").read_text().splitlines(keepends=True)
+    (folder / f"{SESSION}.{OTHER}_detection.csv").write_text("".join(lines[1:]))
+    found = score(capsys, results, "--baseline", "base")[SESSION]
+    assert {name: found[name].keys() for name in (TEST, OTHER)} == {TEST: {"refused"}, OTHER: {"refused"}}
+    assert found["programme"]["M2"]["n"] == 1  # of the other it is not known when the change was declared
+    assert found["programme"]["M3"]["mean"] is None
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16"])
+def test_text_tests_are_scored_from_files(tmp_path: Path, capsys, coding: str) -> None:
+    place = tmp_path / "data/OND/nlt"
+    place.mkdir(parents=True)
+    sheet = "id,text\n" + "".join(f"t{n},|a text|,w0,w{n % 2},good,tea,{n // 2},0,{n}\n" for n in range(4))
+    (place / "NL.1_single_df.csv").write_bytes(sheet.encode("utf-16"))
+    (place / "NL.1_metadata.json").write_text('{"known_classes": 2, "round_size": 2}')
+    (tmp_path / "results").mkdir()
+    files = {"detection": "t0,0\nt1,0\nt2,0.9\nt3,0.9\n", "labels": "t0,1,w0\nt1,0,w1\nt2,1,w0\nt3,1,w0\n"}
+    for kind, text in files.items():
+        (tmp_path / f"results/NL.1_mine_{kind}.csv").write_bytes(text.encode(coding))
+    folder = score(capsys, tmp_path / "results", "--area", "nlt")["mine"]
+    assert folder["NL.1"]["m_acc"]["full_top1"] == 0.75
+    assert folder["programme"]["M1"]["mean"] == 0
+    words = ["score", "ond", "--data", str(tmp_path / "data"), "--area", "nlt", "--test", "NL.1", "--json"]
+    for flag, kind in (("--detection", "detection"), ("--classification", "labels")):
+        words += [flag, str(tmp_path / f"results/NL.1_mine_{kind}.csv")]
+    assert run_command(words) == 0
+    assert msgspec.json.decode(capsys.readouterr().out) == folder["NL.1"]
+
+
 def test_without_a_baseline_what_needs_one_is_not_defined(results: Path, capsys) -> None:
     found = score(capsys, results, "--redlight")
     assert set(found) == {SESSION, "base"}
@@ -125,7 +169,7 @@ def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: 
     session = client.open(protocol="CONDDA")
     asked = {"session_id": session, "test_id": TEST, "more": "1"}
     novel = [key for key, new in zip(test.ids, test.novel, strict=True) if new]
-    clusters = "".join(f"{key},{'1,0,0' if key in novel[::2] else '0,1,0'}\n" for key in test.ids)
+    clusters = "".join(f"{key},{'0,0,0,0,1,0,0' if key in novel[::2] else '0,0,0,0,0,1,0'}\n" for key in test.ids)
     (tmp_path / "results").mkdir()
     for number in range(3):
         rows = answers(test, test.ids[number * 10 : number * 10 + 10])["detection"]

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
-from openfield.groups import GroupDesk
-from openfield.view import Run
+from domains.ond.protocol import OTHER, REQUESTS, TEST, Client, answers, known, refused, write_test
+from openfield.domains.ond.listing import finished_tests
+from openfield.groups import Group
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-
-
-def known(client: Client, test: str = TEST):
-    return client.shelf.load("OND", "image_classification", test)[0]
 
 
 def test_lists_of_tests_come_as_published_or_as_found(client: Client, data: Path) -> None:
@@ -95,32 +89,12 @@ def test_metadata_shows_only_what_clients_may_know(client: Client) -> None:
     assert client.ask("GET", "/test/metadata", params=given).json()["red_light"] == f"{TEST}-15.png"
 
 
-def test_hints_change_neither_sizes_nor_other_sessions(client: Client) -> None:
-    hinted = client.open(hints=("round_size=1", "feedback_max_ids=1", "known_classes=9"))
-    more = client.open(hints=("feedback_max_ids=99999",))
-    plain = client.open()
-    seen = [
-        client.ask("GET", "/test/metadata", params={"session_id": s, "test_id": TEST}).json()
-        for s in (hinted, more, plain)
-    ]
-    assert [one["feedback_max_ids"] for one in seen] == [1, 3, 3]
-    assert all(one["round_size"] == 10 and one["known_classes"] == 4 for one in seen)
-
-
 def test_rounds_end_with_204_and_may_be_asked_in_any_order(client: Client) -> None:
     session = client.open()
     assert client.dataset(session, 2).text.splitlines() == known(client).ids[20:]
     assert client.dataset(session, "1").text.endswith("\n")
     past = client.dataset(session, 3)
     assert (past.status_code, past.content) == (204, b"")
-
-
-@pytest.mark.parametrize("number", ["-1", "1.0", "x", "0x1", "1e2", "99999999999999"])
-def test_rounds_that_are_no_numbers_are_refused(client: Client, number: str) -> None:
-    session = client.open()
-    refused(client.dataset(session, number), 400, "BadRequest")
-    refused(client.post(session, number, detection="a,0.1"), 400, "BadRequest")
-    assert client.dataset(session, 0).status_code == 200
 
 
 def test_a_test_without_rounds_or_metadata_says_so(client: Client, data: Path) -> None:
@@ -133,22 +107,8 @@ def test_a_test_without_rounds_or_metadata_says_so(client: Client, data: Path) -
     refused(client.ask("GET", "/test/metadata", params=asked), 500, "metadata_not_found")
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "extra"),
-    [
-        ("GET", "/test/metadata", {}),
-        ("GET", "/session/dataset", {"round_id": "0"}),
-        ("GET", "/session/feedback", {"feedback_type": "classification"}),
-        ("DELETE", "/test", {}),
-        ("DELETE", "/session", {}),
-        ("GET", "/session/latest", {}),
-        ("GET", "/session/zip", {}),
-    ],
-)
-def test_unknown_and_ended_sessions_are_refused_everywhere(client: Client, method, path: str, extra) -> None:
-    for stranger in (UNKNOWN, "../../etc/passwd", "x" * 4096):
-        asked = {"session_id": stranger, "test_id": TEST} | extra
-        refused(client.ask(method, path, params=asked), 400, "session_id_invalid")
+@pytest.mark.parametrize(("method", "path", "extra"), REQUESTS)
+def test_ended_sessions_are_refused_everywhere(client: Client, method, path: str, extra) -> None:
     session = client.open()
     assert client.ask("DELETE", "/session", params={"session_id": session}).text == "OK"
     if path != "/session/zip":
@@ -223,23 +183,6 @@ def test_status_lists_sessions_and_their_tests(client: Client) -> None:
     refused(client.ask("GET", "/session/status", params={"after": "soon"}), 400, "BadRequest")
 
 
-def test_the_zip_holds_posted_rows_and_nothing_else(client: Client) -> None:
-    session = client.open(TEST, OTHER)
-    client.play(session)
-    answer = client.ask("GET", "/session/zip", params={"session_id": session, "test_id": f"{TEST}|../data/x"})
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
-        names = set(file.namelist())
-        rows = file.read(f"OND/image_classification/{session}.{TEST}_detection.csv").decode().splitlines()
-    folder = f"OND/image_classification/{session}.{TEST}"
-    assert names == {
-        f"{session}.json",
-        f"{session}.{TEST}.json",
-        f"{folder}_detection.csv",
-        f"{folder}_classification.csv",
-    }
-    assert len(rows) == 30
-
-
 def test_a_token_keeps_strangers_out(data: Path, tmp_path: Path) -> None:
     client = Client(data, tmp_path / "t.sqlite", token="secret")
     refused(client.ask("GET", "/session/status"), 400, "BadRequest")
@@ -252,56 +195,6 @@ def test_a_token_keeps_strangers_out(data: Path, tmp_path: Path) -> None:
 def test_the_server_describes_itself(client: Client) -> None:
     paths = client.ask("GET", "/openapi.json").json()["paths"]
     assert sum(len(methods) for methods in paths.values()) == 14  # the thirteen, and feedback by POST
-
-
-def test_where_a_session_stands_is_told_after_a_restart_too(data: Path, tmp_path: Path) -> None:
-    client = Client(data, tmp_path / "r.sqlite")
-    session, test = client.open(TEST, OTHER), known(client)
-    for number in range(3):
-        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
-    client.post(session, 0, characterization="".join(f"{key},1,0\n" for key in test.ids))
-    asked = {"session_id": session}
-    wanted = {"finished_tests": [], "next_rounds": {TEST: 3}}
-    assert client.ask("GET", "/session/latest", params=asked).json() == wanted
-    client.close(at_once=True)
-    client = Client(data, tmp_path / "r.sqlite")
-    assert client.ask("GET", "/session/latest", params=asked).json() == wanted
-    listed = client.ask("GET", "/session/status", params=asked | {"include_tests": "1", "test_ids": f"{TEST}|{OTHER}"})
-    first, second = [line.split(",") for line in listed.text.splitlines()]
-    assert first[3].startswith("20")
-    assert (second[3], second[4]) == ("N/A", "Incomplete")
-    client.close()
-
-
-def test_the_zip_tells_what_was_bought_and_where_rows_lie(client: Client) -> None:
-    session, test = client.open(), known(client)
-    client.post(session, 0, **answers(test, test.ids[:10]))
-    client.feedback(session, "classification", feedback_ids="|".join(test.ids[:2]))
-    client.dataset(session, 0)  # the test starts again; what was bought stays bought
-    client.post(session, 0, **answers(test, test.ids[:10]))
-    client.feedback(session, "classification")
-    answer = client.ask("GET", "/session/zip", params={"session_id": session})
-    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
-        state = msgspec.json.decode(file.read(f"{session}.{TEST}.json"))
-        assert state["post_results"]["detection file path"] in file.namelist()
-    assert state["get_feedback"]["rounds"] == {"0": {"classification": 3}}
-
-
-def test_a_crash_between_the_last_round_and_the_outcome_is_mended(data: Path, tmp_path: Path, monkeypatch) -> None:
-    path = tmp_path / "r.sqlite"
-    client = Client(data, path)
-    session, test = client.open(), known(client)
-    for number in range(3):
-        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
-    with monkeypatch.context() as patch:
-        patch.setattr(GroupDesk, "finish", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
-        refused(client.complete(session), 500, "ServerError")
-    client.close(at_once=True)
-    client = Client(data, path)
-    assert client.complete(session).text == "OK"
-    client.close(at_once=True)
-    with Run(path) as run:
-        assert [cell.outcome for cell in run.cells()] == ["done"]
 
 
 def test_names_of_parts_are_found_wherever_they_stand(client: Client) -> None:
@@ -322,3 +215,45 @@ def test_a_detector_cannot_write_lines_about_others(client: Client) -> None:
     session = client.open(novelty_detector_version="a,b\nc")
     (line,) = client.ask("GET", "/session/status").text.splitlines()
     assert line.split(",")[:2] == [session, "a_b_c"]
+
+
+def test_a_legacy_session_without_threshold_is_opened_in_compat_only(client: Client, compat: Client) -> None:
+    asked = {"protocol": "OND", "novelty_detector_version": "1"}
+    files = {"configuration": msgspec.json.encode(asked), "test_ids": TEST.encode()}
+    refused(client.ask("POST", "/session", files=files), 400, "MissingParamsError")
+    assert compat.ask("POST", "/session", files=files).status_code == 200
+
+
+@pytest.mark.parametrize("version", ["v" * 5000, "a\nb", "\x1b[2J"])
+def test_a_detector_is_called_by_a_name_that_can_be_read(client: Client, version: str) -> None:
+    name = client.desk.groups[client.open(novelty_detector_version=version)].agent
+    assert name.isprintable()
+    assert len(name) <= 200
+
+
+@pytest.mark.parametrize("wrong", [[], ["x"], {}, {"a": 1}, 5, 1.5, True], ids=repr)
+def test_parameters_that_are_no_text_are_refused(client: Client, wrong: object) -> None:
+    session = client.open()
+    good = {"session_id": session, "test_id": TEST, "round_id": 0, "feedback_type": "score"}
+    wanted = {
+        "GET /test/metadata": ("session_id", "test_id"),
+        "GET /session/dataset": ("session_id", "test_id"),
+        "GET /session/feedback": ("session_id", "test_id", "feedback_type"),
+        "POST /session/feedback": ("session_id", "test_id", "feedback_type"),
+        "GET /session/evaluations": ("session_id", "test_id"),
+        "GET /session/latest": ("session_id",),
+        "GET /session/zip": ("session_id",),
+        "DELETE /test": ("session_id", "test_id"),
+        "DELETE /session": ("session_id",),
+    }
+    for request, names in wanted.items():
+        method, path = request.split()
+        for name in names:
+            reason = "MissingParamsError" if wrong in ("", None) else "BadRequest"
+            refused(client.ask(method, path, json=good | {name: wrong}), 400, reason)
+    assert client.dataset(session, 0).status_code == 200
+
+
+def test_tests_are_finished_in_the_order_of_their_completion_whatever_the_clock_says() -> None:
+    facts = {"test b": {"completed": "2026-01-02"}, "test a": {"completed": "2026-01-01"}}
+    assert list(finished_tests(Group("s", "x", 0, {}, facts))) == ["b", "a"]

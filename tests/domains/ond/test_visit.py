@@ -24,13 +24,15 @@ from openfield.domains.ond.builder import write_tests
 from openfield.domains.ond.client import Client, Progress
 from openfield.domains.ond.evaluation import evaluate
 from openfield.domains.ond.feedback_client import FeedbackAccount
-from openfield.domains.ond.host import Options, StepPlayer
+from openfield.domains.ond.host import StepPlayer
 from openfield.domains.ond.precomputed import PrecomputedAgent
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.stages import Options
 from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.visit import TurnPlayer, Visit, play_session, play_sessions, play_test
+from openfield.domains.ond.turns import TurnPlayer
+from openfield.domains.ond.visit import Occasion, Visit, play_session, play_sessions, play_test
 from openfield.errors import AgentCrashed, InvalidInput
 from openfield.rollout import Rollout, drive
 
@@ -205,7 +207,7 @@ def test_a_red_light_that_was_on_before_an_interruption_is_on_after_it(tmp_path:
 
     for answered in ((), tuple(test.ids[:20])):
         player, content = TurnPlayer("mine", lambda: agent, str(tmp_path)), "\n".join(test.ids[20:])
-        player.start("s", name, {"red_light": test.ids[10]}, lambda *_: [], answered)
+        player.start(Occasion("s", name, {"red_light": test.ids[10]}, lambda *_: [], answered))
         lights.clear()
         assert len(list(player.play(2, content.encode()))) == 1
         assert lights[0] is bool(answered)

@@ -144,6 +144,15 @@ def test_glyphs_are_seeded_and_drawn_as_often_as_needed() -> None:
     assert first.shape == (50, 16, 16)
 
 
+@pytest.mark.parametrize(("columns", "protocol"), [(6, "OND"), (8, "OND"), (6, "CONDDA")])
+def test_scores_have_a_column_for_every_known_class_and_the_unknown(columns: int, protocol: str) -> None:
+    w = world("classes", protocol=protocol)
+    w.reset()
+    w.step(Reply())
+    with pytest.raises(AgentProtocol, match=f"7 values.*not {columns}"):
+        w.step(Reply(Scores([[0.1] * columns] * 10)))
+
+
 def test_characterisation_clusters_are_scored_at_the_end() -> None:
     w = world("classes", protocol="OND")
     w.reset()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,6 +79,15 @@ def test_one_sided_samples_have_no_curves() -> None:
 def test_calibration_and_risk_coverage() -> None:
     assert measures.calibration_error([0.95] * 10, [1] * 5 + [0] * 5) == pytest.approx(0.45)
     assert measures.risk_coverage_area([0.9, 0.8, 0.7], [True, False, True]) == pytest.approx((0 + 1 / 2 + 1 / 3) / 3)
+
+
+def test_equal_confidences_have_one_risk_whatever_their_order() -> None:
+    conf, right = np.array([0.9, 0.9, 0.5, 0.5, 0.5, 0.1]), np.array([1, 0, 1, 0, 0, 1], bool)
+    orders = [[*a, *b, 5] for a in itertools.permutations(range(2)) for b in itertools.permutations(range(2, 5))]
+    risks = [(np.cumsum(~right[order]) / np.arange(1, 7)).mean() for order in orders]
+    for order in ([0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 1, 4, 0, 5, 2]):
+        assert measures.risk_coverage_area(conf[order], right[order]) == pytest.approx(np.mean(risks))
+    assert math.isnan(measures.risk_coverage_area([], []))
 
 
 def test_delays_and_alarms() -> None:

@@ -75,7 +75,9 @@ class Watch(msgspec.Struct, frozen=True, tag_field="do", tag="watch"):
 
 
 class Stay(msgspec.Struct, frozen=True, tag_field="do", tag="stay"):
-    """Stays where it is: a way to say something between levels."""
+    """Stays where it is: a way to say something between levels, or in words."""
+
+    text: str = ""
 
 
 Action = Shot | Launch | Load | Restart | Zoom | Wait | Watch | Stay

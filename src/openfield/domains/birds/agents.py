@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import msgspec
 
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
-from openfield.domains.birds.actions import Load, Shot
+from openfield.domains.birds.actions import TAP_SECONDS, Load, Shot
 from openfield.domains.birds.levels import Level
 from openfield.domains.birds.model import imagine
 from openfield.domains.birds.planner import GRAVITY, Sight, aim, read_sight, release
 from openfield.domains.birds.solver import progress, replay
+from openfield.errors import AgentFault
 from openfield.metrics.passive import Rule
 
 PIGS = ("pig", "novel")
@@ -34,7 +36,13 @@ TAPPED, TAP_SHARES = 4, (0.5, 0.7, 0.9)
 class Shooter:
     """Shoots at what it sees; subclasses choose."""
 
+    may_be_blind = False
+    """Whether it chooses without looking."""
+
     def __init__(self, spec: Spec, seed: int) -> None:
+        self._blind = spec.observations is not None  # pictures and numbers are for learners
+        if self._blind and not self.may_be_blind:
+            raise AgentFault("This agent reads what is where, no pictures or numbers: --set observe=objects")
         self._rng = random.Random(seed)
 
     def __call__(self, turn: Turn) -> Reply:
@@ -42,18 +50,21 @@ class Shooter:
         if turn.ask is Ask.BELIEF:
             return Reply(None, Belief(0.0))
         if turn.ask is Ask.READY and turn.observation["begins"] == "level":
-            return Reply(msgspec.to_builtins(Load()))
+            return Reply(msgspec.to_builtins(Load(pick_level(turn.observation))))
         if turn.ask is not Ask.ACT:
-            if turn.last is not None and turn.observation:
+            if turn.last is not None and turn.observation is not None and not self._blind:
                 self.notice(read_sight(turn.observation))
             return Reply()
+        if self._blind:
+            launch, tap = self.choose(None)
+            return Reply([*launch, tap / (1000 * TAP_SECONDS)])
         sight = read_sight(turn.observation)
         launch, tap = self.choose(sight)
         x, y = release(sight, launch)
         return Reply(msgspec.to_builtins(Shot(x, y, round(tap))))
 
-    def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
-        """A launch vector, and milliseconds until the tap."""
+    def choose(self, sight: Any) -> tuple[tuple[float, float], float]:
+        """A launch vector, and milliseconds until the tap; blind ones are shown nothing."""
         raise NotImplementedError
 
     def notice(self, sight: Sight) -> None:
@@ -69,10 +80,22 @@ class Shooter:
         self._rng.setstate((version, tuple(numbers), gauss))
 
 
+def pick_level(menu: dict[str, Any]) -> int:
+    """Where levels may be chosen, the next one left after that played last, all around; else 0, whatever comes.
+
+    Where attempts have no limit, whatever comes is the same level for ever.
+    """
+    if not menu["selection"] or not menu["available"]:
+        return 0
+    return int(min(menu["available"], key=lambda number: (number <= menu["level"], number)))
+
+
 class RandomShooter(Shooter):
     """Shoots to the right, at any angle and any moment."""
 
-    def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
+    may_be_blind = True
+
+    def choose(self, sight: Sight | None) -> tuple[tuple[float, float], float]:
         """Any angle from slightly down to almost straight up."""
         angle = math.radians(self._rng.uniform(-15, 80))
         return (math.cos(angle), math.sin(angle)), self._rng.choice((0.0, self._rng.uniform(300, 2500)))

@@ -38,6 +38,7 @@ class Arena:
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
         self._novel_at_start = novel_ids(self.game)
+        self._paused = False
 
     @property
     def rest(self) -> tuple[int, int]:
@@ -49,6 +50,11 @@ class Arena:
         """The ids of what is novel in the level: what is left of it, and all there was."""
         return [novel_ids(self.game), self._novel_at_start]
 
+    @property
+    def moving(self) -> bool:
+        """Whether anything happens by itself; after a shot that was watched to its first contact nothing does."""
+        return self.game.moving and not self._paused
+
     def zoom(self, way: str) -> None:
         """Moves the camera."""
         camera = self.game.level.camera
@@ -56,7 +62,7 @@ class Arena:
 
     def shoot(self, action: Shot | Launch) -> None:
         """Shoots, and waits until everything rests if the shot is not a fast one."""
-        game = self.game
+        game, self._paused = self.game, False
         if isinstance(action, Launch):
             game.shoot(action.dx, action.dy, action.tap / 1000)
             game.settle()
@@ -71,12 +77,19 @@ class Arena:
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
             game.settle(action.until_contact)
             stop()
-        game.settle()
+            self._paused = action.until_contact and bool(game.queue and game.pigs)
+        if not self._paused:
+            game.settle()
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass."""
+        self._paused = False
+        self.game.run(seconds)
 
     def watch(self, every: int, frames: int) -> None:
         """Lets time pass and keeps ground truths; where all rests from the start, one."""
         stop = self._keep(every, frames)
-        self.game.run(min(every * frames / SECOND, LONGEST_WATCH))
+        self.wait(min(every * frames / SECOND, LONGEST_WATCH))
         stop()
         if not self.frames and frames:
             self.frames.append(self.ground_truth(self._settings.noisy_batch))

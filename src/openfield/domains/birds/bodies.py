@@ -35,6 +35,8 @@ PLAIN_FRICTION = 0.4
 LAUNCH_GRAVITY = 0.48
 SHOTS_NEEDED = {"BasicBig": 3, "PinkBigPig": 3, "BasicBigTwoShots": 2, "BasicBigFourShots": 4}
 """Different birds that must hit these pigs in the levels of the NovPhy test bed, whatever the damage."""
+LONG_LIFE, PINK_LONG_LIFE = 1e8, 1e4
+"""Their lives, which no blast and no fall uses up."""
 INTANGIBLE = (
     *("NonNovelAirTurbulence", "NovelAirTurbulence", "InverseAirTurbulence"),
     *("Storm", "InverseGravity"),
@@ -43,7 +45,7 @@ INTANGIBLE = (
 STAND_IN = "SquareSmall"
 """The block that is built for one nobody knows, as the novel objects of the earliest releases."""
 PINK_LIVES = {"PinkCircle": 23.4}
-"""Where a new colour comes with a life of its own."""
+"""What has a life of its own where a file gives it no material; what is only coloured keeps that of its material."""
 CIRCLE_CORNERS = 11
 """A bird's outline, as the game reports it."""
 
@@ -83,6 +85,11 @@ class Body:
         """How fast it moves."""
         velocity = self.physical.linearVelocity
         return math.hypot(velocity.x, velocity.y)
+
+    @property
+    def stirs(self) -> bool:
+        """Whether it moves or turns at all."""
+        return self.speed > 0 or self.physical.angularVelocity != 0
 
     def outline(self, ring: Ring | None = None) -> list[tuple[float, float]]:
         """Its outline, or another ring of its own, in the world."""
@@ -192,7 +199,8 @@ class Builder:
         self._weigh(physical, None if form.mass is None else form.mass * material.mass)
         body = Body(physical, kind, thing.type, box(*form.seen) if form.seen else outline)
         body.hole, body.material, body.defence = form.hole, name, material.defence
-        body.life = body.full = PINK_LIVES.get(thing.type, form.life[index] * material.life)
+        usual = form.life[index] * material.life
+        body.life = body.full = usual if thing.material else PINK_LIVES.get(thing.type, usual)
         body.points = 500
         return _named(body)
 
@@ -208,6 +216,7 @@ class Builder:
         if profile.damage_by_mass == 0 and self._level.camera.widest != 30:
             body.birds = SHOTS_NEEDED.get(thing.type, 0)
         if body.birds:
+            body.life = body.full = PINK_LONG_LIFE if thing.type.startswith("Pink") else LONG_LIFE
             self._weigh(physical, 1.5)
             physical.gravityScale = 0.5
         return _named(body)

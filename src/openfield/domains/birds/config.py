@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from openfield.domains.birds.elements import Node, read_root
+from openfield.domains.birds.elements import MOST, Node, naming, read_root
 from openfield.domains.birds.levels import decode_xml
 from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.script import LevelSet, Script
@@ -39,6 +39,8 @@ class MetaSet(msgspec.Struct, frozen=True, kw_only=True):
     novelty_type: str
     amount: tuple[int, int]
     """The least, and one more than the most."""
+    where: str = ""
+    """Its place in a file, for what is said of it."""
     absence: float = 0.0
     no_difference: float = 0.0
     percentage: float = 100.0
@@ -77,7 +79,7 @@ def read_meta(path: Path) -> Meta:
     trials = tuple(_meta_trial(trial) for trial in root.all("trials/trial"))
     if not trials:
         raise InvalidInput(f"{path}: <trials> has no <trial>.")
-    return Meta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1))
+    return Meta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1, MOST))
 
 
 def read_config(path: Path, pool: LevelPool) -> list[Script]:
@@ -142,7 +144,7 @@ def _notify(trial: Node) -> Notify:
 def _setting(trial: Node, name: str, default: int) -> int:
     """`count` and `repeats`, written as attributes or as elements of their own."""
     element = trial.one(name)
-    return trial.whole(name, default) if element is None else element.stated_whole(name)
+    return trial.whole(name, default, MOST) if element is None else element.stated_whole(name, MOST)
 
 
 def _limits(found: list[Node], known: tuple[str, ...]) -> dict[str, Node]:
@@ -165,6 +167,7 @@ def _meta_set(found: Node) -> MetaSet:
         novelty_level=found.text("novelty_level").removeprefix("novelty_level_"),
         novelty_type=found.text("novelty_type").removeprefix("type"),
         amount=_amount(found),
+        where=found.place,
         absence=found.share("novelty_absence_portion", 0.0, 1.0),
         no_difference=found.share("no_diff_portion", 0.0, 1.0),
         percentage=found.share("set_appearance_percentage", 100.0, 100.0),
@@ -179,7 +182,8 @@ def _amount(found: Node) -> tuple[int, int]:
     text = found.text("amount")
     match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text)
     if not match or (match[2] and int(match[2]) <= int(match[1])):
-        raise found.error("amount", text, "a whole number, or two as in 5-10 with the second the larger")
+        allowed = "a whole number up to 999,999, or two as in 5-10 with the second the larger"
+        raise found.error("amount", text, allowed)
     least = int(match[1])
     return least, int(match[2]) if match[2] else least + 1
 
@@ -201,7 +205,7 @@ def _script(trial: Node, measurement: Measurement, pool: LevelPool) -> Script:
         report_step=measurement.step,
         report_in_training=measurement.training,
         report_in_testing=measurement.testing,
-        executions=trial.whole("number_of_executions", 1),
+        executions=trial.whole("number_of_executions", 1, MOST),
     )
 
 
@@ -220,11 +224,17 @@ def _levels(found: Node, pool: LevelPool) -> Iterator[str]:
     """One level by its path, or a stretch of the levels of a type."""
     path = found.text("level_path", "")
     if path:
-        yield pool.resolve(path)
+        with naming(f"{found.place}: 'level_path'"):
+            name = pool.resolve(path)
+        yield name
         return
     level = found.text("novelty_level").removeprefix("novelty_level_")
-    names = pool.names(level, found.text("type").removeprefix("type"))
+    type_ = found.text("type").removeprefix("type")
+    with naming(f"{found.place}: 'novelty_level' and 'type'"):
+        names = pool.names(level, type_)
     start, end = found.whole("start", 0), found.whole("end", len(names) - 1)
-    if not 0 <= start <= end < len(names):
+    if not 0 <= start < len(names):
+        raise found.error("start", str(start), f"an index from 0 to {len(names) - 1}, the last level there is")
+    if not start <= end < len(names):
         raise found.error("end", str(end), f"an index from 'start' to {len(names) - 1}, the last level there is")
     yield from names[start : end + 1]

@@ -18,7 +18,7 @@ from openfield.domains.birds.protocol import Request
 
 FASTEST, SLOWEST = 50.0, 1e-5
 SHORTEST_WAIT = 0.5
-"""Simulated seconds; what passes at least between two looks at moving things."""
+"""Simulated seconds; what passes at least between two looks at moving things, unless the agent slows them down."""
 LONGEST_WAIT = 30.0
 OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 
@@ -55,7 +55,6 @@ class Dialogue:
         self.turn = turn
         """What the world shows now; whoever drives the dialogue keeps it fresh."""
         self._speed = 1.0
-        self._novel = 0.0
 
     def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Talk:
         """Answers a request.
@@ -65,10 +64,12 @@ class Dialogue:
             elapsed: How long ago, in seconds, its last request was.
             silent: How long ago it last did something; looking is not doing, but takes its time.
         """
-        if self.turn.ask in (Ask.ACT, Ask.READY) and silent >= (yield Look("seconds left")):
+        if self.turn.ask is not Ask.BELIEF and silent >= (yield Look("seconds left")):
             yield Do(msgspec.to_builtins(Stay()))
+        if self.turn.ask is Ask.NONE and request.code in _GOES_ON:
+            yield Do()
         if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
-            wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, elapsed * self._speed))
+            wait = min(LONGEST_WAIT, max(SHORTEST_WAIT * min(1.0, self._speed), elapsed * self._speed))
             yield Do(msgspec.to_builtins(Wait(wait)))
         return (yield from _ANSWERS[request.code](self, *request.fields))
 
@@ -163,16 +164,19 @@ class Dialogue:
 
     def report(self, novel: float, normal: float, objects: tuple[int, ...], level: int, text: str) -> Talk:
         """66: what the agent thinks; this answers the question of state 12, and is welcome at any time."""
-        self._novel = min(1.0, max(0.0, novel)) if math.isfinite(novel) else 0.0
-        detail = {"not_novel": normal if math.isfinite(normal) else 0.0, "objects": list(objects), "text": text}
-        yield from self._say(Belief(self._novel, level, detail))
+        if self.turn.ask is Ask.READY and self.turn.observation["begins"] == "trial":
+            return (yield from self.describe(text))  # nothing is known yet of a trial that has not begun
+        detail = {"not_novel": _plain(normal), "objects": list(objects), "text": text}
+        waits = self.turn.ask is Ask.READY
+        belief = Belief(min(1.0, max(0.0, _plain(novel))), level, detail)
+        yield Do(msgspec.to_builtins(Stay()) if waits else None, belief)
         return protocol.flag(True)
 
     def describe(self, text: str) -> Talk:
-        """67: what the agent has to say beyond that."""
+        """67: what the agent has to say beyond that; it is on record, and says nothing of how likely anything is."""
         if self.turn.ask is Ask.BELIEF:
             return protocol.flag(False)
-        yield from self._say(Belief(self._novel, None, {"description": text}))
+        yield Do(msgspec.to_builtins(Stay(text)))
         return protocol.flag(True)
 
     def ready(self) -> Talk:
@@ -215,13 +219,16 @@ class Dialogue:
         done: Done = yield Do(msgspec.to_builtins(action))
         return done
 
-    def _say(self, belief: Belief) -> Generator[Do | Look, Any, None]:
-        waits = self.turn.ask is Ask.READY
-        yield Do(msgspec.to_builtins(Stay()) if waits else None, belief)
+
+def _plain(share: float) -> float:
+    """The number an agent meant: 0.3 comes as 0.30000001192092896, which is all that four bytes can hold."""
+    return float(f"{share:.7g}") if math.isfinite(share) else 0.0
 
 
 _QUIET = (1, 2, 31, 32, 33, 36, 38, 41, 42, 43, 66, 67, 68, 70, 71, 72)
 """Requests that are no look at the level, so that no time has to pass before them."""
+_GOES_ON = (31, 32, 33, 34, 35, 38, 41, 42, 43, 51, 52, 53, 68, 70)
+"""Requests after which a level that has ended is done with."""
 _ANSWERS: dict[int, Callable[..., Talk]] = {
     1: Dialogue.configure,
     2: Dialogue.set_speed,

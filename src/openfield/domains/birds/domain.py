@@ -6,23 +6,31 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from openfield.core import Reply, Spec
+from openfield.core import AgentFactory, Reply, Spec
 from openfield.domain import Domain
-from openfield.domains.birds.config import read_config, read_meta
-from openfield.domains.birds.generation import find_config, generate, write_config
-from openfield.domains.birds.novelty import NOVELTIES, family_of
+from openfield.domains.birds.config import read_meta
+from openfield.domains.birds.generation import generate, write_config
+from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.trials import NUMBER, choose_trials, digest, level_files, open_pool, script_of
+from openfield.domains.birds.trials import (
+    NUMBER,
+    digest,
+    level_files,
+    open_pool,
+    read_scripts,
+    refuse_endless,
+    script_of,
+    script_phases,
+)
 from openfield.domains.birds.wire import BirdsWire
 from openfield.errors import InvalidInput
-from openfield.flags import Flag
+from openfield.flags import Flag, Launch
 from openfield.novelty import apply_novelties
 from openfield.record import EpisodeEnd
 from openfield.settings import changed_settings, make_settings
@@ -46,7 +54,7 @@ TASK = (
 class Birds(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 1
+    name, version = "birds", 2
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES
@@ -116,12 +124,6 @@ class Birds(Domain[BirdsSettings]):
             ("serve",),
         ),
         Flag(
-            ("--let-in",),
-            "Lets agents of other machines in, whose protocol has no place for a token.",
-            lambda launch, _: replace(launch, let_in=True),
-            commands=("serve",),
-        ),
-        Flag(
             ("--gtshoot-ints",),
             "Numbers in request 38: 5 or 6 [6].",
             lambda launch, v: launch.note(gtshoot_ints=v),
@@ -136,9 +138,7 @@ class Birds(Domain[BirdsSettings]):
         return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=_space(seen))
 
     def phases(self, settings: BirdsSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-        """Training, then a test with an onset; configured trials say themselves how long they are."""
-        if settings.config:
-            return Phase("training"), Phase("test")
+        """Training, then a test with an onset; those of configured trials are in their files."""
         script = [Phase("training", settings.training), Phase("test", settings.before)]
         script.append(Phase("test", settings.after, novelty))
         return tuple(phase for phase in script if phase.episodes)
@@ -153,28 +153,40 @@ class Birds(Domain[BirdsSettings]):
             if chosen.trial or chosen.trial_list or chosen.told != "all":
                 raise InvalidInput("Trials can be chosen only from a configuration: --config.")
             family = chosen.family or self._family(novelty)
-            chosen = msgspec.structs.replace(chosen, family=family)
-            made = super().trials(count, seed, novelty, red_light, **{**settings, "family": family})
+            chosen = msgspec.structs.replace(chosen, family=family, endless=False)
+            made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
             return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
         if novelty not in (None, "none"):
             raise InvalidInput("A configuration says itself what is novel: --novelty and --config exclude each other.")
-        listed = find_config(Path(chosen.config), pool, seed, chosen.time_scope)
-        scripts = read_config(listed, pool)
-        kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all")
+        listed, scripts = read_scripts(chosen, pool, seed)
+        kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all", endless=False)
         return [
             Trial(
                 domain=self.name,
                 version=self.version,
                 seed=derive(seed, self.name, number, execution),
-                phases=self.phases(chosen, ()),
+                phases=script_phases(script),
                 settings=changed_settings(kept),
-                red_light=red_light or scripts[number].informed,
+                red_light=red_light or script.informed,
                 limits=self.limits,
-                files={f"{NUMBER}{number}": digest(scripts[number], pool)},
+                files={f"{NUMBER}{number}": digest(script, pool)},
             )
-            for number in choose_trials(chosen, scripts)
-            for execution in range(max(0, scripts[number].executions))
+            for number, script in scripts.items()
+            for execution in range(max(0, script.executions))
         ]
+
+    def prepare(self, launch: Launch, command: str) -> Launch:
+        """Whoever comes over the wire may prepare for a set as long as it likes: its limits are those of the trial."""
+        return launch.limit(reply_seconds=None) if command == "serve" else launch
+
+    def lists_trials(self, settings: BirdsSettings) -> str:
+        """A configuration does; some of its trials are chosen by their place."""
+        told = "lists its trials: --trials and --config exclude each other. Some of them: --trial 0, or --trial 0-4."
+        return f"{settings.config} {told}" if settings.config else ""
+
+    def check_end(self, settings: BirdsSettings, seed: int) -> None:
+        """A set without any limit is for who comes over the wire, or plays as a person, and stops when it likes."""
+        refuse_endless(settings, seed)
 
     def _family(self, novelty: str | None) -> int:
         """The family of levels that suits a novelty; that of the first where there is none."""
@@ -188,6 +200,12 @@ class Birds(Domain[BirdsSettings]):
         settings = make_settings(BirdsSettings, trial.settings)
         pool = open_pool(settings)
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
+
+    def view(self) -> AgentFactory:
+        """A person who types angles."""
+        from openfield.domains.birds.human import BirdsHuman
+
+        return BirdsHuman
 
     def film(self, trial: Trial) -> Film:
         """Levels as drawn for agents that see, ten pictures a second."""
@@ -219,13 +237,16 @@ class Birds(Domain[BirdsSettings]):
         return BirdsWire()
 
     def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[BirdsWire, TrialDesk]:
-        """The wire as flags want it; agents of this game have no way to show a token."""
+        """The wire as flags want it; it asks for the token itself, which agents of this game say as their team."""
         from openfield.serve import TrialDesk
 
-        if serving.token is not None:
-            raise InvalidInput("Agents of birds cannot show a token. To serve other machines without one: --let-in.")
-        wire = BirdsWire(agent=serving.agent, **serving.options)
+        wire = BirdsWire(agent=serving.agent, token=serving.token, **serving.options)
         return wire, TrialDesk(journal, self, trials, serving.agent, None)
+
+    def describe(self, names: Sequence[str]) -> str:
+        """The novelties in words; those of a configuration by the folders its levels are in."""
+        folders = [name for name in names if name.startswith(FOLDER_OF_LEVEL)]
+        return "; ".join(describe_folders(folders)) if folders else super().describe(names)
 
     def encode(self, observation: Any) -> Any:
         """Ground truth and its compact form in squares; pictures as they are."""

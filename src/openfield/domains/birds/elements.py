@@ -6,6 +6,8 @@ Stands under the configuration files.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from openfield.domains.birds.levels import decode_xml
 from openfield.errors import InvalidInput, MissingExtra
 
 LARGEST = 10**9
+MOST = 10_000
+"""Trials, repetitions and test sets; a file that asks for more would only fill the memory."""
 
 
 def read_root(path: Path, name: str) -> Node:
@@ -36,11 +40,25 @@ def read_root(path: Path, name: str) -> Node:
     return Node(element, path)
 
 
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Names a place in what is said about what is there."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}: {error}") from None
+
+
 class Node:
     """An element, read with errors that name the place."""
 
     def __init__(self, element: Any, path: Path) -> None:
         self._element, self._path = element, path
+
+    @property
+    def place(self) -> str:
+        """Which file it is in, and what it is called."""
+        return f"{self._path}: <{self._element.tag}>"
 
     def all(self, where: str) -> list[Node]:
         """The elements at a place below this one."""
@@ -57,17 +75,17 @@ class Node:
             raise self.error(name, None, "given")
         return str(value).strip()
 
-    def whole(self, name: str, default: int | None = None) -> int:
+    def whole(self, name: str, default: int | None = None, most: int = LARGEST) -> int:
         """A whole number in an attribute."""
-        return self._whole(name, self.text(name, None if default is None else str(default)))
+        return self._whole(name, self.text(name, None if default is None else str(default)), most)
 
     def truth(self, name: str, default: str | None = None) -> bool:
         """`true` or `false` in an attribute, in any case."""
         return self._truth(name, self.text(name, default))
 
-    def stated_whole(self, name: str) -> int:
+    def stated_whole(self, name: str, most: int = LARGEST) -> int:
         """A whole number, in an attribute called so, in `value`, or between the tags."""
-        return self._whole(name, self._stated(name))
+        return self._whole(name, self._stated(name), most)
 
     def stated_truth(self, name: str) -> bool:
         """`true` or `false`, in an attribute called so, in `value`, or between the tags."""
@@ -77,9 +95,9 @@ class Node:
         places = (self._element.get(name), self._element.get("value"), self._element.text)
         return next((str(text).strip() for text in places if text is not None), "")
 
-    def _whole(self, name: str, text: str) -> int:
-        if not re.fullmatch(r"[+-]?\d{1,9}(\.0*)?", text):
-            raise self.error(name, text, f"a whole number up to {LARGEST:,}")
+    def _whole(self, name: str, text: str, most: int) -> int:
+        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
+            raise self.error(name, text, f"a whole number up to {most:,}")
         return int(float(text))
 
     def _truth(self, name: str, text: str) -> bool:
@@ -97,4 +115,4 @@ class Node:
     def error(self, name: str, value: str | None, allowed: str) -> InvalidInput:
         """What is wrong with an attribute."""
         found = "is missing" if value is None else f"cannot be {value!r}"
-        return InvalidInput(f"{self._path}: <{self._element.tag}>: '{name}' {found}. Allowed: {allowed}.")
+        return InvalidInput(f"{self.place}: '{name}' {found}. Allowed: {allowed}.")

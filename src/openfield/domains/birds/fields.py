@@ -19,7 +19,7 @@ WINDS = {"NonNovelAirTurbulence": 1.5, "NovelAirTurbulence": 4.0, "InverseAirTur
 """Upward force of the three winds; they look alike."""
 CALM = 0.1
 """Units a second; slower bodies are left alone by winds and storms."""
-MAGNET_FORCE, MAGNET_REACH, MAGNET_TOUCH = 15.0, 4.0, 0.65
+MAGNET_FORCE, MAGNET_REACH = 15.0, 4.0
 STORM_FORCE = 3.0
 INVERSE_GRAVITY = 6.0
 
@@ -93,6 +93,8 @@ class Magnet:
         if self._body.gone:
             return
         x, y = self._body.place
+        touching = [edge.other.userData for edge in self._body.physical.contacts if edge.contact.touching]
+        self._released += [body for body in touching if body is not None and body not in self._released]
         for body in game.bodies:
             if body.kind not in ("bird", "block"):
                 continue
@@ -105,8 +107,6 @@ class Magnet:
         if distance > MAGNET_REACH:
             self._released = [other for other in self._released if other is not body]
             return False
-        if distance < MAGNET_TOUCH and body not in self._released:
-            self._released.append(body)
         return body not in self._released
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from openfield.domains.birds.camera import zoomed_out
 from openfield.domains.birds.drawing import pixels
 from openfield.domains.birds.game import Game
+from openfield.domains.birds.harness import State
 from openfield.domains.birds.scene import see
 from openfield.domains.birds.world import BirdsWorld
 
@@ -28,7 +29,8 @@ class Camera:
 
     def pictures(self) -> list[Any]:
         """The pictures since it was asked last."""
-        game = self._world.arena.game if self._world.arena is not None else None
+        in_play = self._world.arena is not None and self._world.harness.stage is State.PLAYING
+        game = self._world.arena.game if in_play and self._world.arena is not None else None
         if game is not None and game is not self._game:
             self._watch(game)
         taken, self._taken = self._taken, []

@@ -31,6 +31,8 @@ LONGEST_WAIT = 30 * SECOND
 """A level that never comes to rest is taken as it is after this."""
 SLOW = 0.02
 """Units a second; below it, for half a second, a body rests."""
+TURNING = 0.5
+"""Units; how far from its middle a body that turns is looked at."""
 QUIET_TICKS = 5
 DEPTH, SKY = -12.0, 60.0
 """Beyond these heights nothing comes back."""
@@ -201,7 +203,7 @@ class Game(Yard):
         for body in [body for body in self.bodies if body.moves and body.physical.awake]:
             x, y = body.place
             if -edge < x < edge and DEPTH < y < SKY:
-                fastest = max(fastest, body.speed)
+                fastest = max(fastest, body.speed, TURNING * abs(body.physical.angularVelocity))
             else:
                 self._lose(body)
         return fastest
@@ -243,12 +245,17 @@ class Game(Yard):
             self._ends_at, self._waits_since = self.steps + SECOND, self.steps
         if self.steps < self._ends_at:
             return
-        if self.slow_ticks >= 1 or self.steps - self._waits_since > LONGEST_WAIT:
+        if self._at_rest or self.steps - self._waits_since > LONGEST_WAIT:
             self.state = "lost" if self.pigs else "won"
             self.score += UNUSED_BIRD * len(self.queue)
             self._contacts.listen(False)
         else:
             self._ends_at += SECOND
+
+    @property
+    def _at_rest(self) -> bool:
+        """Whether every body has come to rest; the engine puts it to sleep then."""
+        return not any(body.moves and body.physical.awake and body.stirs for body in self.bodies)
 
     def _tap(self, bird: Body) -> None:
         """Lets the bird use its power, if it is well on its way."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from openfield.domains.birds.config import Meta, MetaSet, MetaTrial, is_meta, read_meta
+from openfield.domains.birds.elements import MOST, naming
 from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.script import LevelSet, Script
 from openfield.errors import InvalidInput
@@ -46,6 +48,8 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
 def generate(meta: Meta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[Script]:
     """The trials a description asks for."""
     scripts: list[Script] = []
+    if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MOST:
+        raise InvalidInput(f"The description asks for {total:,} trials; up to {MOST:,} may be.")
     for evaluation in range(max(0, meta.repeats)):
         for block, trial in enumerate(meta.trials):
             for number in range(max(0, trial.count)):
@@ -72,11 +76,21 @@ def write_config(scripts: list[Script]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def count_test_sets(trial: MetaTrial) -> int:
-    """How many test sets a trial has before their shares are applied: one per checkpoint, at least one."""
-    by_time = _times(trial.limits.seconds, trial.checkpoint_seconds)
+def count_test_sets(trial: MetaTrial, seconds: int) -> int:
+    """How many test sets a trial has before their shares are applied: one per checkpoint, at least one.
+
+    Args:
+        trial: What was described.
+        seconds: The time of its training, all levels together.
+    """
+    by_time = _times(seconds, trial.checkpoint_seconds)
     by_count = _times(trial.limits.interactions, trial.checkpoint_interactions)
-    return max(1, by_time + by_count) if trial.tests else 0
+    total = by_time + by_count
+    if trial.tests and total > MOST:
+        raise InvalidInput(
+            f"The limits of training give {total:,} checkpoints, each with test sets; up to {MOST:,} may be."
+        )
+    return max(1, total) if trial.tests else 0
 
 
 def _times(limit: int, every: int) -> int:
@@ -92,7 +106,7 @@ def _trial(
     seconds = trial.limits.seconds * (len(levels) if time_scope == "level" else 1)
     script = Script(
         training=msgspec.structs.replace(trial.limits, levels=levels, seconds=seconds),
-        tests=tuple(_draw_tests(trial, pool, rng)),
+        tests=tuple(_draw_tests(trial, seconds, pool, rng)),
         checkpoint_seconds=trial.checkpoint_seconds,
         checkpoint_interactions=trial.checkpoint_interactions,
         report_step=meta.measurement.step,
@@ -106,23 +120,23 @@ def _trial(
 
 def _draw_training(part: MetaSet, pool: LevelPool, rng: random.Random) -> list[str]:
     """Levels with replacement, in the portions asked for, shuffled."""
-    buckets = sort_levels(pool.names(part.novelty_level, part.novelty_type))
+    buckets = sort_levels(_names(part, pool))
     counts = portion(rng.randrange(*part.amount), part, buckets)
     drawn = [rng.choice(bucket) for bucket, count in zip(buckets, counts, strict=True) for _ in range(count)]
     rng.shuffle(drawn)
     return drawn
 
 
-def _draw_tests(trial: MetaTrial, pool: LevelPool, rng: random.Random) -> Iterator[LevelSet]:
+def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Random) -> Iterator[LevelSet]:
     """Test sets whose levels appear only once in a trial."""
-    total, used = count_test_sets(trial), set[str]()
+    total, used, short = count_test_sets(trial, seconds), set[str](), 0
     parts = [part for part in trial.tests for _ in range(math.ceil(total * Fraction(str(part.percentage)) / 100))]
     if not trial.ordered:
         rng.shuffle(parts)
     for part in parts:
-        names = pool.names(part.novelty_level, part.novelty_type)
-        buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(names)]
-        counts = portion(rng.randrange(*part.amount), part, buckets)
+        buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(_names(part, pool))]
+        wanted = rng.randrange(*part.amount)
+        counts = portion(wanted, part, buckets)
         drawn = [
             name
             for bucket, count in zip(buckets, counts, strict=True)
@@ -130,10 +144,22 @@ def _draw_tests(trial: MetaTrial, pool: LevelPool, rng: random.Random) -> Iterat
         ]
         rng.shuffle(drawn)
         used.update(drawn)
+        short += len(drawn) < wanted
         limits = (part.seconds, part.interactions, part.attempts)
         yield LevelSet(
             levels=tuple(drawn), seconds=limits[0], interactions=limits[1], attempts=limits[2], selection=part.selection
         )
+    if short:
+        warnings.warn(
+            f"{short} of {len(parts)} test sets of a trial have fewer levels than asked for: none comes twice, and "
+            "there are no more. Sets without any are passed over.",
+            stacklevel=2,
+        )
+
+
+def _names(part: MetaSet, pool: LevelPool) -> list[str]:
+    with naming(f"{part.where}: 'novelty_level' and 'novelty_type'"):
+        return pool.names(part.novelty_level, part.novelty_type)
 
 
 def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -11,7 +11,8 @@ import math
 
 import msgspec
 
-from openfield.domains.birds.script import CheckpointPolicy, LevelSet, Script
+from openfield.domains.birds.progress import Progress
+from openfield.domains.birds.script import CheckpointPolicy, Script
 
 
 class State(enum.IntEnum):
@@ -44,68 +45,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     count_loads: bool = True
     """A level loaded is an interaction, not only a shot."""
     checkpoint_policy: CheckpointPolicy = "next_set"
-    repeat_unlimited: bool = False
-    """A level with any number of attempts is also the next one, until another is chosen."""
-
-
-class Progress:
-    """How far the agent is in a set."""
-
-    def __init__(self, levels: LevelSet, testing: bool, repeats: bool = False) -> None:
-        self.set = levels
-        self.testing = testing
-        self.repeats = repeats
-        """Whether a level with any number of attempts comes again and again until another is chosen."""
-        self.resumed = False
-        """Whether the set was gone on with and no level loaded since."""
-        self.left: list[int | None] = [levels.attempts if levels.attempts > 0 else None] * len(levels.levels)
-        self.scores = [0] * len(levels.levels)
-        self.position = -1
-        self.interactions = 0
-        self.seconds = 0.0
-        self.recent_interactions = 0
-        """Since the set was entered last; with the next one it is what checkpoints go by."""
-        self.recent_seconds = 0.0
-
-    def enter(self) -> None:
-        """Starts counting for the next checkpoint."""
-        self.recent_interactions, self.recent_seconds = 0, 0.0
-
-    def may_load(self, index: int) -> bool:
-        """Whether a level has attempts left."""
-        return 0 <= index < len(self.left) and self.left[index] != 0
-
-    def next_index(self) -> int | None:
-        """The level played last while it has attempts left, else the next that has, all around.
-
-        When a set is gone on with it is the one after that. Where attempts have no limit too, unless told otherwise:
-        a sequence would never leave its first level.
-        """
-        count = len(self.left)
-        unlimited = self.position >= 0 and self.left[self.position] is None and not self.repeats
-        start = self.position + 1 if unlimited or self.resumed else max(self.position, 0)
-        order = [(start + step) % count for step in range(count)] if count else []
-        return next((index for index in order if self.may_load(index)), None)
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether a limit is reached, or no level is left."""
-        return self.spent or self.next_index() is None
-
-    @property
-    def spent(self) -> bool:
-        """Whether a limit is reached."""
-        return self.out_of_time or self.out_of_interactions
-
-    @property
-    def out_of_time(self) -> bool:
-        """Whether the time is over."""
-        return 0 < self.set.seconds <= self.seconds
-
-    @property
-    def out_of_interactions(self) -> bool:
-        """Whether all interactions are used."""
-        return 0 < self.set.interactions <= self.interactions
+    repeat_unlimited: bool = True
+    """A level with any number of attempts is the next one again, until another is chosen; else the one after it is."""
+    finish_levels: bool = True
+    """A level in play is finished where a test or training follows, also when all interactions are used up."""
 
 
 class Harness:
@@ -147,22 +90,19 @@ class Harness:
 
     def find(self, index: int | None = None) -> int | None:
         """The index of the level that a request to load one, or the next one, would give; None if it is refused."""
-        if self.report_pending or self.current.spent or self.stage not in (*RESTING, State.PLAYING):
+        if self.report_pending or self._moves_on or self.stage not in (*RESTING, State.PLAYING):
             return None
-        following = self.current.next_index()
-        if index is None or index == following:
-            return following
-        return index if self.current.set.selection and self.current.may_load(index) else None
+        return self._candidate(index)
 
     def load(self, index: int | None = None) -> int | None:
         """Loads a level, or the next available one; returns its index, or None if that is refused.
 
-        Asking for the next one when none is left ends the set.
+        Asking for the next one when none is left ends the set; leaving a level when a test or the end of the set waits
+        for it lets that come instead of another level.
         """
         wanted = self.find(index)
         if wanted is None:
-            if index is None and not self.report_pending and self.stage in (*RESTING, State.PLAYING):
-                self._end_set()
+            self._refuse(index)
             return None
         self._play(wanted)
         if self.options.count_loads:
@@ -172,12 +112,14 @@ class Harness:
     @property
     def may_restart(self) -> bool:
         """Whether the level loaded last has an attempt left."""
-        loaded = self.stage in (State.PLAYING, State.WON, State.LOST) and not self.current.spent
+        loaded = self.stage in (State.PLAYING, State.WON, State.LOST) and not self._moves_on
         return loaded and not self.report_pending and self.current.may_load(self.current.position)
 
     def restart(self) -> int | None:
         """Plays the level again, as one more attempt; returns its index, or None if it has none left."""
         if not self.may_restart:
+            if self.stage is State.PLAYING:
+                self._refuse(self.current.position)
             return None
         self._play(self.current.position)
         return self.current.position
@@ -227,6 +169,8 @@ class Harness:
 
     def update(self) -> None:
         """Moves on if a limit, a checkpoint or the end of a set was reached; to be called after everything."""
+        if self.report_pending:
+            return  # the question comes before everything else
         if self.stage is State.PLAYING:
             self._interrupt()
         if self.stage in RESTING:
@@ -234,6 +178,34 @@ class Harness:
                 self._end_set()
             elif not self.current.testing and self._checkpoint_due():
                 self._announce_test()
+
+    def _candidate(self, index: int | None) -> int | None:
+        """The level a request means, whether or not it is the time for it; None if there is none left."""
+        following = self.current.next_index()
+        if index is None or index == following:
+            return following
+        return index if self.current.set.selection and self.current.may_load(index) else None
+
+    def _refuse(self, index: int | None) -> None:
+        """What becomes of the set when a level cannot be loaded."""
+        if self.report_pending or self.stage not in (*RESTING, State.PLAYING):
+            return
+        if self.stage is State.PLAYING and self._moves_on and self._candidate(index) is not None:
+            self.stage = State.MAIN_MENU
+            self.update()
+        elif index is None:
+            self._end_set()
+
+    @property
+    def _moves_on(self) -> bool:
+        """Whether a limit is reached, or a checkpoint that a test set follows; both wait for the end of a level."""
+        return self.current.spent or (not self.current.testing and bool(self._unused) and self._at_checkpoint)
+
+    @property
+    def _at_checkpoint(self) -> bool:
+        script, recent = self.script, self.training
+        by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
+        return by_time or 0 < script.checkpoint_interactions <= recent.recent_interactions
 
     def _announce_first(self) -> None:
         if self.training.next_index() is None:
@@ -248,11 +220,12 @@ class Harness:
         self.stage = State.PLAYING
 
     def _interrupt(self) -> None:
-        """Ends the level in play where it cannot go on.
+        """Ends the level in play where a limit is reached and the trial is over with it.
 
-        No interaction is left, or the time is over and no test set follows: a test set waits for the end of the level.
+        What follows within a trial, a test or training, waits for the end of the level.
         """
-        if self.current.out_of_interactions or (self.current.out_of_time and self._last_set):
+        at_once = self._last_set or (self.current.out_of_interactions and not self.options.finish_levels)
+        if self.current.spent and at_once:
             self.stage = State.MAIN_MENU
 
     @property
@@ -260,13 +233,10 @@ class Harness:
         return not self._unused and (self.training_over or not self.current.testing)
 
     def _checkpoint_due(self) -> bool:
-        script, recent = self.script, self.training
-        by_time = 0 < script.checkpoint_seconds <= recent.recent_seconds
-        by_count = 0 < script.checkpoint_interactions <= recent.recent_interactions
-        if (by_time or by_count) and not self._unused:
-            recent.enter()
+        if self._at_checkpoint and not self._unused:
+            self.training.recent_seconds = 0.0  # only the clock: questions go by the interactions
             return False
-        return by_time or by_count
+        return self._at_checkpoint
 
     def _end_set(self) -> None:
         if not self.current.testing:

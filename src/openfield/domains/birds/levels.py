@@ -19,6 +19,8 @@ from openfield.errors import InvalidInput
 
 ProfileName = Literal["sailon", "phyq"]
 KINDS = ("Block", "Pig", "TNT", "Platform", "Novelty", "ExternalAgent")
+MOST_THINGS, MOST_BIRDS = 400, 100
+"""Published levels have up to 36 things; the engine breaks down under some thousand at one place."""
 FARTHEST = 1e4
 """Units; a coordinate beyond this is a mistake, and would make the engine's numbers useless."""
 
@@ -84,6 +86,9 @@ def parse_level(content: bytes, name: str = "") -> Level:
     tags = list(_scan(text, name))
     if not any(tag == "Level" for tag, _ in tags):
         raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
+    for most, kinds, what in ((MOST_THINGS, KINDS, "things"), (MOST_BIRDS, ("Bird",), "birds")):
+        if (count := sum(tag in kinds for tag, _ in tags)) > most:
+            raise InvalidInput(f"Level {name}: there are {count:,} {what}; a level has up to {most:,}.")
     parts = dict(reversed(tags))
     if "Slingshot" not in parts:
         raise InvalidInput(f"Level {name}: there is no <Slingshot> element.")

@@ -13,8 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from openfield.core import Ask, Belief
+from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
 from openfield.report.files import replacing
+from openfield.trial import Trial
 from openfield.view import CellRecord, Run
 
 LEVEL_COLUMNS = (
@@ -23,7 +25,7 @@ LEVEL_COLUMNS = (
 )
 REPORT_COLUMNS = (
     *("EvaluationIndex", "LevelIndex", "InteractionIndex", "HasNoveltyLikelihood", "NoNoveltyLikelihood"),
-    *("NovelObjectIDs", "NoveltyLevel", "NoveltyDescription", "TrueNovelIDs", "CompleteTrueNovelIDs"),
+    *("novel object IDs", "novelty level", "novelty description", "true novel IDs", "complete true novel IDs"),
     *("trial", "levelName", "playStatus", "informed", "novelty"),
 )
 
@@ -37,7 +39,7 @@ def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
         raise InvalidInput(f"{output} is a file; the logs go into a folder.")
     with Run(run) as opened:
         known = [found for found in opened.cells() if found.trial.domain == "birds"]
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(found.trial.id for found in known))}
+        numbers = _number_trials(found.trial for found in known)
         chosen = [opened.cell(cell)] if cell else known
         counts = Counter[str]()
         for agent in dict.fromkeys(found.agent for found in chosen):
@@ -49,6 +51,15 @@ def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
             _write(folder / "NoveltyLikelihoodData.csv", REPORT_COLUMNS, reports)
             counts += Counter(levels=len(levels), reports=len(reports))
     return f"{counts['levels']:,} levels and {counts['reports']:,} reports in {output}"
+
+
+def _number_trials(trials: Iterable[Trial]) -> dict[str, int]:
+    """Each trial's number in its configuration; without one, its place in the run."""
+    known = {trial.id: trial for trial in trials}
+    return {
+        name: place if (number := configured(trial)) is None else number
+        for place, (name, trial) in enumerate(known.items())
+    }
 
 
 def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:

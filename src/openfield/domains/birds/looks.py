@@ -36,16 +36,8 @@ def _picture(world: BirdsWorld, initial: bool) -> Any:
 
 
 def _set_facts(world: BirdsWorld) -> dict[str, Any]:
-    current, levels = world.harness.current, world.harness.current.set
-    return {
-        "seconds": levels.seconds,
-        "interactions": levels.interactions,
-        "levels": len(levels.levels),
-        "attempts": levels.attempts,
-        "testing": current.testing,
-        "selection": levels.selection,
-        "informed": world.harness.script.informed,
-    }
+    current = world.harness.current
+    return {**current.facts, "testing": current.testing, "informed": world.harness.script.informed}
 
 
 def _novelty_info(world: BirdsWorld) -> int:
@@ -67,7 +59,7 @@ def nothing_to_see() -> dict[str, Any]:
     return {
         "state": State.TERMINATED,
         **dict.fromkeys(("result", "score", "level", "levels"), 0),
-        **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "novelty info": -1},
+        **{"scores": [], "frames": [], "rest": (0, 0), "moving": False, "lingers": False, "novelty info": -1},
         **{"seconds left": math.inf, "hint": ""},
         "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
         **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
@@ -87,7 +79,8 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "hint": _hint,
     "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
     "seconds left": lambda world: world.harness.seconds_left,
-    "moving": lambda world: world.arena is not None and world.arena.game.moving,
+    "lingers": lambda world: world.lingers,
+    "moving": lambda world: world.arena is not None and world.arena.moving,
     "frames": lambda world: [] if world.arena is None else world.arena.frames,
     "ground truth": lambda world: _ground_truth(world, False),
     "noisy ground truth": lambda world: _ground_truth(world, True),
@@ -95,3 +88,5 @@ LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
     "picture": lambda world: _picture(world, False),
     "initial screenshot": lambda world: _picture(world, True),
 }
+LEVEL_LOOKS = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
+"""What is read off the level alone."""

@@ -16,6 +16,7 @@ from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import UnknownName
 from openfield.novelty import Novelty
 
+FOLDER_OF_LEVEL = "novelty_level_"
 PINK_BLOCKS = ("Circle", "RectFat", "SquareHole")
 PINK_PIGS = {"BasicSmall": "PinkPig", "BasicMedium": "PinkMediumPig", "BasicBig": "PinkBigPig"}
 MIRROR_HEIGHT = 3.4
@@ -122,6 +123,20 @@ def describe_changes(level: Level) -> str:
     """What is novel about a level, in words; nothing if nothing is."""
     notes = {novelty.name: f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES}
     return "; ".join(notes[name] for name in changes_in(level))
+
+
+def describe_folders(names: Iterable[str]) -> list[str]:
+    """What is novel about the levels of folders such as `novelty_level_2/type010203`, each novelty level once."""
+    types: dict[int, list[str]] = {}
+    for name in names:
+        level, _, type_ = name.removeprefix(FOLDER_OF_LEVEL).partition("/type")
+        types.setdefault(int(level), []).extend([type_] if type_ else [])
+    return [
+        f"novelty level {level}"
+        + (f" ({KINDS[level - 1]})" if level <= len(KINDS) else "")
+        + (f", type {' and '.join(found)}" if found else "")
+        for level, found in sorted(types.items())
+    ]
 
 
 def family_of(changes: Sequence[str]) -> int:

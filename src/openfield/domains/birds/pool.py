@@ -34,11 +34,18 @@ class LevelPool:
         folder = self.folder / f"novelty_level_{level}" / f"type{type_}" / FOLDER
         found = sorted(folder.glob("*.xml"), key=lambda path: natural(path.name))
         if not found:
-            raise InvalidInput(
-                f"There are no levels of novelty level {level}, type {type_} in {self.folder}. "
-                f"Types there are: {', '.join(self.types(level)) or 'none'}."
+            types = self.types(level)
+            known = (
+                f"Types of this level: {', '.join(types)}." if types else f"Novelty levels: {', '.join(self.levels)}."
             )
+            raise InvalidInput(f"There are no levels of novelty level {level}, type {type_} in {self.folder}. {known}")
         return [path.relative_to(self.folder).as_posix() for path in found]
+
+    @property
+    def levels(self) -> list[str]:
+        """The novelty levels there are."""
+        folders = self.folder.glob("novelty_level_*")
+        return sorted((folder.name.removeprefix("novelty_level_") for folder in folders), key=natural)
 
     def types(self, level: str | int) -> list[str]:
         """The types of a novelty level."""
@@ -48,13 +55,13 @@ class LevelPool:
     def resolve(self, path: str) -> str:
         """The name of the level a path from elsewhere means: by its end, whatever its slashes and its root are."""
         parts = [part for part in re.split(r"[\\/]+", path) if part not in ("", ".")]
-        if ".." in parts:
-            raise InvalidInput(f"Level path '{path}' leads out of the folder of levels.")
-        for start in range(len(parts)):
+        last = len(parts) - parts[::-1].index("..") if ".." in parts else 0  # what is before that leads anywhere
+        for start in range(last, len(parts)):
             name = "/".join(parts[start:])
             if (self.folder / name).is_file():
                 return name
-        raise InvalidInput(f"Level '{path}' is not in {self.folder}.")
+        found = "leads out of" if last else "is not in"
+        raise InvalidInput(f"Level path '{path}' {found} {self.folder}, the folder of levels.")
 
     def content(self, name: str) -> bytes:
         """A level's file."""
@@ -73,6 +80,13 @@ class LevelPool:
 def natural(name: str) -> str:
     """A key that orders names as people count: digits are padded to four."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(4), name)
+
+
+def folder_of(name: str) -> str:
+    """Where a level belongs, as `novelty_level_1/type1`: by its folder, or by what its file's name says."""
+    folder = re.search(r"novelty_level_\d+/type\w+", name)
+    parts = Path(name).stem.split("_")
+    return folder[0] if folder else f"novelty_level_{parts[-2] if len(parts) >= 6 else parts[-1]}"
 
 
 def is_novel(name: str) -> bool:

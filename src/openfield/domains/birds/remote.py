@@ -29,7 +29,7 @@ def play(client: BirdsClient, shooter: Shooter) -> None:
         elif state is State.PLAYING:
             _shoot(client, shooter)
         else:
-            client.load_next()
+            _load(client)
 
 
 async def play_replies(host: str, port: int, replies: Sequence[Reply]) -> None:
@@ -59,6 +59,14 @@ def main(words: Sequence[str] | None = None) -> None:
             play(client, SHOOTERS[chosen.agent](spec, chosen.team))
     except OSError as error:
         parser.exit(1, f"No game on {chosen.host}:{chosen.port}: {error.strerror or error}\n")
+
+
+def _load(client: BirdsClient) -> None:
+    """Where levels may be chosen, the next one after that played last; else whatever comes."""
+    last, count = client.level(), client.levels()
+    chosen = client.ready().selection and any(client.load((last + step) % count + 1) for step in range(count))
+    if not chosen:
+        client.load_next()
 
 
 def _shoot(client: BirdsClient, shooter: Shooter) -> None:

@@ -24,6 +24,11 @@ class LevelSet(msgspec.Struct, frozen=True, kw_only=True):
     selection: bool = False
     """Whether levels may be chosen freely, or only come one after the other."""
 
+    @property
+    def endless(self) -> bool:
+        """Whether nothing ever ends it: no limit of time, of interactions or of attempts."""
+        return bool(self.levels) and max(self.seconds, self.interactions, self.attempts) <= 0
+
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
     """A trial: training, tests at checkpoints and at the end, and how often the agent is asked what it thinks."""
@@ -39,3 +44,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     report_in_training: bool = False
     report_in_testing: bool = False
     executions: int = 1
+
+    @property
+    def names(self) -> list[str]:
+        """All its levels, in order."""
+        return [name for levels in (self.training, *self.tests) for name in levels.levels]

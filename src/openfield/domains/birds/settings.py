@@ -53,8 +53,12 @@ class BirdsSettings(Settings, frozen=True):
         CheckpointPolicy, Meta(description="Whether a checkpoint plays the next test set or all that are left.")
     ] = "next_set"
     repeat_unlimited: Annotated[
-        bool, Meta(description="The next level is the same again where attempts have no limit.")
-    ] = False
+        bool, Meta(description="The next level is the same again where attempts have no limit, else the one after it.")
+    ] = True
+    finish_levels: Annotated[
+        bool, Meta(description="A level in play is finished before a test, also when all interactions are used up.")
+    ] = True
+    endless: Annotated[bool, Meta(description="Trials that no limit ever ends are not refused.")] = False
     time_scope: Annotated[
         TimeScope, Meta(description="Whether a description's training time is for the set or for each level.")
     ] = "set"

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from openfield.domains.birds.config import read_config
+from openfield.domains.birds.elements import MOST
+from openfield.domains.birds.generation import find_config
 from openfield.domains.birds.novelty import NOVELTIES
-from openfield.domains.birds.pool import LevelPool
+from openfield.domains.birds.pool import LevelPool, folder_of, is_novel, natural
 from openfield.domains.birds.scenarios import SCENARIOS
 from openfield.domains.birds.script import LevelSet, Script
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
-from openfield.trial import Trial, derive, file_digest
+from openfield.trial import Phase, Trial, derive, file_digest
 
 NUMBER = "trial "
 """Begins the key under which `Trial.files` has which trial of a configuration it is, and the digest of all it needs."""
@@ -43,12 +46,21 @@ def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
         return draw_script(trial, settings, pool)
-    key = next(name for name in trial.files if name.startswith(NUMBER))
-    scripts, number = read_config(Path(settings.config), pool), int(key.removeprefix(NUMBER))
-    if number >= len(scripts):
+    if not Path(settings.config).exists():
+        raise InvalidInput(
+            f"{settings.config} is not here. A run knows its configuration by the path that was typed: go on from the "
+            "folder it was started in."
+        )
+    scripts, number = read_config(Path(settings.config), pool), configured(trial)
+    if number is None or number >= len(scripts):
         raise InvalidInput(f"{settings.config} no longer has trial {number}.")
-    _compare(trial.files, {key: digest(scripts[number], pool)})
+    _compare(trial.files, {f"{NUMBER}{number}": digest(scripts[number], pool)})
     return scripts[number]
+
+
+def configured(trial: Trial) -> int | None:
+    """Which trial of its configuration it is; None if it has none."""
+    return next((int(name.removeprefix(NUMBER)) for name in trial.files if name.startswith(NUMBER)), None)
 
 
 def choose_trials(settings: BirdsSettings, scripts: list[Script]) -> list[int]:
@@ -62,6 +74,42 @@ def choose_trials(settings: BirdsSettings, scripts: list[Script]) -> list[int]:
     if not chosen:
         raise InvalidInput(f"None of the {len(scripts)} trials of {settings.config} is left to play.")
     return chosen
+
+
+def script_phases(script: Script) -> tuple[Phase, ...]:
+    """The phases of a configured trial, each with the folders of its novel levels for what is novel in it."""
+    tests = [name for levels in script.tests for name in levels.levels]
+    trained, tested = _folders(script.training.levels), _folders(tests)
+    both = (*trained, *(name for name in tested if name not in trained)) if trained else ()
+    return Phase("training", novelty=both), Phase("test", novelty=tested)  # a trial is known by the first that has any
+
+
+def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, Script]]:
+    """The list of trials behind a configuration, and those of them that are wanted, by their numbers."""
+    listed = find_config(Path(settings.config), pool, seed, settings.time_scope)
+    scripts = read_config(listed, pool)
+    chosen = {number: scripts[number] for number in choose_trials(settings, scripts)}
+    if (total := sum(max(0, script.executions) for script in chosen.values())) > MOST:
+        raise InvalidInput(f"{listed} asks for {total:,} trials, repetitions included; up to {MOST:,} may be.")
+    for name in dict.fromkeys(name for script in chosen.values() for name in script.names):
+        pool.level(name)  # one that cannot be read is named now, not when it is its turn
+    return listed, chosen
+
+
+def refuse_endless(settings: BirdsSettings, seed: int) -> None:
+    """Refuses trials that go on for as long as their agent does, unless they are wanted."""
+    if settings.endless:
+        return
+    if not settings.config and settings.attempts <= 0:
+        raise InvalidInput("Trials with attempts=0 never end. Give a number, or say --set endless=true.")
+    scripts = read_scripts(settings, open_pool(settings), seed)[1] if settings.config else {}
+    for number, script in scripts.items():
+        sets = [("its training set", script.training), *(("a test set", levels) for levels in script.tests)]
+        if name := next((name for name, levels in sets if levels.endless), ""):
+            raise InvalidInput(
+                f"Trial {number} of {settings.config} never ends: {name} has no limit of time, interactions or "
+                "attempts. Give it one, or say --set endless=true."
+            )
 
 
 def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
@@ -92,9 +140,13 @@ def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
 
 def digest(script: Script, pool: LevelPool) -> str:
     """What stands for a script and the content of all its levels."""
-    names = [name for levels in (script.training, *script.tests) for name in levels.levels]
-    contents = [file_digest(pool.content(name)) for name in names]
+    contents = [file_digest(pool.content(name)) for name in script.names]
     return file_digest(msgspec.json.encode((script, contents)))
+
+
+def _folders(names: Iterable[str]) -> tuple[str, ...]:
+    """The folders of novel levels, as `novelty_level_2/type010203`, in natural order."""
+    return tuple(sorted({folder_of(name) for name in names if is_novel(name)}, key=natural))
 
 
 def _range(text: str, most: int) -> tuple[int, int]:

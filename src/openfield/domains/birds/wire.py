@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,15 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, Reply, Turn, World
 from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Done, Look
-from openfield.domains.birds.looks import nothing_to_see
+from openfield.domains.birds.looks import LEVEL_LOOKS, nothing_to_see
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
+from openfield.listening import check_port
 
 if TYPE_CHECKING:
-    from openfield.serve import Desk, Seat
+    from openfield.seat import Seat
+    from openfield.serve import Desk
 
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16
+FIRST_SECRET, LAST_TEAM = 100_000, 2**32 - 1
+"""Teams have any number; one that is to be a secret is not a small one."""
 NO_NAME = "remote"
 """What `serve` calls agents unless it is told otherwise."""
 
@@ -40,15 +45,18 @@ class BirdsWire:
     """How many numbers request 38 has: newer clients send 6, older ones 5."""
     agent: str = NO_NAME
     """What agents are called, with their team's number behind it."""
+    token: str | None = None
+    """The numbers of the teams that are let in, joined by commas; None lets everybody in.
+
+    Agents of this game have no other secret they could show: they are started with the number of their team.
+    """
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
-        from openfield.serve import check_port
-
         if self.gtshoot_ints not in (5, 6):
             raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
         check_port(self.observer_port, "--observer-port")
-        hall = Hall(desk, self.gtshoot_ints, self.agent)
+        hall = Hall(desk, self.gtshoot_ints, self.agent, None if self.token is None else read_token(self.token))
         server = await asyncio.start_server(hall.meet_agent, host, port)
         watching = await self._open_observers(hall, host, port)
         ready(server.sockets[0].getsockname()[1])
@@ -73,6 +81,17 @@ class BirdsWire:
         return server
 
 
+def read_token(token: str) -> list[int]:
+    """The numbers of teams behind a token."""
+    numbers = [int(part) if part.isdecimal() else 0 for part in token.replace(" ", "").split(",")]
+    if not all(FIRST_SECRET <= number <= LAST_TEAM for number in numbers):
+        raise InvalidInput(
+            "Agents of birds can show no token but the number of their team: --token 8472913, or several joined by "
+            f"commas, each from {FIRST_SECRET:,} to {LAST_TEAM:,}."
+        )
+    return numbers
+
+
 class Table:
     """Where an agent plays: its seat, and what is said there. It outlives a broken connection."""
 
@@ -81,12 +100,14 @@ class Table:
         self.lock = asyncio.Lock()
         self.writer: asyncio.StreamWriter | None = None
         """The connection; None while there is none."""
-        self.heard = self.replied = time.monotonic()
-        """When the agent last said anything, and when it was last taken for a reply."""
+        self.heard = self.replied = self.left = time.monotonic()
+        """When the agent last said anything, when that was last taken for a reply, and when it last left."""
         self.seat: Seat | None = None
         """None where there is nothing left to play."""
         self.world: World | None = None
         """What there is to see: the world of the last seat, also when all is over."""
+        self.before: World | None = None
+        """That of the trial before, until the agent has done something in the next one."""
         self.dialogue = Dialogue(Turn(ask=Ask.NONE))
         self.sit(seat)
 
@@ -95,13 +116,16 @@ class Table:
         self.seat = seat
         if seat is not None:
             seat.__enter__()
-            self.world = seat.rollout.world
+            self.before, self.world = self.world, seat.rollout.world
             self.dialogue.turn = seat.rollout.turn
 
     def return_to(self, writer: asyncio.StreamWriter) -> None:
         """Goes on over another connection; the old one is closed."""
         if self.writer is not None and self.writer is not writer:
             self.writer.close()
+        if self.writer is None:  # the time it was away is none of its own
+            away = time.monotonic() - self.left
+            self.heard, self.replied = self.heard + away, self.replied + away
         self.writer = writer
         if self.seat is not None:
             self.seat.__enter__()
@@ -115,9 +139,10 @@ class Table:
 class Hall:
     """Leads agents to their tables, each with a game of its own."""
 
-    def __init__(self, desk: Desk, gtshoot_ints: int, agent: str) -> None:
-        self._desk, self._gtshoot_ints, self._agent = desk, gtshoot_ints, agent
+    def __init__(self, desk: Desk, gtshoot_ints: int, agent: str, teams: list[int] | None = None) -> None:
+        self._desk, self._gtshoot_ints, self._agent, self._teams = desk, gtshoot_ints, agent, teams
         self._tables: dict[str, Table] = {}
+        self._doors: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._latest = Table("")
         self.observer_port = 0
 
@@ -129,8 +154,7 @@ class Hall:
                 for request in requests.feed(data):
                     if table is None or request.code == 1:
                         table = await self._change_table(table, request, writer)
-                    writer.write(await self._serve(table, request))
-                    await writer.drain()
+                    await _send(writer, await self._serve(table, request))
         except (BadFrame, ConnectionError, OpenfieldError):
             pass  # the record stands; the same team may come back, and the others are not concerned
         finally:
@@ -139,42 +163,52 @@ class Hall:
 
     async def meet_observer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Lets somebody look at the game of a team, or at the one that came last."""
-        requests, table = RequestReader(self._gtshoot_ints), None
+        requests, table, known = RequestReader(self._gtshoot_ints), None, self._teams is None
         with suppress(BadFrame, ConnectionError, OpenfieldError):
             while data := await reader.read(READ_BYTES):
                 for request in requests.feed(data):
-                    if request.code == 1:
-                        table = self._tables.get(self._name(request))
+                    if request.code == 1 or not known:
+                        table, known = self._tables.get(self._name(request)), True
                     seen = table or self._latest
                     if request.code in OBSERVER_CODES:
                         async with seen.lock:
-                            writer.write(await self._answer(seen, request, 0.0, observing=True))
-                        await writer.drain()
+                            answer = await self._answer(seen, request, 0.0, observing=True)
+                        await _send(writer, answer)
         writer.close()
 
     async def _change_table(self, old: Table | None, request: Request, writer: asyncio.StreamWriter) -> Table:
         """The table of whoever says who it is, or of a stranger; it goes on where it was."""
-        name = self._name(request)
-        table = self._tables.get(name)
-        if table is None:
-            table = self._tables[name] = Table(name, await self._find_seat(name))
-        if old is not table:
-            self._stand_up(old, writer)
-        table.return_to(writer)
+        team = request.fields[0] if request.code == 1 else None
+        async with self._doors[team]:  # of two connections of a team at once the second finds the table of the first
+            name = self._name(request)
+            table = self._tables.get(name)
+            if table is None:
+                table = self._tables[name] = Table(name, await self._find_seat(name))
+            if old is not table:
+                self._stand_up(old, writer)
+            table.return_to(writer)
         self._latest = table
         return table
 
     def _name(self, request: Request) -> str:
-        """What an agent is called: by its team, or, if it never says which, as the next stranger."""
+        """What an agent is called: by its team, or, if it never says which, as the next stranger.
+
+        Where the numbers of teams are secrets, agents are called by the place theirs has among them.
+        """
+        team = "team" if self._agent == NO_NAME else self._agent
+        if self._teams is not None:
+            if request.code != 1 or request.fields[0] not in self._teams:
+                raise AgentFault("Here only agents are let in that say the number of a team which is known.")
+            return f"{team}-{self._teams.index(request.fields[0]) + 1}"
         if request.code == 1:
-            return f"{'team' if self._agent == NO_NAME else self._agent}-{request.fields[0]}"
+            return f"{team}-{request.fields[0]}"
         names = itertools.chain([self._agent], (f"{self._agent}.{number}" for number in itertools.count(2)))
         return next(name for name in names if name not in self._tables or self._tables[name].writer is None)
 
     def _stand_up(self, table: Table | None, writer: asyncio.StreamWriter) -> None:
         """Leaves a table, unless the agent has come back to it over another connection."""
         if table is not None and table.writer is writer:
-            table.writer = None
+            table.writer, table.left = None, time.monotonic()
             table.leave()
 
     async def _find_seat(self, name: str) -> Seat | None:
@@ -204,14 +238,16 @@ class Hall:
                 answer = Done() if observing else await self._do(table, step)
 
     async def _see(self, table: Table, query: str) -> Any:
-        if table.world is None:
+        world = table.before if table.before is not None and query in LEVEL_LOOKS else table.world
+        if world is None:
             return nothing_to_see()[query]
-        return await asyncio.to_thread(table.world.look, query)
+        return await asyncio.to_thread(world.look, query)
 
     async def _do(self, table: Table, step: Do) -> Done:
         """Replies for the agent, passes over what asks for nothing, and goes on to its next trial."""
         if table.seat is None:
             return Done()
+        table.before = None
         try:
             done = await self._reply(table.seat, Reply(step.action, step.belief))
         except (OpenfieldError, ConnectionError) as error:
@@ -227,12 +263,23 @@ class Hall:
         return done
 
     async def _reply(self, seat: Seat, reply: Reply) -> Done:
-        """What came of a reply; it is read before the last word of a trial, which closes the world."""
+        """What came of a reply; it is read before the last word of a trial, which closes the world.
+
+        The end of a level is passed over when the agent goes on: until then it may say what it thinks of it.
+        """
         rollout = seat.rollout
         turn = await seat.reply(reply)
         done = Done(rollout.world.look("result"), rollout.world.look("frames"))
-        while turn.ask is Ask.NONE and not rollout.over:
+        while turn.ask is Ask.NONE and not rollout.over and not rollout.world.look("lingers"):
             turn = await seat.reply(Reply())
             if not rollout.over:
                 done = Done(rollout.world.look("result"), rollout.world.look("frames"))
         return done
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Writes a reply in one piece, if there is still somebody to read it."""
+    if writer.is_closing():
+        raise ConnectionError("the agent has hung up")
+    writer.write(data)
+    await writer.drain()

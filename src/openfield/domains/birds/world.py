@@ -74,6 +74,7 @@ class BirdsWorld:
             count_loads=settings.count_loads,
             checkpoint_policy=settings.checkpoint_policy,
             repeat_unlimited=settings.repeat_unlimited,
+            finish_levels=settings.finish_levels,
         )
         self.truth = Truth()
 
@@ -81,6 +82,11 @@ class BirdsWorld:
     def over(self) -> bool:
         """Whether the trial has ended."""
         return self.harness.over
+
+    @property
+    def lingers(self) -> bool:
+        """Whether a level has ended and what comes next waits for the agent."""
+        return self._shown == "end" and self._wanted is None and not self.harness.over
 
     def reset(self) -> Turn:
         """Announces the trial."""
@@ -114,8 +120,7 @@ class BirdsWorld:
         return LOOKS[query](self)
 
     def close(self) -> None:
-        """Lets the level go."""
-        self.arena = None
+        """Leaves the last level as it is: agents look at it when all is over, and it goes with the world."""
 
     def _read(self, action: Any) -> Action | None:
         """An action where one counts; where something begins any reply will do, and where a level ended none counts."""
@@ -166,11 +171,13 @@ class BirdsWorld:
             case Load():
                 if self.harness.find(action.level - 1 if action.level else None) is not None:
                     self._wanted, self._ended = action, "truncated"
-                elif not action.level:
-                    self.harness.load()
+                else:
+                    self.harness.load(action.level - 1 if action.level else None)
             case Restart():
                 if self.harness.may_restart:
                     self._wanted, self._ended = action, "truncated"
+                else:
+                    self.harness.restart()
             case Stay():
                 pass
             case _:
@@ -191,7 +198,7 @@ class BirdsWorld:
             case Zoom():
                 arena.zoom(action.way)
             case Wait():
-                arena.game.run(action.seconds)
+                arena.wait(action.seconds)
             case Watch():
                 arena.watch(action.every, action.frames)
         self.harness.spend(arena.game.seconds - start)
@@ -233,9 +240,9 @@ class BirdsWorld:
         if self._ended is not None or harness.over:
             return self._show("end", Ask.NONE, self._observation(), reward)
         if harness.stage in BEGINS:
-            return self._show("set", Ask.READY, self._announce_set(BEGINS[harness.stage]), 0.0)
+            return self._show("set", Ask.READY, {"begins": BEGINS[harness.stage], **harness.current.facts}, 0.0)
         if harness.stage in RESTING:
-            return self._show("menu", Ask.READY, self._announce_level(), 0.0)
+            return self._show("menu", Ask.READY, {"begins": "level", **harness.current.menu}, 0.0)
         return self._show("level", Ask.ACT, self._observation(), reward)
 
     def _show(self, shown: Shown, ask: Ask, observation: Any, reward: float) -> Turn:
@@ -289,25 +296,4 @@ class BirdsWorld:
             "birds": [len(game.queue), self.arena.birds_at_start],
             "pigs": [game.pigs, game.pigs_at_start],
             "interactions": self.harness.current.interactions,
-        }
-
-    def _announce_set(self, what: str) -> dict[str, Any]:
-        levels = self.harness.current.set
-        return {
-            "begins": what,
-            "levels": len(levels.levels),
-            "seconds": levels.seconds,
-            "interactions": levels.interactions,
-            "attempts": levels.attempts,
-            "selection": levels.selection,
-        }
-
-    def _announce_level(self) -> dict[str, Any]:
-        current = self.harness.current
-        available = [number + 1 for number in range(len(current.left)) if current.may_load(number)]
-        return {
-            "begins": "level",
-            "available": available,
-            "scores": list(current.scores),
-            "selection": current.set.selection,
         }

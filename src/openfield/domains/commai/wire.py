@@ -23,7 +23,8 @@ from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, InvalidInp
 from openfield.spaces import Discrete
 
 if TYPE_CHECKING:
-    from openfield.serve import Desk, Seat
+    from openfield.seat import Seat
+    from openfield.serve import Desk
 
 HELLO = b"hello"
 PATIENCE = 0.1

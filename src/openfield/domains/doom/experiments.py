@@ -18,7 +18,8 @@ from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose, episode_seeds
 from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.plan import LONGEST_NAME, check_visitor
-from openfield.serve import Seat, SingleDesk, TrialDesk
+from openfield.seat import Seat
+from openfield.serve import SingleDesk, TrialDesk
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, derive, with_changes, with_limits
 from openfield.view import SCORED

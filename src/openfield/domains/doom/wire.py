@@ -28,7 +28,7 @@ from openfield.domains.doom.messages import (
     message,
 )
 from openfield.errors import AgentProtocol
-from openfield.serve import Seat
+from openfield.seat import Seat
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
 """What an agent may register for."""

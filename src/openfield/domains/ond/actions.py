@@ -58,6 +58,8 @@ class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
     used: dict[str, int]
     score: float = 0.0
     scored: list[int] = []
+    told: str = ""
+    """A sign for each sample: 1 or 0 where a score was told about a right or wrong answer, - where none was."""
 
 
 class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):

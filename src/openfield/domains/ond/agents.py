@@ -163,7 +163,9 @@ class AdaptingAgent(DetectorAgent):
         place = {key: at for at, key in enumerate(self._ids)}
         for line in lines:
             key, label = split_row(line)
-            self._bought[key] = self._features[place[key]], int(label)
+            if not label.lstrip("-").isdecimal():  # five texts, as videos have them
+                continue
+            self._bought[key] = self._features[place[key]], max(int(label), 0)  # -n is the n-th unknown class
 
 
 def _flat(images: Any) -> NDArray[np.float32]:

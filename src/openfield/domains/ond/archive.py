@@ -12,7 +12,12 @@ from typing import Any
 
 import msgspec
 
+from openfield.domains.ond.areas import Area, Offer, find_area
+from openfield.domains.ond.listing import finished_tests
 from openfield.groups import Group
+
+LABELS = "psuedo_labels"
+"""What the original server keeps of a session under this name, spelled so; nothing here makes any."""
 
 
 def pack(group: Group, tests: Mapping[str, list[Any]]) -> bytes:
@@ -22,11 +27,10 @@ def pack(group: Group, tests: Mapping[str, list[Any]]) -> bytes:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_BZIP2) as file:
         file.writestr(f"{group.id}.json", _json(_session(group)))
         for test, steps in tests.items():
-            posts = [step.reply.action for step in steps if step.reply is not None and _is(step.reply.action, "post")]
-            doings = _doings(group, test, posts, folder) | _feedback(steps)
-            file.writestr(f"{group.id}.{test}.json", _json(doings))
-            for kind, text in _gather(posts).items():
-                file.writestr(f"{folder}/{group.id}.{test}_{kind}.csv", text)
+            place = f"{folder}/{group.id}.{test}"
+            file.writestr(f"{group.id}.{test}.json", _json(_doings(group, test, steps, place)))
+            for kind, text in _gather(_posts(steps)).items():
+                file.writestr(f"{place}_{kind}.csv", text)
     return content.getvalue()
 
 
@@ -34,43 +38,74 @@ def _session(group: Group) -> dict[str, Any]:
     facts = group.facts
     kept = ("protocol", "domain", "detection_threshold", "hints", "devmode")
     created = {"time": [facts["created"]], "detector": group.agent} | {key: facts[key] for key in kept if key in facts}
-    done = [key.removeprefix("test ") for key in facts if key.startswith("test ")]
     ended = {"termination": {"time": [facts["ended"]]}} if "ended" in facts else {}
-    return {"created": created, "tests": {"completed_tests": done}} | ended
+    labels = {LABELS: facts[LABELS]} if LABELS in facts else {}
+    tests = {"completed_tests": list(finished_tests(group)), "test_ids": list(group.trials)}
+    return {"created": created, "tests": tests} | ended | labels
 
 
-def _feedback(steps: list[Any]) -> dict[str, Any]:
-    """What was bought with which round, type by type; what an earlier attempt had used is among it."""
-    rounds: dict[str, dict[str, int]] = {}
-    last, at = "0", ""
-    for step in steps:
-        action: Any = step.reply.action if step.reply is not None else None
-        if _is(action, "post"):
-            last, at = str(action["round"]), action["at"]
-        elif _is(action, "carry"):
-            for account, count in action["used"].items():
-                number, _, kind = account.partition(" ")
-                if number != "of":
-                    rounds.setdefault(number, {})[kind] = count
-        elif _is(action, "buy") and step.turn is not None and step.turn.feedback:
-            bought = rounds.setdefault(last, {})
-            bought[action["type"]] = bought.get(action["type"], 0) + len(step.turn.feedback.get("lines", ()))
-    return {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
-
-
-def _doings(group: Group, test: str, posts: list[dict[str, Any]], folder: str) -> dict[str, Any]:
+def _doings(group: Group, test: str, steps: list[Any], place: str) -> dict[str, Any]:
+    """What was asked for, posted, bought and completed."""
+    posts, area = _posts(steps), find_area(group.facts["domain"])
     rounds: dict[str, dict[str, list[str]]] = {}
     for post in posts:
         entry = rounds.setdefault(str(post["round"]), {"time": [], "types": []})
         entry["time"].append(post["at"])
         entry["types"] += list(post["results"])
-    found: dict[str, Any] = {}
+    found = _requests(rounds, group.facts.get(f"asked {test}", {}))
     if posts:
-        last = str(posts[-1]["round"])
-        paths = {f"{kind} file path": f"{folder}/{group.id}.{test}_{kind}.csv" for kind in _gather(posts)}
-        found["post_results"] = {"time": [post["at"] for post in posts], "last round": last, "rounds": rounds} | paths
-    done = group.facts.get(f"test {test}")
-    return found | ({"completion": {"time": [done["completed"]]}} if done else {})
+        times, last = [post["at"] for post in posts], str(posts[-1]["round"])
+        paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _gather(posts)}
+        found["post_results"] = {"time": times, "last round": last, "rounds": rounds} | paths
+    done = [action["at"] for action in _actions(steps, "complete")]
+    return found | _feedback(steps, area) | ({"completion": {"time": done[:1]}} if done else {})
+
+
+def _requests(posted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The rounds that were asked for: showing leaves no record, but none is posted that was not shown before.
+
+    Args:
+        posted: Rounds and when their results came.
+        before: What an original server noted of requests, if the session was taken over from one.
+    """
+    shown = {number: {"time": entry["time"][:1]} for number, entry in posted.items()} | before.get("rounds", {})
+    if not shown:
+        return {"data_request": dict(before)} if before else {}
+    first = before.get("time") or next(entry["time"][:1] for entry in posted.values())
+    last = max((int(number) for number in shown if number.isdigit()), default=0)
+    return {"data_request": {"time": first, "rounds": shown, "last round": str(last)}}
+
+
+def _feedback(steps: list[Any], area: Area) -> dict[str, Any]:
+    """What was bought with which round, type by type; what an earlier attempt had used is among it."""
+    rounds: dict[str, dict[str, int]] = {}
+    last: dict[str, int] = {}
+    at, score = "", 0.0
+    for step in steps:
+        action: Any = step.reply.action if step.reply is not None else None
+        if _is(action, "post"):
+            at, last = action["at"], last | dict.fromkeys(action["results"], action["round"])
+        elif _is(action, "carry"):
+            score = action.get("score", 0.0)
+            for account, count in action["used"].items():
+                number, _, kind = account.partition(" ")
+                if number != "of":
+                    rounds.setdefault(number, {})[kind] = count
+        elif _is(action, "buy") and step.turn is not None and (lines := (step.turn.feedback or {}).get("lines")):
+            kind = action["type"]
+            bought = rounds.setdefault(str(last.get(area.feedback[kind].reads, last["detection"])), {})
+            offer = area.feedback[kind]
+            bought[kind] = 1 if offer.content == "accuracy" else bought.get(kind, 0) + len(lines)
+            score = _score(offer, lines, score)
+    told = {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
+    return told | ({"current_score": {"score": score}} if score else {})
+
+
+def _score(offer: Offer, lines: list[str], score: float) -> float:
+    """A text test's score after a purchase: as it was told, or less what labels cost."""
+    if offer.content == "writers":
+        return float(lines[-1].partition(",")[2])
+    return score - len(lines) if offer.reads == "labels" else score
 
 
 def _gather(posts: list[dict[str, Any]]) -> dict[str, str]:
@@ -80,6 +115,14 @@ def _gather(posts: list[dict[str, Any]]) -> dict[str, str]:
         for kind, text in post["results"].items():
             found[kind] = found.get(kind, "") + (text if text.endswith("\n") else f"{text}\n")
     return found
+
+
+def _posts(steps: list[Any]) -> list[dict[str, Any]]:
+    return _actions(steps, "post")
+
+
+def _actions(steps: list[Any], kind: str) -> list[dict[str, Any]]:
+    return [step.reply.action for step in steps if step.reply is not None and _is(step.reply.action, kind)]
 
 
 def _is(action: Any, kind: str) -> bool:

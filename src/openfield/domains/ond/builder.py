@@ -64,6 +64,8 @@ def build_from(
 
     `other` are images of the same samples for where they are novel, if those are to be others.
     """
+    if settings.area != "image_classification":
+        raise InvalidInput(f"Only image tests are built; bring a data directory with tests of {settings.area}.")
     seed, split = seeds
     deck = _Deck(samples, settings, np.random.default_rng(derive(split, "split")))
     training = deck.draw_known(settings.training)

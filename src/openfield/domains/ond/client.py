@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,17 +54,17 @@ class Client:
     def test_ids(self, protocol: str, area: str, seed: int = 0) -> list[str]:
         """The tests a server offers."""
         asked = {"protocol": protocol, "domain": area, "detector_seed": str(seed)}
-        return self._ask("GET", "/test/ids", params=asked).decode().split()
+        lines = self._ask("GET", "/test/ids", params=asked).decode("utf-8-sig", errors="replace").splitlines()
+        return [name for name in (line.strip(" \t\"',") for line in lines) if name]
 
     def open(self, configuration: Mapping[str, Any], tests: Sequence[str]) -> str:
         """Opens a session; returns its id."""
         files = {"configuration": msgspec.json.encode(configuration), "test_ids": "\n".join(tests).encode()}
-        return str(msgspec.json.decode(self._ask("POST", "/session", files=files))["session_id"])
+        return str(self._ask_json("POST", "/session", files=files)["session_id"])
 
     def metadata(self, session: str, test: str) -> dict[str, Any]:
         """What may be known of a test."""
-        found = self._ask("GET", "/test/metadata", params={"session_id": session, "test_id": test})
-        return msgspec.json.decode(found, type=dict[str, Any])
+        return self._ask_json("GET", "/test/metadata", params={"session_id": session, "test_id": test})
 
     def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
         """A round as the server sends it; None past the end.
@@ -89,8 +90,13 @@ class Client:
         asked = {"session_id": session, "test_id": test, "feedback_type": kind, "round_id": str(number)}
         asked |= {} if ids is None else {"feedback_ids": "|".join(ids)}
         if len(asked.get("feedback_ids", "")) > LONGEST_QUERY:
-            return self._ask("POST", "/session/feedback", data=asked).decode().splitlines()
-        return self._ask("GET", "/session/feedback", params=asked).decode().splitlines()
+            content = self._ask("POST", "/session/feedback", data=asked)
+        else:
+            content = self._ask("GET", "/session/feedback", params=asked)
+        lines = content.decode(errors="replace").splitlines()
+        if any("," not in line for line in lines):
+            raise InvalidInput(f"{self._url}/session/feedback: the answer cannot be read: {content[:60]!r}.")
+        return lines
 
     def evaluate(self, session: str, test: str, more: bool = False, baseline: str | None = None) -> dict[str, Any]:
         """The numbers of a completed test.
@@ -103,13 +109,12 @@ class Client:
         """
         asked = {"session_id": session, "test_id": test} | ({"more": "1"} if more else {})
         asked |= {"baseline_session_id": baseline} if baseline else {}
-        return msgspec.json.decode(self._ask("GET", "/session/evaluations", params=asked), type=dict[str, Any])
+        return self._ask_json("GET", "/session/evaluations", params=asked)
 
     def round_scores(self, session: str, test: str, number: int) -> dict[str, float]:
         """Top-1 and top-3 accuracy of a round just posted; marks the session as one in devmode. Only ours tells."""
         asked = {"session_id": session, "test_id": test, "round_id": number, "roundwise": "1", "devmode": "1"}
-        found = msgspec.json.decode(self._ask("GET", "/session/evaluations", params=asked))
-        return dict(found.get("m_acc_round_wise", {}))
+        return dict(self._ask_json("GET", "/session/evaluations", params=asked).get("m_acc_round_wise", {}))
 
     def complete(self, session: str, test: str) -> None:
         """Declares a test complete."""
@@ -122,12 +127,15 @@ class Client:
     def latest(self, session: str) -> Progress:
         """How far a session has come. A server that fails when no test is finished has none finished."""
         try:
-            found = self._ask("GET", "/session/latest", params={"session_id": session})
+            found = self._ask_json("GET", "/session/latest", params={"session_id": session})
         except Refusal as error:
             if error.status == 500:
                 return Progress()
             raise
-        return msgspec.json.decode(found, type=Progress)
+        try:
+            return msgspec.convert(found, Progress)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"{self._url}/session/latest: the answer cannot be read: {error}.") from None
 
     def _ask(self, method: str, path: str, **request: Any) -> bytes:
         """One request; the server's refusals are raised as they are."""
@@ -136,6 +144,17 @@ class Client:
         except self._errors as error:
             raise InvalidInput(f"{self._url} does not answer: {error}.") from None
         return self._read(path, answer.status_code, bytes(answer.content))
+
+    def _ask_json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        """One request that is answered with an object; servers of old write NaN into it, which is read as null."""
+        content = self._ask(method, path, **request)
+        try:
+            found = json.loads(content, parse_constant=lambda _: None)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or (path == "/session" and "session_id" not in found):
+            raise InvalidInput(f"{self._url}{path}: the answer cannot be read: {content[:60]!r}.")
+        return found
 
     def _read(self, path: str, status: int, content: bytes) -> bytes:
         """The body of a good answer."""

@@ -6,7 +6,7 @@ Importing this needs no extra; the protocol's server and the glyphs are imported
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,10 +116,10 @@ class Ond(Domain[OndSettings]):
         before, after = self.settings_in(trial, trial.phases[0]), self.settings_in(trial, trial.phases[-1])
         return TestWorld(make_built(trial, before, after), before, trial.red_light)
 
-    def detected(self, belief: Belief) -> bool:
-        """The protocol's rule: a probability above one half, for any sample."""
-        novel = belief.novel
-        return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) > 0.5
+    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
+        """The protocol's rule: for any sample, a probability that reaches the threshold of the trial or session."""
+        threshold = float(trial.settings.get("threshold", 0.5))
+        return lambda belief: _highest(belief) >= threshold
 
     def encode_action(self, action: Any) -> Any:
         """Actions by kind, and scores by how much they call unknown."""
@@ -127,11 +127,11 @@ class Ond(Domain[OndSettings]):
 
         return coarse_action(action)
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]]) -> str:
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
         """Belief over the stream, ROC and OSCR, histograms, confusion, tables per test and over the programme."""
         from openfield.report.openset import draw_openset
 
-        return draw_openset(played)
+        return draw_openset(played, baseline)
 
     def wire(self) -> Wire:
         """The protocol's own REST interface."""
@@ -174,6 +174,10 @@ class Ond(Domain[OndSettings]):
 
             import_results(options["legacy"], shelf, desk, self.version)
         return OndWire(shelf, options.get("compat", False)), desk
+
+
+def _highest(belief: Belief) -> float:
+    return max(belief.novel, default=0.0) if isinstance(belief.novel, tuple) else belief.novel
 
 
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:

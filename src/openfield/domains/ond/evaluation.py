@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.sheet import Test
 from openfield.metrics.openset import compat
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.ranks import NEVER
@@ -79,8 +80,7 @@ def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
     """The families that need no class."""
     test, p = ledger.test, ledger.p_world
     stats = compat.m_num_stats(p, test.novel)
-    stated = test.metadata.get("threshold")
-    threshold = stated if stated in compat.THRESHOLDS else test.kind.threshold
+    threshold = detection_threshold(test)
     return {
         "m_is_cdt_and_is_early": compat.m_is_cdt_and_is_early(
             int(stats["GT_indx"]), int(stats[f"P_indx_{threshold}"]), len(test.ids)
@@ -91,6 +91,11 @@ def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
         "m_num": compat.m_num(p, test.novel),
         "m_num_stats": stats,
     }
+
+
+def detection_threshold(test: Test) -> float:
+    """From which belief on a change counts as detected: as the metadata say, if it is one of the nine."""
+    return test.threshold if test.threshold in compat.THRESHOLDS else test.kind.threshold
 
 
 def _clustered(ledger: Ledger) -> dict[str, float]:
@@ -112,15 +117,15 @@ def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
     if condda and "classification" not in ledger.posted:
         return {}
     _check_classified(ledger)
-    test = ledger.test
-    unknown = np.nan_to_num(ledger.p_unknown)
-    found = {
-        "m_ndp_unknown": compat.m_ndp(unknown, test.novel),
-        "m_ndp_unknown_pre": compat.m_ndp_pre(unknown, test.novel),
-        "m_ndp_unknown_post": compat.m_ndp_post(unknown, test.novel),
+    test, unknown = ledger.test, ledger.p_unknown
+    found: dict[str, Mapping[str, Any]] = {
         "m_acc_round_wise": compat.round_wise_of_ranks(ledger.ranks, test.round_size or len(test.ids)),
         "m_accuracy_on_novel": compat.novel_only_of_ranks(test.novel, ledger.ranks),
     }
+    if not np.isnan(unknown).any():  # writers have no scores, and tables of old clients perhaps no such column
+        found["m_ndp_unknown"] = compat.m_ndp(unknown, test.novel)
+        found["m_ndp_unknown_pre"] = compat.m_ndp_pre(unknown, test.novel)
+        found["m_ndp_unknown_post"] = compat.m_ndp_post(unknown, test.novel)
     return _readable(found)
 
 
@@ -167,8 +172,9 @@ def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _classes(ledger: Ledger, span: range) -> list[str]:
     """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
-    rows = (ledger.test.rows[at] for at in span)
-    last = ledger.test.kind.label
+    rows, last = (ledger.test.rows[at] for at in span), ledger.test.kind.label
+    if ledger.test.area != "image_classification":  # where 0 is a class like any other
+        return [row[last] for row in rows]
     return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
 
 

@@ -9,12 +9,11 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
+from openfield.domains.ond.areas import Offer
 from openfield.domains.ond.ledger import UNSAID, Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
-from openfield.domains.ond.sheet import Offer
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -37,8 +36,11 @@ def buy(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
         ledger.used[account] = ledger.used.get(account, 0) + answer.cost
         for own in (ledger.sample_account(kind, at) for at in answer.positions):
             ledger.used[own] = ledger.used.get(own, 0) + 1
-    if ledger.test.kind.feedback[kind].content == "writers" and answer.lines:
+    content = ledger.test.kind.feedback[kind].content
+    if content == "writers" and answer.lines:
         _book_writers(ledger)
+    elif content == "accuracy" and answer.lines:
+        ledger.told = ledger.told_hits()
     elif ledger.test.area == "nlt" and kind == "labels":
         ledger.score -= len(answer.lines)
     return answer
@@ -56,6 +58,8 @@ def quote(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
         raise Refusal("DetectionPostRequired", "Post detection results before asking for feedback.")
     if not ledger.declared and not offer.early:
         return Answer([])
+    if offer.reads not in ledger.posted:  # labels are for who has answered, not for who will
+        raise Refusal("DetectionPostRequired", f"Post {offer.reads} results before asking for {kind} feedback.")
     if offer.content == "accuracy":
         return Answer([f"accuracy,{_accuracy(ledger)!r}"])
     left = ledger.left(kind)
@@ -82,9 +86,10 @@ def edit_distance(first: str, second: str) -> int:
 
 def _choose(ledger: Ledger, kind: str, offer: Offer, ids: Sequence[str] | None) -> list[int]:
     """The samples a request is about, in the order of the test."""
-    recent = ledger.latest.get(offer.reads, ledger.latest["detection"])
+    recent = ledger.latest[offer.reads]
     if ids is not None:
-        open_to = set(recent.tolist()) if ledger.test.metadata.get("feedback_constrained", True) else _answered(ledger)
+        constrained = ledger.test.metadata.get("feedback_constrained", True)
+        open_to = set(recent.tolist()) if constrained else ledger.answered(offer.reads)
         return sorted({at for key in ids if (at := ledger.test.index.get(key, -1)) in open_to})
     asked = sorted(set(recent.tolist()))
     if offer.wrong:
@@ -94,13 +99,10 @@ def _choose(ledger: Ledger, kind: str, offer: Offer, ids: Sequence[str] | None) 
     return asked
 
 
-def _answered(ledger: Ledger) -> set[int]:
-    return set(np.flatnonzero(~np.isnan(ledger.p_world) | (ledger.ranks >= 0)).tolist())
-
-
 def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
     if kind == "detection":
-        threshold = float(ledger.test.metadata.get("threshold", 0.5))
+        stated = ledger.test.threshold
+        threshold = 0.5 if stated is None else stated
         return bool(ledger.p_second[at] > threshold) != (_truth(ledger, offer, at) not in ("0", "0.0"))
     if ledger.test.area == "nlt":
         said = ledger.texts.get(offer.reads, {}).get(at, [])
@@ -124,10 +126,11 @@ def _truth(ledger: Ledger, offer: Offer, at: int) -> str:
 
 
 def _accuracy(ledger: Ledger) -> float:
-    said = ledger.ranks >= 0
-    if not said.any():
+    """The share of right answers; of samples a score was told about before, the answer it was told about counts."""
+    hits = ledger.told_hits()
+    if not (hits >= 0).any():
         raise Refusal("DetectionPostRequired", "Post classification results before asking for a score.")
-    return float((ledger.ranks[said] == 0).sum() / said.sum())
+    return float((hits == 1).sum() / (hits >= 0).sum())
 
 
 def _writers(ledger: Ledger) -> float:

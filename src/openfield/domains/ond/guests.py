@@ -13,11 +13,15 @@ import msgspec
 
 from openfield.core import AgentFactory, Spec
 from openfield.domain import Domain
+from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.client import Client
 from openfield.domains.ond.here import HERE, HereClient
-from openfield.domains.ond.host import Options, StepPlayer, is_hostable, make_hosted
+from openfield.domains.ond.host import StepPlayer
+from openfield.domains.ond.stages import Options
 from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.visit import Player, TurnPlayer, Visit, play_sessions
+from openfield.domains.ond.steps import is_hostable, make_hosted
+from openfield.domains.ond.turns import TurnPlayer
+from openfield.domains.ond.visit import Player, Visit, play_sessions
 from openfield.errors import InvalidInput, UnknownName
 from openfield.plan import name_agents
 from openfield.registry import AgentSource, find_agent, load
@@ -32,8 +36,8 @@ def visit_server(domain: Domain[Any], options: Mapping[str, Any], changes: Mappi
 
     Settings: `data` (where samples lie), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
     `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (the agent that is the others' reaction
-    baseline), `evaluate`, and those of `host.Options`: `skip` (steps joined by +), `features`, `keep` (`STEP.ATTRIBUTE`
-    joined by +) and so on; all others go to the agents.
+    baseline), `evaluate`, and those of `stages.Options`: `skip` (steps joined by +), `features`, `keep`
+    (`STEP.ATTRIBUTE` joined by +) and so on; all others go to the agents.
     """
     register_standins()
     settings = dict(changes.get("settings") or {})
@@ -42,17 +46,22 @@ def visit_server(domain: Domain[Any], options: Mapping[str, Any], changes: Mappi
     visit = _make_visit({key: settings.pop(key) for key in VISIT_KEYS if key in settings}, changes, agents, host)
     seed = int(changes.get("seed") or 0)
     with _open_client(domain, options, changes, settings) as client:
+        last = find_area(visit.area).unknown == "last"
         players = [
-            make_player(
-                domain, name, source, settings, seed, msgspec.structs.replace(host, baseline=name == visit.baseline)
-            )
+            make_player(domain, name, source, settings, seed, _options_for(host, name, visit), last)
             for name, source in agents.items()
         ]
         return play_sessions(client, players, visit)
 
 
 def make_player(
-    domain: Domain[Any], name: str, source: AgentSource, settings: Mapping[str, Any], seed: int, host: Options
+    domain: Domain[Any],
+    name: str,
+    source: AgentSource,
+    settings: Mapping[str, Any],
+    seed: int,
+    host: Options,
+    unknown_last: bool = False,
 ) -> Player:
     """A player for an agent: by its steps if it has any, else by turns."""
     config = dict(settings)
@@ -65,7 +74,11 @@ def make_player(
         raise InvalidInput("A wire: program talks to a server by itself; start it with the server's address.")
     factory: AgentFactory = find_agent(source, domain)
     spec = Spec(domain=domain.name, task="Play the tests of a server.")
-    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not host.baseline)
+    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not host.baseline, unknown_last=unknown_last)
+
+
+def _options_for(host: Options, name: str, visit: Visit) -> Options:
+    return msgspec.structs.replace(host, baseline=name == visit.baseline)
 
 
 def _open_client(

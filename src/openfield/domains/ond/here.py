@@ -38,7 +38,7 @@ class HereClient(Client):
             seed: Of those that are built.
         """
         with ExitStack() as stack:
-            stack.enter_context(holding(run))
+            begun = stack.enter_context(holding(run))
             journal = stack.enter_context(Journal(run))
             desk = GroupDesk(journal, domain)
             stack.callback(desk.close)
@@ -49,6 +49,7 @@ class HereClient(Client):
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = HERE
             self._open = stack.pop_all()
+            begun()
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

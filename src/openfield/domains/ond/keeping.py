@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from openfield.domains.ond.pickles import read_old_pickle
 from openfield.errors import AgentProtocol, InvalidInput
+from openfield.report.files import replacing
 
 Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""
@@ -44,7 +45,7 @@ def read_features(path: Path, pickles: bool = False) -> Features:
     """The features in a file."""
     if path.suffix in (".pkl", ".pickle"):
         if not pickles:
-            raise InvalidInput(f"{path} is a pickle. Say that it may be read: --set pickles=true.")
+            raise InvalidInput(f"{path} is a pickle. Say that it may be read: --set pickles=true, or merge --pickles.")
         found = read_old_pickle(path)
     else:
         found = _unpack(path)
@@ -108,12 +109,19 @@ class Attributes:
             raise InvalidInput(f"There are no attributes of {test} in {self._place}.")
         self._kept = read_old_pickle(path) if path.suffix == ".pkl" else _unpack(path)
 
-    def restore(self, agent: Any, step: str, number: int, ids: Sequence[str]) -> None:
-        """Gives a step the part of its attributes that belongs to a round."""
+    def restore(self, agent: Any, step: str, first: int, ids: Sequence[str]) -> None:
+        """Gives a step the part of its attributes that belongs to a round.
+
+        Args:
+            agent: Whose step it is.
+            step: The step.
+            first: How many samples of the test came before the round; a short last round tells of no others.
+            ids: The samples of the round.
+        """
         for name in self._wanted.get(step, ()):
             if name not in self._kept:
                 raise InvalidInput(f"Attribute '{name}' was not kept; kept were {', '.join(self._kept) or 'none'}.")
-            setattr(_owner(agent), name, _part_of(self._kept[name], number, ids))
+            setattr(_owner(agent), name, _part_of(self._kept[name], first, ids))
 
 
 def _owner(agent: Any) -> Any:
@@ -132,11 +140,11 @@ def _grown(kept: Any, found: Any) -> Any:
     return found
 
 
-def _part_of(kept: Any, number: int, ids: Sequence[str]) -> Any:
+def _part_of(kept: Any, first: int, ids: Sequence[str]) -> Any:
     if isinstance(kept, dict):
         return {key: kept[key] for key in ids if key in kept}
     if isinstance(kept, list | tuple) or (isinstance(kept, np.ndarray) and kept.ndim):
-        return kept[number * len(ids) : (number + 1) * len(ids)]
+        return kept[first : first + len(ids)]
     return kept
 
 
@@ -153,9 +161,8 @@ def _pack(path: Path, content: Mapping[str, Any], what: str) -> None:
     """Writes a tree of mappings, sequences, numbers, text and arrays: the tree as JSON, its arrays beside it."""
     arrays: list[NDArray[Any]] = []
     tree = msgspec.json.encode(_plain(dict(content), arrays, what)).decode()
-    path.parent.mkdir(parents=True, exist_ok=True)
     named: Mapping[str, Any] = {f"a{number}": array for number, array in enumerate(arrays)}
-    with path.open("wb") as file:
+    with replacing(path) as draft, draft.open("wb") as file:
         np.savez_compressed(file, tree=np.array(tree), **named)
 
 

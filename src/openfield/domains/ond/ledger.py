@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.rows import Sheet
 from openfield.domains.ond.sheet import Test
 from openfield.metrics.openset.ranks import NEVER, rank_labels
@@ -49,6 +49,8 @@ class Ledger:
         self.score = 0.0
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
+        self.told = np.full(count, UNSAID, np.int8)
+        """Samples a score was told about: 1 if answered rightly then, 0 if not, whatever is answered later."""
 
     def copy(self) -> Ledger:
         """A ledger of its own about the same test, to see what would be."""
@@ -68,13 +70,12 @@ class Ledger:
     def budget(self, kind: str) -> int | None:
         """How many answers of a kind of feedback a round may have; None is any number."""
         offer = self.test.kind.feedback[kind]
-        facts = self.test.metadata
         if not offer.budget or (offer.budget == "detection" and self.red_light):
             return None
-        most = facts.get("feedback_max_ids", 0) if self.cap < 0 else self.cap
-        if offer.budget == "detection":
-            most = facts.get("max_detection_feedback_ids", most)
-        return int(most)
+        most = self.test.count("feedback_max_ids") or 0
+        most = most if self.cap < 0 else self.cap
+        own = self.test.count("max_detection_feedback_ids") if offer.budget == "detection" else None
+        return most if own is None else own
 
     @property
     def next_round(self) -> int:
@@ -110,9 +111,31 @@ class Ledger:
         """Where the use of the budget of a sample's own round is counted."""
         return f"of {position // (self.test.round_size or len(self.test.ids))} {kind}"
 
-    def hits(self, positions: Any) -> NDArray[np.bool_]:
-        """Which of these samples were named rightly."""
-        return np.asarray(self.ranks[positions] == 0)
+    def carry(self) -> Carry:
+        """What an attempt after this one takes over."""
+        signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
+        return Carry(dict(self.used), self.score, sorted(self.scored), signs)
+
+    def take_over(self, carry: Carry) -> None:
+        """Goes on from an earlier attempt."""
+        self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
+        if len(carry.told) == len(self.told):
+            self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
+
+    def told_hits(self) -> NDArray[np.int8]:
+        """What a score is about, sample by sample: the answers one was told about already, and those given since.
+
+        Whoever posts a sample again, also after starting the test again, cannot find its label by trying.
+        """
+        now = np.where(self.ranks >= 0, self.ranks == 0, UNSAID).astype(np.int8)
+        return np.where(self.told >= 0, self.told, now)
+
+    def answered(self, kind: str) -> set[int]:
+        """The samples that results of a type were posted for, in any round."""
+        if kind in self.texts:
+            return set(self.texts[kind])
+        said = {"detection": ~np.isnan(self.p_world), "classification": self.ranks >= 0}
+        return set(np.flatnonzero(said[kind]).tolist()) if kind in said else set()
 
     def _keep(self, kind: str, sheet: Sheet) -> None:
         at, numbers = sheet.positions, sheet.numbers

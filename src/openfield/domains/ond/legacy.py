@@ -15,15 +15,19 @@ from typing import Any
 import msgspec
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Carry, Complete, Post
+from openfield.domains.ond.actions import Buy, Carry, Complete, Post
+from openfield.domains.ond.archive import LABELS
 from openfield.domains.ond.client import read_text
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import quote_id, split_rows
+from openfield.domains.ond.seats import world_of
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.domains.ond.trials import served_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
+from openfield.rollout import Rollout
 
 LOG = logging.getLogger("openfield.ond")
 
@@ -45,6 +49,18 @@ def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int) ->
     return taken
 
 
+class _Story(msgspec.Struct, frozen=True):
+    """What happened in a test, as its files tell it."""
+
+    test: Test
+    digests: dict[str, str]
+    state: dict[str, Any]
+    posts: list[Post]
+    used: Carry | None
+    listed: bool
+    """Whether the session counts it among the completed ones."""
+
+
 class _Import:
     """One session on its way into the journal."""
 
@@ -52,88 +68,167 @@ class _Import:
         self._folder, self._shelf, self._desk, self._version = folder, shelf, desk, version
 
     async def take(self, session: str, facts: dict[str, Any]) -> None:
+        """Everything is read before anything is entered: what cannot be read leaves no half of a session."""
         created = facts.get("created", {})
-        protocol, area = str(created.get("protocol")), str(created.get("domain", "image_classification"))
-        done = list(facts.get("tests", {}).get("completed_tests", []))
-        names = list(dict.fromkeys([*self._tests(session), *done])) or self._shelf.names(protocol, area)
-        tests = {
-            name: self._shelf.load(protocol, area, name) for name in names if self._shelf.has(protocol, area, name)
-        }
-        if not tests:
-            raise InvalidInput(f"none of its tests is among those of {protocol}, {area}.")
-        said = {"created": _time(created), "protocol": protocol, "domain": area, "hints": created.get("hints", [])}
-        threshold = float(created.get("detection_threshold", 0.5))
-        settings = {
-            "data": str(self._shelf.root),
-            "protocol": protocol,
-            "area": area,
-            "threshold": threshold,
-            "level": "compat",
-        }
+        said: dict[str, Any] = {"created": _time(created), "protocol": str(created.get("protocol"))}
+        said |= {"domain": str(created.get("domain", "image_classification")), "hints": created.get("hints", [])}
+        said |= {"detection_threshold": float(created.get("detection_threshold", 0.5))}
+        said |= {key: place[key] for key, place in (("devmode", created), (LABELS, facts)) if key in place}
+        stories = self._read_stories(session, facts, said)
         light = "red_light" in said["hints"]
-        trials = {
-            name: served_trial(test, digests, settings, self._version, light) for name, (test, digests) in tests.items()
+        settings: dict[str, object] = {
+            "data": str(self._shelf.root),
+            "protocol": said["protocol"],
+            "area": said["domain"],
         }
-        said["detection_threshold"] = threshold
+        settings |= {"threshold": said["detection_threshold"], "level": "compat"}
+        trials = {
+            story.test.name: served_trial(story.test, story.digests, settings, self._version, light)
+            for story in stories
+        }
         detector = str(created.get("detector", "legacy"))[:LONGEST_NAME]
         group = await self._desk.open(session, detector, trials, said)
-        for name, (test, _) in tests.items():
-            await self._play(group, test, name in done)
+        done = list(facts.get("tests", {}).get("completed_tests", []))
+        for story in sorted(stories, key=lambda story: done.index(story.test.name) if story.listed else len(done)):
+            if story.state or story.posts or story.listed:
+                await self._play(group, story)
         if "termination" in facts:
             await self._desk.note(group, "ended", _time(facts["termination"]))
 
-    async def _play(self, group: Group, test: Test, listed: bool) -> None:
-        """Posts what was posted; a test is closed if its own file says so, and scored if the session lists it."""
-        path = self._folder / f"{group.id}.{test.name}.json"
+    def _read_stories(self, session: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_Story]:
+        """The tests of a session; the original keeps no list, and while it is open any test can be played."""
+        place, told = (said["protocol"], said["domain"]), facts.get("tests", {})
+        done, begun = list(told.get("completed_tests", [])), self._begun(session)
+        others = () if "termination" in facts else self._shelf.names(*place)
+        names = told.get("test_ids") or dict.fromkeys([*begun, *done, *others])
+        found = [self._read_story(session, said, name, name in done) for name in names if self._shelf.has(*place, name)]
+        if not found:
+            raise InvalidInput(f"none of its tests is among those of {', '.join(place)}.")
+        return found
+
+    def _read_story(self, session: str, said: dict[str, Any], name: str, listed: bool) -> _Story:
+        test, digests = self._shelf.load(said["protocol"], said["domain"], name)
+        path = self._folder / f"{session}.{name}.json"
         state = _read(path) if path.is_file() else {}
-        seat = await self._desk.take(group, test.name)
-        world, rollout = seat.rollout.world, seat.rollout
-        if not isinstance(world, TestWorld):
-            raise InvalidInput("not a test.")
-        if used := _used_feedback(state):
-            rollout.reply(Reply(used))
-        for post in self._posts(group, test, state):
-            try:
-                world.prepare(post)
-            except Refusal as error:
-                LOG.warning("%s, %s: results are left out: %s", group.id, test.name, error)
-                continue
-            rollout.reply(Reply(post))
+        posted = state.get("post_results", {})
+        files = self._files(f"{session}.{name}_", said, posted)
+        posts = list(_make_posts(files, test, posted, said["protocol"] == "CONDDA"))
+        return _Story(test, digests, state, posts, _used_feedback(state), listed)
+
+    async def _play(self, group: Group, story: _Story) -> None:
+        """Posts what was posted; a test is closed if its own file says so, and scored if the session lists it."""
+        name, state = story.test.name, story.state
+        asked = state.get("data_request")
+        if isinstance(asked, dict) and isinstance(asked.get("rounds", {}), dict):
+            await self._desk.note(group, f"asked {name}", asked)
+        seat = await self._desk.take(group, name)
+        world, rollout = world_of(seat), seat.rollout
+        if story.used:
+            rollout.reply(Reply(story.used))
+        for post in story.posts:
+            _post(rollout, world, post, f"{group.id}, {name}")
+        if story.used and _was_told(story.used, story.test):  # what was answered then stays what the score is about
+            rollout.reply(Reply(Buy("score")))
         at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
         if "completion" in state:
             rollout.reply(Reply(Complete(at)))
             while not rollout.over:
                 rollout.reply(Reply(None, world.look("beliefs")))
-            self._desk.finish(group, test.name, seat)
+            self._desk.finish(group, name, seat)
         else:
             rollout.commit()
-        if listed:  # a test that is listed and not closed can be scored and gone on with
+        if story.listed:  # a test that is listed and not closed can be scored and gone on with
             key = "test" if "completion" in state else "listed"
-            await self._desk.note(group, f"{key} {test.name}", {"first": world.first_post, "completed": at})
+            await self._desk.note(group, f"{key} {name}", {"first": world.first_post, "completed": at})
 
-    def _posts(self, group: Group, test: Test, state: dict[str, Any]) -> Iterator[Post]:
-        """Each type's rows, as one post: files do not say which rows came with which round."""
-        posted = state.get("post_results", {})
-        last = str(posted.get("last round", "0"))
-        number = int(last) if last.isdigit() else 0
-        folder = self._folder / str(group.facts["protocol"]) / str(group.facts["domain"])
-        paths = {path.stem.removeprefix(f"{group.id}.{test.name}_"): path for path in _own_files(folder, group, test)}
-        linked = folder / Path(str(posted.get("detection file path", "none"))).name  # perhaps another session's
+    def _files(self, own: str, said: dict[str, Any], posted: dict[str, Any]) -> dict[str, Path]:
+        """The file of each type, detections first; that of another session only where the state names it."""
+        folder = self._folder / said["protocol"] / said["domain"]
+        paths = {path.stem.removeprefix(own): path for path in sorted(folder.glob(f"{glob.escape(own)}*.csv"))}
+        linked = folder / Path(str(posted.get("detection file path", "none"))).name
         if "detection" not in paths and linked.is_file():
             paths["detection"] = linked
-        for kind, path in sorted(paths.items()):
-            try:
-                yield Post(number, {kind: read_text(path.read_bytes())}, _time(posted) or "N/A")
-            except (OSError, UnicodeDecodeError) as error:
-                LOG.warning("%s is left out: %s", path.name, error)
+        return dict(sorted(paths.items(), key=lambda item: item[0] != "detection"))
 
-    def _tests(self, session: str) -> list[str]:
+    def _begun(self, session: str) -> list[str]:
         """The tests a session has files of."""
         return sorted(path.stem.removeprefix(f"{session}.") for path in self._folder.glob(f"{session}.*.json"))
 
 
-def _own_files(folder: Path, group: Group, test: Test) -> list[Path]:
-    return sorted(folder.glob(f"{glob.escape(f'{group.id}.{test.name}_')}*.csv"))
+def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], condda: bool) -> Iterator[Post]:
+    """What was posted, type by type, the rounds in their order; clusters of OND come once, at the end, with round 0."""
+    found: list[tuple[int, str, str]] = []
+    for kind, path in files.items():
+        try:
+            parts = split_by_round(read_text(path.read_bytes()), test, _stated_rounds(posted, kind))
+        except (OSError, UnicodeDecodeError, Refusal) as error:
+            LOG.warning("%s is left out: %s", path.name, error)
+            continue
+        late = kind == "characterization" and not condda
+        found += [(test.rounds, kind, "".join(parts.values()))] if late else [(at, kind, parts[at]) for at in parts]
+    together: dict[tuple[int, str], dict[str, str]] = {}
+    for number, kind, rows in found:
+        together.setdefault((number, _post_time(posted, number % test.rounds, kind)), {})[kind] = rows
+    for (number, at), results in sorted(together.items(), key=lambda item: item[0]):
+        yield Post(number % test.rounds, results, at)
+
+
+def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
+    """Posts what can be used of a post."""
+    try:
+        world.prepare(post, world.read(post))
+    except Refusal as error:
+        if len(post.results) == 1:
+            LOG.warning("%s: results are left out: %s", where, error)
+            return
+        for kind, rows in post.results.items():
+            _post(rollout, world, Post(post.round, {kind: rows}, post.at), where)
+        return
+    rollout.reply(Reply(post))
+
+
+def split_by_round(content: str, test: Test, stated: set[int]) -> dict[int, str]:
+    """The rows of a file by the rounds they were posted with.
+
+    Files do not say it, but samples have rounds. Where the state says otherwise, as after a client that posted a whole
+    test as round 0, all rows belong to the last round it names.
+
+    Raises:
+        Refusal: There are no rows.
+    """
+    size, found = test.round_size or len(test.ids), dict[int, str]()
+    for key, rest in zip(*split_rows(content, test), strict=True):
+        number = test.index.get(key, 0) // size  # a stranger's row is refused with the round it comes with
+        found[number] = found.get(number, "") + f"{quote_id(key)},{rest}\n".replace(",\n", "\n")
+    if stated and stated != set(found):
+        return {max(stated): "".join(found.values())}
+    return found
+
+
+def _stated_rounds(posted: dict[str, Any], kind: str) -> set[int]:
+    """The rounds a state names for a type; those that name no types are about all."""
+    rounds = posted.get("rounds", {})
+    return {int(number) for number, entry in rounds.items() if kind in _types(entry, kind) and number.isdigit()}
+
+
+def _types(entry: Any, default: str) -> list[str]:
+    return list(entry.get("types", [default])) if isinstance(entry, dict) else [default]
+
+
+def _post_time(posted: dict[str, Any], number: int, kind: str) -> str:
+    """When results came: with a time for each type of a round that of this one, else the first there is."""
+    entry = posted.get("rounds", {}).get(str(number), {})
+    types, times = _types(entry, kind), entry.get("time", []) if isinstance(entry, dict) else []
+    if isinstance(times, list) and len(times) == len(types) and kind in types:
+        return str(times[types.index(kind)])
+    return _time(entry) or _time(posted) or "N/A"
+
+
+def _was_told(used: Carry, test: Test) -> bool:
+    """Whether the share of right answers was told."""
+    offer = test.kind.feedback.get("score")
+    told = any(account.endswith(" score") for account in used.used)
+    return told and offer is not None and offer.content == "accuracy"
 
 
 def _used_feedback(state: dict[str, Any]) -> Carry | None:
@@ -146,7 +241,8 @@ def _used_feedback(state: dict[str, Any]) -> Carry | None:
                     len(count) if isinstance(count, list) else int(count)
                 )
     score = float(state.get("current_score", {}).get("score", 0.0))
-    return Carry(used, score) if used or score else None
+    scored = sorted(int(account.split()[0]) for account in used if account.endswith(" score") and account[0].isdigit())
+    return Carry(used, score, scored) if used or score else None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -6,28 +6,34 @@ Stands between the wire and the desk: checks who may do what when, and turns it 
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Buy, Carry, Complete, Post
+from openfield.domains.ond.actions import Buy, Complete, Post
 from openfield.domains.ond.archive import pack
-from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
 from openfield.domains.ond.feedback import quote
-from openfield.domains.ond.ledger import Ledger
+from openfield.domains.ond.grades import Grades
 from openfield.domains.ond.listing import choose_sessions, done_tests, finished_tests, session_line, test_lines
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
+from openfield.domains.ond.seats import find_ledger, find_seat, world_of
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.domains.ond.trials import served_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
-from openfield.serve import Seat
+from openfield.seat import Seat
+
+LOG = logging.getLogger("openfield.ond")
+LARGE_POST = 4 << 20
+"""Characters of results that are read beside the event loop; less takes a tenth of a second."""
 
 
 def local_time() -> str:
@@ -43,6 +49,7 @@ class Office:
     ) -> None:
         self._desk, self._shelf, self._version, self._compat, self._clock = desk, shelf, version, compat, clock
         self._closing: set[tuple[str, str]] = set()
+        self.grades = Grades(desk)
 
     async def recover(self) -> None:
         """Goes on after a full disk, if there is room again."""
@@ -93,8 +100,10 @@ class Office:
         known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
         if known.round_size is None:
             raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
-        if number == 0 and not resume:
-            await self._start_again(group, test)
+        ledger = await find_ledger(self._desk, group, test)  # which fails if these are no longer the files it had
+        self._check_open(group, test)
+        if number == 0 and not resume and ledger.posted:
+            await self._desk.restart(group, test, Reply(ledger.carry()))
         span = known.span(number)
         if not span:
             return None
@@ -106,68 +115,31 @@ class Office:
         self, session: str, test: str, number: int, results: dict[str, str], then: Sequence[Buy] = ()
     ) -> None:
         """Takes the results of a round: all of them, or none, as when what is to be bought then would be refused."""
-        group = self._group(session, test)
-        self._check_open(group, test)
         for kind in results:
             if kind not in TYPES and not kind.startswith("x_"):
                 raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
-        seat = await self._desk.take(group, test)
-        self._check_open(group, test)
-        world = _world(seat)
-        if number >= world.test.rounds:
-            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
-        for kind in results:
-            if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
-                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
-                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+        seat = await self._open_seat(session, test)
+        self._check_new(world_of(seat), number, results)
         action = Post(number, results, self._clock())
-        world.prepare(action, then)
+        if sum(map(len, results.values())) < LARGE_POST:
+            sheets = world_of(seat).read(action)
+        else:  # seconds, in which others are served, and may have changed everything
+            sheets = await asyncio.to_thread(world_of(seat).read, action)
+            seat = await self._open_seat(session, test)
+            self._check_new(world_of(seat), number, results)
+        world_of(seat).prepare(action, sheets, then)
         _, written = seat.take(Reply(action))
         await _safe(written)
 
     async def feedback(self, session: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
         """What was asked about answered samples; refused as a whole or not at all."""
-        group = self._group(session, test)
-        self._check_open(group, test)
-        seat = await self._desk.take(group, test)
-        self._check_open(group, test)
+        seat = await self._open_seat(session, test)
         for kind in kinds:
-            quote(_world(seat).ledger, kind, ids)
+            quote(world_of(seat).ledger, kind, ids)
         taken = [seat.take(Reply(Buy(kind, ids))) for kind in kinds]
         for _, written in taken:
             await _safe(written)
         return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
-
-    async def evaluation(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
-        """The numbers of a completed test."""
-        return await asyncio.to_thread(evaluate, await self._scored(session, test, devmode), self._is_condda(session))
-
-    async def more_numbers(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
-        """What the protocol's local harness adds to the numbers of a test, round by round scores among it."""
-        ledger = await self._scored(session, test, devmode)
-        return await asyncio.to_thread(evaluate_more, ledger, self._is_condda(session))
-
-    async def reaction(self, session: str, baseline: str, test: str, devmode: bool) -> dict[str, Any]:
-        """The numbers of a test against those of another session, that of a reaction baseline."""
-        ours, theirs = [await self._scored(one, test, devmode) for one in (session, baseline)]
-        return await asyncio.to_thread(evaluate_reaction, ours, theirs)
-
-    async def round_scores(self, session: str, test: str, number: int, devmode: bool) -> dict[str, Any]:
-        """Top-1 and top-3 accuracy of one round; while the test is in process, in devmode only."""
-        return evaluate_round(await self._scored(session, test, devmode), number)
-
-    def _is_condda(self, session: str) -> bool:
-        return bool(self._desk.groups[session].facts["protocol"] == "CONDDA")
-
-    async def _scored(self, session: str, test: str, devmode: bool) -> Ledger:
-        """What was said of a completed test; in devmode, which marks the session, of one in process as well."""
-        group = self._desk.groups.get(session)
-        done = group is not None and (f"test {test}" in group.facts or f"listed {test}" in group.facts)
-        if group is None or test not in group.trials or not (done or devmode):
-            raise Refusal("TestInProcess", "The test is not completed.")
-        if devmode and "devmode" not in group.facts:
-            await self._desk.note(group, "devmode", True)
-        return _world(await self._desk.take(group, test)).ledger
 
     async def complete(self, session: str, test: str) -> None:
         """Closes a test: its rounds are booked one by one. A completion that a crash cut short is taken up again."""
@@ -176,10 +148,10 @@ class Office:
             raise Refusal("TestCompleted", "The test is completed.")
         self._closing.add(key)
         try:
-            seat = await self._desk.take(group, test)
-            await _safe(self._close(seat))
+            seat = await find_seat(self._desk, group, test)
+            await _safe(await asyncio.to_thread(self._close, seat))  # a second for 1,000 rounds
             self._desk.finish(group, test, seat)
-            world = _world(seat)
+            world = world_of(seat)
             await self._desk.note(group, f"test {test}", {"first": world.first_post, "completed": world.completed})
         finally:
             self._closing.discard(key)
@@ -204,7 +176,10 @@ class Office:
         """The finished tests in order, and where the others stand."""
         group = self._group(session)
         under_way = [test for test in await self._desk.begun(group) if test not in finished_tests(group)]
-        rounds = {test: _world(await self._desk.take(group, test)).ledger.next_round for test in under_way}
+        rounds = {}
+        for test in under_way:
+            with suppress(Refusal):  # a test whose files are gone stops none of the others
+                rounds[test] = (await find_ledger(self._desk, group, test)).next_round
         return {"finished_tests": list(finished_tests(group)), "next_rounds": rounds}
 
     async def zip(self, session: str, tests: Sequence[str] | None) -> bytes:
@@ -218,9 +193,10 @@ class Office:
     async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
         """When results of these tests were first posted, those under way included."""
         under_way = set(await self._desk.begun(group)) & set(tests) if tests else set()
-        found = {
-            test: _world(await self._desk.take(group, test)).first_post for test in under_way - {*finished_tests(group)}
-        }
+        found = {}
+        for test in under_way - {*finished_tests(group)}:
+            with suppress(Refusal):
+                found[test] = world_of(await find_seat(self._desk, group, test)).first_post
         return found | {test: value["first"] for test, value in done_tests(group).items()}
 
     def _group(self, session: str, test: str | None = None) -> Group:
@@ -235,15 +211,35 @@ class Office:
             raise Refusal("test_id_invalid", "The session has no such test.", 400 if there else 500)
         return group
 
+    async def _open_seat(self, session: str, test: str) -> Seat:
+        """The seat of a test that can be played on, also after it was waited for."""
+        group = self._group(session, test)
+        self._check_open(group, test)
+        seat = await find_seat(self._desk, group, test)
+        self._check_open(self._group(session, test), test)
+        return seat
+
+    def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
+        """Whether results are of a round there is, and were not posted before."""
+        if number >= world.test.rounds:
+            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
+        for kind in results:
+            if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
+                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
+                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+
     def _check_open(self, group: Group, test: str) -> None:
         seat = self._desk.at_hand(group, test)
-        if f"test {test}" in group.facts or (seat is not None and _world(seat).completed):
+        closing = (group.id, test) in self._closing
+        if closing or f"test {test}" in group.facts or (seat is not None and world_of(seat).completed):
             raise Refusal("TestCompleted", "The test is completed.")
 
     def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
         try:
             return self._shelf.load(protocol, area, test)
-        except (OpenfieldError, OSError, UnicodeError):
+        except (OpenfieldError, OSError, UnicodeError) as error:
+            if self._shelf.has(protocol, area, test):  # whoever keeps the files should know
+                LOG.warning("%s", error)
             raise Refusal("test_id_invalid", "There is no such test, or it cannot be read.", 500) from None
 
     def _hinted(self, group: Group, test: str) -> dict[str, int]:
@@ -251,20 +247,13 @@ class Office:
         found = _budget_hint(group.facts["hints"], known)
         return {"feedback_max_ids": found["cap"]} if found else {}
 
-    async def _start_again(self, group: Group, test: str) -> None:
-        seat = await self._desk.take(group, test)
-        ledger = _world(seat).ledger
-        if ledger.posted:
-            carry = Carry(dict(ledger.used), ledger.score, sorted(ledger.scored))
-            await self._desk.restart(group, test, Reply(carry))
-
     def _close(self, seat: Seat) -> object:
         """Everything from the declaration to the last booked round, in one go."""
         rollout = seat.rollout
-        if not _world(seat).completed:
+        if not world_of(seat).completed:
             rollout.reply(Reply(Complete(self._clock())))
         while not rollout.over:
-            rollout.reply(Reply(None, _world(seat).look("beliefs")))
+            rollout.reply(Reply(None, world_of(seat).look("beliefs")))
         return rollout.commit()
 
 
@@ -272,13 +261,6 @@ async def _safe(written: object) -> None:
     """Waits until what was taken is on disk."""
     if isinstance(written, Future):
         await asyncio.wrap_future(written)
-
-
-def _world(seat: Seat) -> TestWorld:
-    world = seat.rollout.world
-    if not isinstance(world, TestWorld):
-        raise OpenfieldError("This seat is not about a test of ond.")
-    return world
 
 
 def _one_word(name: str) -> str:
@@ -303,7 +285,7 @@ def _budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
     for hint in hints:
         key, _, value = hint.partition("=")
         if key == "feedback_max_ids" and value.isascii() and value.isdigit():
-            return {"cap": min(int(value[:9]), int(test.metadata.get("feedback_max_ids", 0)))}
+            return {"cap": min(int(value[:9]), test.count("feedback_max_ids") or 0)}
     return {}
 
 

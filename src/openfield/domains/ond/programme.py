@@ -13,15 +13,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from openfield.domains.ond.evaluation import evaluate, evaluate_more, evaluate_reaction
+from openfield.domains.ond.client import read_text
+from openfield.domains.ond.evaluation import detection_threshold, evaluate, evaluate_more, evaluate_reaction
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import NUMERIC, Sheet, read_sheet
 from openfield.domains.ond.sheet import Shelf, Test
 from openfield.errors import InvalidInput, UnknownName
-from openfield.metrics.openset.fixed import make_facts, program_measures
+from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
+from openfield.metrics.openset.ranks import Floats
 
-ENDINGS = {kind: f"_{kind}.csv" for kind in NUMERIC}
+ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +36,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Whose results are the baseline of M3 to M6 and of m_nrp; without one these are not defined."""
     given: bool = False
     """Whether the red light was given: then the relative performance is M4, otherwise M3."""
-    threshold: float = 0.5
-    """At which belief a change counts as declared, for M1 and M2."""
 
 
 def score_results(folder: Path, wanted: Wanted) -> dict[str, dict[str, Any]]:
@@ -82,7 +82,8 @@ def _belongs(stem: str, name: str) -> bool:
 
 
 def _score(tests: Mapping[str, Ledger], bases: Mapping[str, Ledger], wanted: Wanted) -> dict[str, Any]:
-    facts = [_facts(ledger, bases.get(name), wanted.threshold) for name, ledger in tests.items()]
+    whole = {name: ledger for name, ledger in tests.items() if not np.isnan(ledger.p_world).any()}
+    facts = [_facts(ledger, bases.get(name)) for name, ledger in whole.items()]
     condda = wanted.protocol == "CONDDA"
     numbers: dict[str, Any] = {"programme": program_measures(facts, wanted.given)}
     for name, ledger in tests.items():
@@ -95,11 +96,14 @@ def _score(tests: Mapping[str, Ledger], bases: Mapping[str, Ledger], wanted: Wan
     return numbers
 
 
-def _facts(ledger: Ledger, base: Ledger | None, threshold: float) -> Any:
-    """Of ledgers that are whole; samples that were not answered count as wrong, and as nothing declared."""
-    hits = (ledger.ranks == 0).astype(float)
-    theirs = None if base is None else (base.ranks == 0).astype(float)
-    return make_facts(ledger.test.novel, np.nan_to_num(ledger.p_world) >= threshold, hits, theirs)
+def _facts(ledger: Ledger, base: Ledger | None) -> TestFacts:
+    """Of a test whose every sample has a detection; what was not classified as a whole has no performance."""
+    theirs = None if base is None else _hits(base)
+    return make_facts(ledger.test.novel, ledger.p_world >= detection_threshold(ledger.test), _hits(ledger), theirs)
+
+
+def _hits(ledger: Ledger) -> Floats | None:
+    return (ledger.ranks == 0).astype(float) if (ledger.ranks >= 0).all() else None
 
 
 def read_files(test: Test, files: Mapping[str, Path]) -> Ledger:
@@ -107,7 +111,7 @@ def read_files(test: Test, files: Mapping[str, Path]) -> Ledger:
     ledger, sheets = Ledger(test), dict[str, Sheet]()
     for kind, path in files.items():
         try:
-            sheets[kind] = read_sheet(kind, path.read_text(encoding="utf-8"), test, 0, compat=True)
+            sheets[kind] = read_sheet(kind, read_text(path.read_bytes()), test, 0, compat=True)
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path} cannot be read: {error}.") from None
         except Refusal as error:

@@ -56,7 +56,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
     span = test.span(number)
     if kind == "detection" and (usual := _read_usual(content, test, span)) is not None:
         return Sheet(np.arange(span.start, span.stop), usual)
-    ids, rests = _split(content, test)
+    ids, rests = split_rows(content, test)
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
     else:
@@ -68,10 +68,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
         if compat:
             return Sheet(positions, None)
         raise Refusal("InvalidResults", f"The {kind} rows have no values.")
-    numbers = read_numbers(rests, kind)
-    if not compat:
-        _check_columns(kind, numbers.shape[1], test)
-    return Sheet(positions, numbers)
+    return Sheet(positions, read_numbers(rests, kind))
 
 
 def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | None:
@@ -91,11 +88,26 @@ def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | 
     return values.astype(np.float64, copy=False)[:, None] if fits else None
 
 
-def _check_columns(kind: str, columns: int, test: Test) -> None:
+def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
+    """Holds the number of values in a row against what the test's metadata let its clients know, and nothing else.
+
+    Novel labels may lie beyond K; they are never hit, and columns for them would tell how many there are. Clusters are
+    as many as the agent found.
+
+    Raises:
+        Refusal: There are too few or too many.
+    """
+    known = test.stated_known
     if kind == "detection" and columns > 2:
         raise Refusal("InvalidResults", f"detection rows have 1 or 2 values, not {columns}.")
-    if kind == "classification" and test.states_known and columns <= test.known:
-        raise Refusal("InvalidResults", f"classification rows have {test.known + 1} values, not {columns}.")
+    if kind == "classification" and known is not None and columns != known + 1:
+        why = f"{known} known classes and the unknown one"
+        raise Refusal("InvalidResults", f"classification rows have {known + 1} values ({why}), not {columns}.")
+    if kind == "characterization" and protocol == "CONDDA" and known is not None and columns <= known:
+        why = f"{known} known classes, the novel ones you found, and one for the rest"
+        raise Refusal(
+            "InvalidResults", f"characterization rows have {known + 1} values or more ({why}), not {columns}."
+        )
 
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
@@ -124,7 +136,7 @@ def _floats(text: str, kind: str) -> NDArray[np.float64]:
     raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
 
 
-def _split(content: str, test: Test) -> tuple[list[str], list[str]]:
+def split_rows(content: str, test: Test) -> tuple[list[str], list[str]]:
     """Ids and the rest of every row; an id that holds a comma is quoted by `|`, or as the test has it."""
     if not test.has_commas and not any(
         sign in content for sign in _RARE
@@ -185,9 +197,13 @@ def _check_place(positions: NDArray[np.int64], test: Test, number: int, compat: 
     if len(set(positions.tolist())) != len(positions):
         raise Refusal("InvalidResults", f"A sample occurs twice in the {kind} rows.")
     span = test.span(number)
-    placed = kind in ("detection", "classification", "labels")  # others may come for the whole test with round 0
-    if placed and (positions.min() < span.start or positions.max() >= span.stop):
+    if kind not in ("detection", "classification", "labels"):
+        return  # others may come for the whole test with round 0
+    if positions.min() < span.start or positions.max() >= span.stop:
         raise Refusal("InvalidResults", f"The {kind} rows must be about samples of round {number}.")
+    if len(positions) < len(span):  # the rest could not be posted later, and the test not be scored
+        told = f"{len(positions)} of the {len(span)} samples of round {number}"
+        raise Refusal("InvalidResults", f"The {kind} rows are about {told} only.")
 
 
 def _fields(rest: str) -> list[str]:

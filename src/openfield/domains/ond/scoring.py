@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.domains.ond.arrays import Arrays
 from openfield.domains.ond.detectors import DETECTORS
 from openfield.domains.ond.evaluation import evaluate, evaluate_more, open_labels
 from openfield.domains.ond.programme import read_files
@@ -26,14 +24,6 @@ from openfield.metrics.stats import Estimate, estimate_count, estimate_rate
 
 TRAINED = ("mahalanobis", "knn", "openmax")
 """Detectors that are fitted: they need features of known samples to compare with."""
-
-
-class Arrays(msgspec.Struct, frozen=True):
-    """Named classes and how known each sample looks, with the truth; label -1 is unknown."""
-
-    pred: NDArray[Any]
-    conf: NDArray[np.float64]
-    label: NDArray[np.int64]
 
 
 def score_arrays(arrays: Arrays, probable: bool = False) -> dict[str, Estimate]:
@@ -98,12 +88,13 @@ def score_logits(
     scored on all.
     """
     y = np.asarray(labels).astype(np.int64)
+    logits = np.asarray(logits, dtype=float)  # small integers would wrap around, half precision would tie
     if logits.ndim != 2 or not logits.size or y.shape != (len(logits),):
         raise InvalidInput(f"Logits {logits.shape} and labels {y.shape} must have a row for each sample.")
     if features is not None:
         if not features.ndim or len(features) != len(logits):
             raise InvalidInput(f"Features {features.shape} must have a row for each of the {len(logits)} samples.")
-        features = features.reshape(len(features), -1)  # whatever shape a network's maps have
+        features = features.reshape(len(features), -1).astype(float)  # whatever shape a network's maps have
     if y.max(initial=-1) >= logits.shape[1] or y.min(initial=-1) < -1:
         raise InvalidInput(f"Labels must be 0 to {logits.shape[1] - 1}, or -1 for unknown.")
     known = np.flatnonzero(y >= 0)
@@ -154,48 +145,14 @@ def score_stream(arrays: Arrays, tests: int = 20, seed: int = 0, share: float = 
 def score_files(
     detection: Path, classification: Path, data: Path, protocol: str, area: str, test: str
 ) -> dict[str, Any]:
-    """The programme's numbers from a test's result files, both variants."""
+    """The programme's numbers from a test's result files, both variants; of text tests the classes are the `labels`."""
     known, _ = Shelf(data).load(protocol, area, test)
-    ledger = read_files(known, {"detection": detection, "classification": classification})
+    named = area == "nlt"
+    ledger = read_files(known, {"detection": detection, "labels" if named else "classification": classification})
+    if named:  # writers have no scores
+        return evaluate(ledger) | evaluate_more(ledger)
     more = score_arrays(Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), open_labels(ledger)))
     return evaluate(ledger) | evaluate_more(ledger) | {"openset": more}
-
-
-def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
-    """An .npy file as `array`, or the arrays of an .npz file; every number must be one."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            found = {"array": loaded}
-        else:
-            with loaded:
-                found = {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'it is cut short'}.") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise InvalidInput(f"{path} is no .npy or .npz file of numbers.") from None
-    for name, array in found.items():
-        _check_numbers(path if name == "array" else f"{path}, {name}", array)
-    return found
-
-
-def read_labels(found: NDArray[Any], where: object) -> NDArray[np.int64]:
-    """Labels, which are whole numbers."""
-    labels = np.asarray(found)
-    odd = np.flatnonzero(labels != np.floor(labels))
-    if labels.ndim != 1 or odd.size:
-        flat = labels.ndim == 1
-        place = f"row {odd[0]} holds {labels[odd[0]]}" if flat else f"they have the shape {labels.shape}"
-        raise InvalidInput(f"{where}: labels must be a flat array of whole numbers, -1 for unknown; {place}.")
-    return labels.astype(np.int64)
-
-
-def _check_numbers(where: object, array: NDArray[Any]) -> None:
-    if array.dtype.kind not in "biuf":
-        raise InvalidInput(f"{where} holds no numbers.")
-    wrong = np.argwhere(~np.isfinite(np.atleast_1d(array)))
-    if wrong.size:
-        raise InvalidInput(f"{where}: row {wrong[0][0]} holds {np.atleast_1d(array)[tuple(wrong[0])]}.")
 
 
 def _watch(kind: str, rarities: NDArray[Any], threshold: float) -> list[float]:

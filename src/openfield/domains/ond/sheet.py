@@ -8,17 +8,16 @@ from __future__ import annotations
 import csv
 import functools
 import io
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.errors import InvalidInput, UnknownName
+from openfield.domains.ond.areas import areas, find_area
+from openfield.errors import InvalidInput
 from openfield.trial import file_digest
 
 PROTOCOLS = ("OND", "CONDDA")
@@ -33,29 +32,18 @@ SHOWN = (
     "max_detection_feedback_ids",
 )
 """The metadata that reaches a client; `red_light` joins it where it is granted."""
+COUNTS = (
+    "known_classes",
+    "nonnovel_classes",
+    "max_novel_classes",
+    "pre_novelty_batches",
+    "round_size",
+    "unknown_index",
+    "feedback_max_ids",
+    "max_detection_feedback_ids",
+)
+"""The metadata that must be whole numbers where they are there."""
 SHEET, FACTS, LIST, ARRAYS = "_single_df.csv", "_metadata.json", "test_ids.csv", "arrays.npz"
-
-
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of feedback an area sells."""
-
-    reads: str
-    content: Literal["label", "columns", "accuracy", "distance", "writers"]
-    columns: tuple[int, ...] = ()
-    budget: Literal["", "ids", "detection"] = ""
-    wrong: bool = False
-    early: bool = False
-
-
-class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of test: its columns, its encoding, its feedback."""
-
-    novel: int
-    label: int
-    unknown: Literal["first", "last"]
-    feedback: dict[str, Offer]
-    encoding: str = "utf-8"
-    threshold: float = 0.5
 
 
 class Test:
@@ -84,43 +72,57 @@ class Test:
             raise InvalidInput(
                 f"Test {name} has {'no samples' if twice is None else f'two samples called {twice!r:.80}'}."
             )
+        self._counts = {key: _read_count(self.metadata.get(key), f"Test {name}: {key}") for key in COUNTS}
+        self.threshold = _read_share(self.metadata.get("threshold"), f"Test {name}: threshold")
         self.novel = self._numbers(self.kind.novel, name) != 0
         self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
+        if self.count("unknown_index") not in (None, 0, self.known):
+            raise InvalidInput(f"Test {name}: unknown_index must be 0 or the number of known classes, {self.known}.")
 
-    @property
+    @functools.cached_property
     def round_size(self) -> int | None:
         """Samples in a round; None where the metadata does not say."""
-        size = self.metadata.get("round_size")
-        return int(size) if isinstance(size, int | float) and size >= 1 else None
+        return self.count("round_size") or None
 
-    @property
+    @functools.cached_property
     def rounds(self) -> int:
         """How many rounds there are, the last one perhaps short."""
         return -(-len(self.ids) // (self.round_size or max(len(self.ids), 1)))
 
-    @property
+    @functools.cached_property
     def known(self) -> int:
         """K, the number of known classes."""
-        found = self.metadata.get("known_classes", self.metadata.get("nonnovel_classes"))
-        return int(found) if found is not None else int(self.labels[~self.novel].max(initial=0)) + 1
+        found = self.stated_known
+        if found is None:
+            found = self.count("unknown_index") or None  # which is K where it is not 0
+        return int(self.labels[~self.novel].max(initial=0)) + (not self._unknown_first) if found is None else found
 
     @property
-    def states_known(self) -> bool:
-        """Whether the metadata say how many classes are known."""
-        return "known_classes" in self.metadata or "nonnovel_classes" in self.metadata
+    def stated_known(self) -> int | None:
+        """How many classes are known, if the metadata say so."""
+        found = self.count("known_classes")
+        return self.count("nonnovel_classes") if found is None else found
 
-    @property
+    @functools.cached_property
     def unknown_index(self) -> int:
         """The column of the unknown class: as the metadata say, else by the custom of the area."""
-        stated = self.metadata.get("unknown_index")
-        return int(stated) if stated is not None else 0 if self.kind.unknown == "first" else self.known
+        return 0 if self._unknown_first else self.known
 
     @property
+    def _unknown_first(self) -> bool:
+        stated = self.count("unknown_index")
+        return self.kind.unknown == "first" if stated is None else stated == 0
+
+    @functools.cached_property
     def red_light(self) -> str:
         """The id of the first novel sample; empty if there is none."""
         stated = self.metadata.get("red_light")
         first = np.flatnonzero(self.novel)
         return str(stated) if stated else self.ids[first[0]] if len(first) else ""
+
+    def count(self, key: str) -> int | None:
+        """A whole number of the metadata; None where they do not have it."""
+        return self._counts[key]
 
     def shown(self, red_light: bool, changes: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The metadata a client may see."""
@@ -142,20 +144,6 @@ class Test:
             return np.array([int(float(row[column])) for row in self.rows], dtype=np.int64)
         except (ValueError, IndexError, OverflowError):
             raise InvalidInput(f"Test {name}: column {column} must hold a number in every row.") from None
-
-
-@functools.cache
-def areas() -> dict[str, Area]:
-    """All areas by name."""
-    text = resources.files("openfield.domains.ond").joinpath("areas.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Area])
-
-
-def find_area(name: str) -> Area:
-    """The area of this name."""
-    if name not in areas():
-        raise UnknownName("area", name, areas(), label="Known")
-    return areas()[name]
 
 
 class Shelf:
@@ -253,6 +241,26 @@ def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue().encode(encoding)
+
+
+def _read_count(found: Any, where: str) -> int | None:
+    """A whole number from 0 on, also as text, which is how some metadata have them."""
+    digits = str(found).strip().removesuffix(".0")
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < 10
+    if found is not None and (isinstance(found, bool) or not plain):
+        raise InvalidInput(f"{where} must be a whole number from 0 to 999999999, not {found!r:.40}.")
+    return None if found is None else int(digits)
+
+
+def _read_share(found: Any, where: str) -> float | None:
+    """A number from 0 to 1, also as text."""
+    try:
+        share = None if found is None else float(found)
+    except (TypeError, ValueError):
+        share = -1.0
+    if share is not None and not 0 <= share <= 1:
+        raise InvalidInput(f"{where} must be a number from 0 to 1, not {found!r:.40}.")
+    return share
 
 
 def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:

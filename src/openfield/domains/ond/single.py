@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.seats import world_of
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
-from openfield.serve import Seat
+from openfield.seat import Seat
 
 UNTIMED = "1970-01-01 00:00:00.000000"
 """When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
@@ -21,10 +21,7 @@ UNTIMED = "1970-01-01 00:00:00.000000"
 
 def make_single(seat: Seat) -> tuple[GroupDesk, Shelf]:
     """A desk and a shelf that know one test."""
-    world = seat.rollout.world
-    if not isinstance(world, TestWorld):
-        raise OpenfieldError("This seat is not about a test of ond.")
-    return cast(GroupDesk, _OneDesk(seat)), cast(Shelf, _OneShelf(world.test))
+    return cast(GroupDesk, _OneDesk(seat)), cast(Shelf, _OneShelf(world_of(seat).test))
 
 
 class _OneShelf:

@@ -99,8 +99,16 @@ def calibrate(kind: str, rarities: Floats, length: int, rate: float, seed: int, 
     for _ in range(streams):
         stream = STREAMS[kind]()
         highest.append(max(stream.push(value) for value in rng.choice(rarities, length).tolist()))
-    # the bound on a quantile of few held-out samples is loose: their own spread is part of the error
-    return float(np.quantile(highest, 1 - rate)) * (1 + 2 / math.sqrt(len(rarities)))
+    return float(np.quantile(highest, 1 - rate)) * (1 + _margin(len(rarities)))
+
+
+def _margin(held: int) -> float:
+    """What a quantile of few held-out samples lacks: their own spread is part of the error.
+
+    Below a hundred it grows faster: of streams of 250 samples 95 % stay below 2.8 times the quantile with 20 held-out
+    samples, 1.7 with 30, 1.4 with 50, 1.3 with 80 and 1.2 with 120.
+    """
+    return 2 / math.sqrt(held) + 0.35 * max(0.0, 100 / held - 1)
 
 
 def probability(statistic: float, threshold: float) -> float:

@@ -1,6 +1,6 @@
 """A visit to a server: sessions opened, tests played step by step, scores fetched, sessions ended.
 
-The client's workflow of the protocol. Who plays is a `Player`: an agent of ours (`TurnPlayer`) or one written for the
+The client's workflow of the protocol. Who plays is a `Player`: an agent of ours (`turns.py`) or one written for the
 protocol (`host.py`).
 """
 
@@ -11,16 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-import numpy as np
 
-from openfield.core import Agent, Ask, Turn
-from openfield.domains.ond import actions
-from openfield.domains.ond.actions import Buy, Clusters, NextBatch
 from openfield.domains.ond.client import Client, Progress, read_ids
 from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.rows import quote_id
-from openfield.domains.ond.sheet import load_arrays
-from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
+from openfield.errors import OpenfieldError
+from openfield.report.files import replacing
 
 Feedback = Callable[[str, Sequence[str] | None], list[str]]
 """Buys feedback of a kind on some ids of the round just posted."""
@@ -30,21 +25,24 @@ GONE = ("SessionEnded", "session_id_invalid")
 """How a server says that it has no such session, or no longer."""
 
 
+class Occasion(msgspec.Struct, frozen=True):
+    """A test that begins, or goes on after samples that were answered before an interruption."""
+
+    session: str
+    test: str
+    metadata: Mapping[str, Any]
+    feedback: Feedback
+    answered: tuple[str, ...] = ()
+
+
 class Player(Protocol):
     """Plays tests of the protocol."""
 
     name: str
     threshold: float
 
-    def start(
-        self,
-        session: str,
-        test: str,
-        metadata: Mapping[str, Any],
-        feedback: Feedback,
-        answered: Sequence[str] = (),
-    ) -> None:
-        """A test begins, or goes on after samples that were answered before an interruption."""
+    def start(self, occasion: Occasion) -> None:
+        """A test begins, or goes on."""
         ...
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
@@ -89,7 +87,8 @@ def play_session(client: Client, player: Player, visit: Visit) -> Scores:
 def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> dict[str, Scores]:
     """Plays all tests of a visit as the protocol has it: a session for everyone, all tests, all numbers, all ends.
 
-    The baseline is played first and not scored; the numbers of the others are told against it.
+    The baseline is played first and not scored; the numbers of the others are told against it. Where there are no
+    others, what is returned says by which session it can be told against.
     """
     tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
     known = {name: client.latest(session) for name, session in visit.resume.items()}  # refused before any is opened
@@ -111,6 +110,8 @@ def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> di
     }
     for name, scores in found.items():
         _save(visit.save, name, scores)
+    if not found:
+        found = {name: _tell_of_baseline(session, tests) for name, session in sessions.items()}
     for session in sessions.values():
         client.end(session)
     return found
@@ -127,7 +128,7 @@ def play_test(client: Client, player: Player, session: str, test: str, first: in
         return client.feedback(session, test, kind, chosen, number)
 
     metadata = client.metadata(session, test) | {"protocol": protocol}
-    player.start(session, test, metadata, feedback, tuple(ids))
+    player.start(Occasion(session, test, metadata, feedback, tuple(ids)))
     while (content := client.dataset(session, test, number)) is not None:
         for results in player.play(number, content):
             _post(client, session, test, number, results, first > 0)
@@ -137,93 +138,6 @@ def play_test(client: Client, player: Player, session: str, test: str, first: in
     if last:
         _post(client, session, test, 0, last, first > 0)
     client.complete(session, test)
-
-
-class TurnPlayer:
-    """Lets an agent that answers turns play tests of a server, with the images of a data directory."""
-
-    def __init__(
-        self, name: str, make: Callable[[], Agent], root: str, threshold: float = 0.5, detects: bool = True
-    ) -> None:
-        """A player for agents of ours.
-
-        Args:
-            name: What its results are called.
-            make: Makes a fresh agent for each test.
-            root: A data directory with images.
-            threshold: A belief above this declares that the world changed.
-            detects: Whether beliefs are posted; those of a reaction baseline are not.
-        """
-        self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
-        arrays = load_arrays(Path(root)) if root else None
-        if arrays is None:
-            raise InvalidInput("This agent needs images: --set data=DIR, a data directory with arrays.npz.")
-        self._arrays = arrays
-        self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
-
-    def start(
-        self,
-        session: str,
-        test: str,
-        metadata: Mapping[str, Any],
-        feedback: Feedback,
-        answered: Sequence[str] = (),
-    ) -> None:
-        """A fresh agent learns from the directory's training samples."""
-        self._agent, self._feedback, self._light = self._make(), feedback, metadata.get("red_light")
-        self._lit, self._shown = self._light in answered, list[str]()
-        self._clusters: list[list[float]] | None = None
-        self._condda = metadata.get("protocol") == "CONDDA"
-        seen: dict[str, Any] = {"metadata": dict(metadata)}
-        seen |= {"images": self._arrays["train_images"], "labels": self._arrays["train_labels"]}
-        self._agent(Turn(ask=Ask.READY, observation=seen, phase="training", first=True))
-
-    def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
-        """Shows the batch as a turn and posts what the agent answers."""
-        ids = read_ids(content)
-        self._shown += ids
-        self._lit = self._lit or self._light in ids
-        light = self._lit if self._light is not None else None
-        images = self._arrays["images"][[self._place[key] for key in ids]]
-        seen = {"round": number, "ids": ids, "images": images}
-        reply = self._agent(Turn(observation=seen, first=True, red_light=light))
-        if not isinstance(reply.action, actions.Scores):
-            raise AgentProtocol(f"Batch {number} waits for Scores.")
-        said = reply.belief.novel if reply.belief else 0.0
-        beliefs = said if isinstance(said, tuple) else (said,) * len(ids)
-        kind = "characterization" if self._condda else "classification"
-        detection = {"detection": _rows(ids, [(value,) for value in beliefs])} if self._detects else {}
-        yield detection | {kind: _rows(ids, reply.action.p)}
-        self._trade(number, light)
-
-    def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Clusters of all samples the agent was shown, if it gave any."""
-        self._agent(Turn(ask=Ask.NONE, last="terminated"))
-        return {} if self._clusters is None else {"characterization": _rows(self._shown, self._clusters)}
-
-    def _trade(self, number: int, light: bool | None) -> None:
-        """Buys what the agent wants to buy, until it goes on."""
-        answer: Any = None
-        while True:
-            seen = {"round": number, "answered": True}
-            action = self._agent(Turn(observation=seen, feedback=answer, red_light=light)).action
-            answer = None
-            match action:
-                case Buy():
-                    answer = self._buy(action)
-                case Clusters():
-                    self._clusters = action.p
-                case NextBatch():
-                    self._agent(Turn(ask=Ask.NONE, last="terminated", red_light=light))
-                    return
-                case _:
-                    raise AgentProtocol(f"Batch {number} waits for Buy, Clusters or NextBatch.")
-
-    def _buy(self, action: Buy) -> dict[str, Any]:
-        try:
-            return {"type": action.type, "lines": self._feedback(action.type, action.ids)}
-        except Refusal as error:
-            return {"type": action.type, "refused": error.reason, "message": str(error)}
 
 
 def _open(client: Client, player: Player, visit: Visit, tests: Sequence[str]) -> str:
@@ -272,15 +186,13 @@ def _score(client: Client, sessions: Mapping[str, str], player: Player, test: st
         return {"refused": str(error)}
 
 
+def _tell_of_baseline(session: str, tests: Sequence[str]) -> Scores:
+    """What there is to say of a reaction baseline that nobody was told against yet."""
+    note = "A reaction baseline is not scored itself; ask for others' scores with this baseline_session_id."
+    return {test: {"baseline_session_id": session, "note": note} for test in tests}
+
+
 def _save(folder: str | None, name: str, scores: Mapping[str, Any]) -> None:
-    if folder is None:
-        return
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for test, numbers in scores.items():
-        (Path(folder) / f"{test}_{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))
-
-
-def _rows(ids: Sequence[str], table: Any) -> str:
-    """CSV rows; numbers are written so that they are read back the same."""
-    rows = np.asarray(table, dtype=float).tolist()
-    return "".join(f"{quote_id(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))
+    for test, numbers in scores.items() if folder is not None else ():
+        with replacing(Path(folder or "") / f"{test}_{name}.json") as draft:
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(numbers)))

@@ -14,9 +14,17 @@ import msgspec
 
 from openfield.domains.ond.actions import Buy
 from openfield.domains.ond.office import Office
+from openfield.domains.ond.parameters import (
+    Parameters,
+    need,
+    need_texts,
+    read_identification,
+    read_list,
+    read_object,
+    read_round,
+    split_list,
+)
 from openfield.domains.ond.refusal import Refusal
-
-Parameters = Mapping[str, Any]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -49,8 +57,8 @@ class Wire:
     async def list_tests(self, given: Parameters) -> Answer:
         """GET /test/ids."""
         if given.get("test_requirements") is not None:
-            asked = _object(given["test_requirements"], "test_requirements")
-            _need(asked, "protocol", "domain", "detector_seed")
+            asked = read_object(given["test_requirements"], "test_requirements")
+            need(asked, "protocol", "domain", "detector_seed")
         elif given.get("protocol") is None:
             raise Refusal("MissingRequestValue", "protocol is missing.")
         else:
@@ -61,13 +69,13 @@ class Wire:
 
     async def open_session(self, given: Parameters) -> Answer:
         """POST /session."""
-        _need(given, "configuration")
-        asked = _object(given["configuration"], "configuration")
-        _need(asked, "protocol", "novelty_detector_version")
+        need(given, "configuration")
+        asked = read_object(given["configuration"], "configuration")
+        need(asked, "protocol", "novelty_detector_version")
         listed = asked.get("test_ids", given.get("test_ids"))
         if listed is None:
             raise Refusal("MissingParamsError", "test_ids is missing.")
-        lines = listed.split("\n") if isinstance(listed, str) else [str(line) for line in _list(listed, "test_ids")]
+        lines = listed.split("\n") if isinstance(listed, str) else [str(line) for line in read_list(listed, "test_ids")]
         tests = [name for name in (line.strip(" \t\r\n\"',") for line in lines) if name]
         if not tests:
             raise Refusal("EmptyFile", "The list of tests is empty.")
@@ -75,12 +83,13 @@ class Wire:
 
     async def read_metadata(self, given: Parameters) -> Answer:
         """GET /test/metadata."""
-        session, test = _need(given, "session_id", "test_id")
+        session, test = need_texts(given, "session_id", "test_id")
         return _json(self._office.metadata(session, test))
 
     async def read_dataset(self, given: Parameters) -> Answer:
         """GET /session/dataset; with `resume`, round 0 does not start the test again."""
-        session, test, number = _need(given, "session_id", "test_id", "round_id")
+        session, test = need_texts(given, "session_id", "test_id")
+        (number,) = need(given, "round_id")
         body = await self._office.dataset(session, test, read_round(number), bool(given.get("resume")))
         if body is None:
             return Answer(status=204)
@@ -90,7 +99,7 @@ class Wire:
 
     async def post_results(self, given: Parameters) -> Answer:
         """POST /session/results."""
-        asked = _identification(given)
+        asked = read_identification(given)
         kinds = asked["result_types"]
         if not isinstance(kinds, str):
             raise Refusal("MissingParamsError", "result_types must be a text such as 'detection|classification'.")
@@ -99,13 +108,13 @@ class Wire:
 
     async def post_and_ask(self, given: Parameters) -> Answer:
         """POST /session/resultsfeedback."""
-        asked = _identification(given)
+        asked = read_identification(given)
         if isinstance(asked["result_types"], str):
             raise Refusal("MissingParamsError", "result_types must be a list.")
         wanted, ids = (asked.get(name, given.get(name)) for name in ("feedback_types", "feedback_ids"))
-        kinds = _list(_listed(wanted), "feedback_types") if wanted else []
-        chosen = [str(key) for key in _list(_listed(ids), "feedback_ids")] if ids else None
-        posted = _list(asked["result_types"], "result_types")
+        kinds = read_list(split_list(wanted), "feedback_types") if wanted else []
+        chosen = [str(key) for key in read_list(split_list(ids), "feedback_ids")] if ids else None
+        posted = read_list(asked["result_types"], "result_types")
         await self._post(given, asked, posted, [Buy(str(kind), chosen) for kind in kinds])
         if not kinds:
             return Answer(b"OK")
@@ -113,35 +122,36 @@ class Wire:
 
     async def read_feedback(self, given: Parameters) -> Answer:
         """GET /session/feedback; POST as well, for lists of ids too long for an address."""
-        session, test, kinds = _need(given, "session_id", "test_id", "feedback_type")
+        session, test, kinds = need_texts(given, "session_id", "test_id", "feedback_type")
         ids = given.get("feedback_ids")
-        chosen = (_list(ids, "feedback_ids") if isinstance(ids, list) else str(ids).split("|")) if ids else None
+        chosen = (read_list(ids, "feedback_ids") if isinstance(ids, list) else str(ids).split("|")) if ids else None
         number = str(given.get("round_id") or "last")
         return await self._feedback(session, test, number, kinds.split("|"), chosen)
 
     async def read_evaluation(self, given: Parameters) -> Answer:
         """GET /session/evaluations; with `more`, `baseline_session_id` or `roundwise`, further numbers."""
-        session, test = _need(given, "session_id", "test_id")
+        session, test = need_texts(given, "session_id", "test_id")
         devmode, baseline = bool(given.get("devmode")), given.get("baseline_session_id")
+        grades = self._office.grades
         if given.get("roundwise"):
-            (number,) = _need(given, "round_id")
-            return _json(await self._office.round_scores(session, test, read_round(number), devmode))
-        found = await self._office.evaluation(session, test, devmode)
+            (number,) = need(given, "round_id")
+            return _json(await grades.of_round(session, test, read_round(number), devmode))
+        found = await grades.whole(session, test, devmode)
         if given.get("more"):
-            found |= await self._office.more_numbers(session, test, devmode)
+            found |= await grades.more(session, test, devmode)
         if baseline:
-            found |= await self._office.reaction(session, str(baseline), test, devmode)
+            found |= await grades.reaction(session, str(baseline), test, devmode)
         return _json(found)
 
     async def complete_test(self, given: Parameters) -> Answer:
         """DELETE /test."""
-        session, test = _need(given, "session_id", "test_id")
+        session, test = need_texts(given, "session_id", "test_id")
         await self._office.complete(session, test)
         return Answer(b"OK")
 
     async def end_session(self, given: Parameters) -> Answer:
         """DELETE /session."""
-        (session,) = _need(given, "session_id")
+        (session,) = need_texts(given, "session_id")
         await self._office.end(session)
         return Answer(b"OK")
 
@@ -154,12 +164,12 @@ class Wire:
 
     async def read_latest(self, given: Parameters) -> Answer:
         """GET /session/latest."""
-        (session,) = _need(given, "session_id")
+        (session,) = need_texts(given, "session_id")
         return _json(await self._office.latest(session))
 
     async def read_zip(self, given: Parameters) -> Answer:
         """GET /session/zip."""
-        (session,) = _need(given, "session_id")
+        (session,) = need_texts(given, "session_id")
         tests = str(given["test_id"]).split("|") if given.get("test_id") else None
         body = await self._office.zip(session, tests)
         return _file(body, f"{session}.zip", "attachment", "application/zip")
@@ -220,56 +230,6 @@ def refuse(error: Refusal) -> Answer:
     body = {"reason": error.reason, "message": str(error), "stack_trace": ""}
     headers = (("allow", error.allow),) if error.allow else ()
     return Answer(msgspec.json.encode(body), error.status, "application/json", headers)
-
-
-def read_round(value: Any) -> int:
-    """A round's number, given as a number or as its digits."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 12:
-        return int(value)
-    raise Refusal("BadRequest", "round_id must be a whole number from 0 on.")
-
-
-def _need(given: Parameters, *names: str) -> list[Any]:
-    missing = [name for name in names if given.get(name) in (None, "")]
-    if missing:
-        raise Refusal("MissingParamsError", f"Missing: {', '.join(missing)}.")
-    return [given[name] for name in names]
-
-
-def _identification(given: Parameters) -> dict[str, Any]:
-    _need(given, "test_identification")
-    asked = _object(given["test_identification"], "test_identification")
-    _need(asked, "session_id", "test_id", "round_id", "result_types")
-    return asked | {key: str(asked[key]) for key in ("session_id", "test_id")}
-
-
-def _object(value: Any, name: str) -> dict[str, Any]:
-    """A JSON object, given as text or already read."""
-    try:
-        found = msgspec.json.decode(value) if isinstance(value, str) else value
-    except (msgspec.DecodeError, RecursionError):
-        raise Refusal("BadRequest", f"{name} is no JSON.") from None
-    if not isinstance(found, dict):
-        raise Refusal("BadRequest", f"{name} must be a JSON object.")
-    return found
-
-
-def _listed(value: Any) -> Any:
-    """A list that came as text: JSON, or joined by bars."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return value.split("|")
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise Refusal("BadRequest", f"{name} must be a list.")
-    return value
 
 
 def _json(value: Any) -> Answer:

@@ -15,11 +15,12 @@ import numpy as np
 from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
 from openfield.domains.ond.builder import Built
+from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last
 from openfield.domains.ond.evaluation import describe_round
 from openfield.domains.ond.feedback import buy, quote
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.rows import Sheet, read_sheet
+from openfield.domains.ond.rows import Sheet, check_columns, read_sheet
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import AgentProtocol, OpenfieldError
 
@@ -72,17 +73,27 @@ class TestWorld:
     def close(self) -> None:
         """Nothing to free."""
 
-    def prepare(self, post: Post, then: Sequence[Buy] = ()) -> None:
-        """Reads posted results before they are taken, so that a bad post is refused and leaves no trace.
+    def read(self, post: Post) -> dict[str, Sheet]:
+        """Posted results, read and held against the test alone; nothing of this changes or depends on what was said.
+
+        Raises:
+            Refusal: A part cannot be used.
+        """
+        compat = self._settings.level == "compat"
+        return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+
+    def prepare(self, post: Post, sheets: dict[str, Sheet], then: Sequence[Buy] = ()) -> None:
+        """Checks results before they are taken, so that a bad post is refused and leaves no trace.
 
         Args:
-            post: The results.
+            post: The results as they came.
+            sheets: The same, read.
             then: What is to be bought after it.
 
         Raises:
-            Refusal: A part cannot be used, or a purchase would be refused.
+            Refusal: They differ in their columns from what was posted before, or a purchase would be refused.
         """
-        sheets = self._read(post)
+        self._check_widths(sheets)
         if then:
             after = self.ledger.copy()
             after.post(post.round, sheets)
@@ -90,14 +101,18 @@ class TestWorld:
                 quote(after, wish.type, wish.ids)
         self._sheets = post, sheets
 
-    def _read(self, post: Post) -> dict[str, Sheet]:
-        compat = self._settings.level == "compat"
-        sheets = {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+    def _check_widths(self, sheets: dict[str, Sheet]) -> None:
+        """As many values in a row as the test wants, and as there were before; old clients may post what they like."""
+        if self._settings.level == "compat":
+            return
         for kind, sheet in sheets.items():
-            before = self.ledger.columns.get(kind)
-            if not compat and before is not None and sheet.numbers is not None and sheet.numbers.shape[1] != before:
-                raise Refusal("InvalidResults", f"The {kind} rows had {before} values in an earlier round.")
-        return sheets
+            if sheet.numbers is None:
+                continue
+            width, before = sheet.numbers.shape[1], self.ledger.columns.get(kind)
+            check_columns(kind, width, self.test, self._settings.protocol)
+            if before is not None and width != before:
+                told = f"The {kind} rows had {before} values in an earlier round, not {width}."
+                raise Refusal("InvalidResults", told)
 
     def _serve(self, action: Action) -> Turn:
         """What a client of the protocol asks for."""
@@ -109,8 +124,7 @@ class TestWorld:
                 self.ledger.post(action.round, prepared[1] if prepared and fits else self._refusable(action))
                 self.first_post = self.first_post or action.at
             case Carry():
-                self.ledger.used, self.ledger.score = dict(action.used), action.score
-                self.ledger.scored = set(action.scored)
+                self.ledger.take_over(action)
             case Complete():
                 self._closing, self.completed = True, action.at
                 return self._book_batch()
@@ -123,9 +137,11 @@ class TestWorld:
 
     def _refusable(self, post: Post) -> dict[str, Sheet]:
         try:
-            return self._read(post)
+            sheets = self.read(post)
+            self._check_widths(sheets)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
+        return sheets
 
     def _answer(self, action: Any, belief: Belief | None) -> Turn:
         """What a local agent does with the batch it was shown."""
@@ -135,10 +151,10 @@ class TestWorld:
                 self._answered = True
                 return self._turn({"round": self._number, "answered": True}, self._round_scores())
             case Buy() if self._answered:
-                return self._turn({"round": self._number, "answered": True}, self._sell(action))
+                return self._turn({"round": self._number, "answered": True}, self._sell_here(action))
             case Clusters() if self._answered:
                 at = np.arange(len(self.test.ids))
-                self.ledger.post(0, {"characterization": Sheet(at, self._table(action.p, len(at)))})
+                self._take(0, {"characterization": Sheet(at, self._table(action.p, len(at)))})
                 return self._turn({"round": self._number, "answered": True})
             case NextBatch() if self._answered:
                 return self._end_batch()
@@ -151,13 +167,21 @@ class TestWorld:
         at = np.array(self.test.span(self._number))
         scores = self._table(p, len(at))
         kind = "characterization" if self._settings.protocol == "CONDDA" else "classification"
-        if kind == "classification" and scores.shape[1] <= self.test.unknown_index:
-            raise AgentProtocol(f"scores have {scores.shape[1]} columns; {self.test.known + 1} are wanted")
+        if kind == "classification" and self.test.unknown_index:
+            scores = put_unknown_last(scores)
         said = belief.novel if belief is not None else 0.0
         worlds = np.array([said] * len(at) if isinstance(said, float | int) else said, dtype=float)
         if worlds.shape != (len(at),) or not ((worlds >= 0) & (worlds <= 1)).all():
             raise AgentProtocol(f"the belief must be one probability, or one for each of the {len(at)} samples")
-        self.ledger.post(self._number, {"detection": Sheet(at, worlds[:, None]), kind: Sheet(at, scores)})
+        self._take(self._number, {"detection": Sheet(at, worlds[:, None]), kind: Sheet(at, scores)})
+
+    def _take(self, number: int, sheets: dict[str, Sheet]) -> None:
+        """Takes what a local agent says, if it has as many columns as the test wants."""
+        try:
+            self._check_widths(sheets)
+        except Refusal as error:
+            raise AgentProtocol(str(error)) from None
+        self.ledger.post(number, sheets)
 
     def _table(self, p: list[list[float]], rows: int) -> Any:
         if len(p) != rows or len({len(row) for row in p}) != 1:
@@ -166,6 +190,13 @@ class TestWorld:
         if not ((table >= 0) & (table <= 1)).all():
             raise AgentProtocol("scores must be numbers from 0 to 1")
         return table
+
+    def _sell_here(self, action: Buy) -> dict[str, Any]:
+        """What a local agent buys, with classes as it numbers them."""
+        sold = self._sell(action)
+        if self.test.unknown_index and action.type in LABELLED and "lines" in sold:
+            sold["lines"] = number_from_one(sold["lines"], self.test.known)
+        return sold
 
     def _sell(self, action: Buy) -> dict[str, Any]:
         try:

@@ -22,19 +22,26 @@ FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")
 class Answers:
     """All answered samples of a cell, in order."""
 
-    def __init__(self, parts: list[dict[str, Any]]) -> None:
+    def __init__(self, parts: list[dict[str, Any]], threshold: float) -> None:
         def column(name: str) -> NDArray[Any]:
             return np.array([value for part in parts for value in part[name]], dtype=float)
 
         (self.novel, self.label, self.named, self.guess, self.confidence, self.world, self.rank) = map(column, FIELDS)
         self.novel = self.novel.astype(bool)
+        self.threshold = threshold
+        """From which belief on a change counts as declared."""
+
+    @property
+    def declared(self) -> NDArray[np.bool_]:
+        """At which samples the world was said to have changed; what was not said is no declaration."""
+        return np.asarray(np.nan_to_num(self.world, nan=-1.0) >= self.threshold)
 
 
 def read_answers(cell: CellRecord) -> Answers | None:
     """The answered samples of a cell; None if it is not about samples."""
     details = [episode.detail for episode in cell.episodes if episode.phase == "test"]
     parts = [part for part in details if isinstance(part, dict) and all(name in part for name in FIELDS)]
-    return Answers(parts) if parts else None
+    return Answers(parts, float(cell.trial.settings.get("threshold", 0.5))) if parts else None
 
 
 def measure_openset(cell: CellRecord) -> dict[str, float | None]:
@@ -60,7 +67,7 @@ def measure_openset(cell: CellRecord) -> dict[str, float | None]:
         "macro_f1": _macro_f1(named, label),
         "ece": _calibration(conf, guess, label),
     }
-    delay, alarm = measures.detection_delay(np.nan_to_num(answers.world), answers.novel)
+    delay, alarm = measures.detection_delay(answers.declared, answers.novel)
     if answers.novel.any():
         found |= {"sample_delay": None if delay is None or alarm else float(delay)}
     if not answers.novel[:1].any():

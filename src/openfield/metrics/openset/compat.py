@@ -19,6 +19,9 @@ THRESHOLDS = (0.175, 0.225, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RATES = ("accuracy", "precision", "recall", "f1_score", "TP", "FP", "TN", "FN")
 WINDOW, FIRST_ROUNDS = 100, 5
 """Every caller of the original uses windows of 100 samples and suffixes from 5 rounds on."""
+NUM_KEY = "M_num_{}"
+"""What `m_num` calls the number of a threshold. No published document names these keys; they are spelled after the two
+families that have names of their kind: `P_indx_0.5` (a number for each threshold) and `M_nrp_post_top1`."""
 Numbers = dict[str, float]
 Stretch = Literal["full", "pre", "post"]
 
@@ -27,8 +30,8 @@ def m_num(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
     """Samples from the onset to the first detection, per threshold; 1 also where there is none."""
     p, novel = check_novel(p_novel, gt_novel)
     if not novel.any():
-        return {f"M_num_{h}": -1 for h in THRESHOLDS}
-    return {f"M_num_{h}": 1 + (first_of(p[novel] >= h) or 0) for h in THRESHOLDS}
+        return {NUM_KEY.format(h): -1 for h in THRESHOLDS}
+    return {NUM_KEY.format(h): 1 + (first_of(p[novel] >= h) or 0) for h in THRESHOLDS}
 
 
 def m_num_stats(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:

@@ -47,7 +47,7 @@ class TestFacts(msgspec.Struct, frozen=True):
     detection: int | None
     """The first sample at which a change was declared, counted from 0."""
     performance: float | None = None
-    """The agent's, over the last samples of the test."""
+    """The agent's, over the last samples of the test, from the onset on."""
     after: tuple[float, ...] = ()
     """The agent's, sample by sample from the onset on."""
     baseline_before: float | None = None
@@ -60,23 +60,24 @@ class TestFacts(msgspec.Struct, frozen=True):
 
 
 def make_facts(
-    novel: NDArray[np.bool_], declared: NDArray[np.bool_], hits: Floats, baseline: Floats | None = None
+    novel: NDArray[np.bool_], declared: NDArray[np.bool_], hits: Floats | None, baseline: Floats | None = None
 ) -> TestFacts:
     """The facts of a test from what is true and said of each sample.
 
     Args:
         novel: Which samples are novel.
         declared: At which of them the agent said that the world had changed.
-        hits: What the agent got right.
+        hits: What the agent got right; None where it did not say everything, and M3 to M6 are not defined.
         baseline: What the baseline got right; without one, M3 to M6 are not defined.
     """
     onset = first_of(novel)
+    after = hits[onset:] if hits is not None and onset is not None else np.zeros(0)
     return TestFacts(
-        length=len(hits),
+        length=len(novel),
         onset=onset,
         detection=first_of(declared),
-        performance=float(hits[-LAST_SAMPLES:].mean()) if onset is not None else None,
-        after=tuple(hits[onset:].tolist()) if onset is not None else (),
+        performance=float(after[-LAST_SAMPLES:].mean()) if len(after) else None,
+        after=tuple(after.tolist()),
         baseline_before=float(baseline[:onset].mean()) if baseline is not None and onset else None,
         baseline_after=tuple(baseline[onset:].tolist()) if baseline is not None and onset is not None else (),
     )
@@ -127,12 +128,12 @@ def _relative(test: TestFacts) -> float | None:
 
 def _share_of_both(test: TestFacts) -> float | None:
     ours, theirs = sum(test.after), sum(test.baseline_after)
-    return ours / (ours + theirs) if test.baseline_after and ours + theirs else None
+    return ours / (ours + theirs) if test.after and test.baseline_after and ours + theirs else None
 
 
 def _last_quotient(test: TestFacts) -> float | None:
     theirs = sum(test.baseline_after[-LAST_SAMPLES:])
-    return sum(test.after[-LAST_SAMPLES:]) / theirs if theirs else None
+    return sum(test.after[-LAST_SAMPLES:]) / theirs if test.after and theirs else None
 
 
 def _present(values: Iterable[float | None]) -> Sequence[float]:

@@ -125,10 +125,17 @@ def calibration_error(conf: ArrayLike, right: ArrayLike, bins: int = 15) -> floa
 
 
 def risk_coverage_area(conf: ArrayLike, right: ArrayLike) -> float:
-    """AURC: the mean error of the most confident samples, over all shares of samples kept."""
-    order = np.argsort(-np.asarray(conf, dtype=float), kind="stable")
-    wrong = np.cumsum(~np.asarray(right, dtype=bool)[order])
-    return float((wrong / np.arange(1, len(order) + 1)).mean()) if len(order) else math.nan
+    """AURC: the mean error of the most confident samples, over all shares of samples kept.
+
+    Equally confident samples share their errors evenly, which is what all orders of them give on average.
+    """
+    values, wrong = np.asarray(conf, dtype=float), ~np.asarray(right, dtype=bool)
+    if not len(values):
+        return math.nan
+    _, tie = np.unique(-values, return_inverse=True)  # numbered from the most confident on
+    sizes = np.bincount(tie)
+    shares = np.bincount(tie, weights=wrong) / sizes
+    return float((np.cumsum(np.repeat(shares, sizes)) / np.arange(1, len(values) + 1)).mean())
 
 
 def detection_delay(p_world: ArrayLike, novel: ArrayLike, threshold: float = 0.5) -> tuple[int | None, bool]:

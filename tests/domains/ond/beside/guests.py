@@ -101,7 +101,7 @@ class Clusterer(Steps, CONDDAAgent):
     """A CONDDA agent: clusters in every round."""
 
     def novelty_characterization(self, toolset: dict[str, Any]) -> str:
-        return self.write(toolset, "clusters", "0,1")
+        return self.write(toolset, "clusters", "0,0,0,0,0,1")
 
 
 class Silent:

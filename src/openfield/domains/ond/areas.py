@@ -1,0 +1,51 @@
+"""The kinds of tests there are: which column of a sheet holds what, and which feedback is sold.
+
+Under `sheet.py`; content is data: `areas.toml` lists them.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib import resources
+from typing import Literal
+
+import msgspec
+
+from openfield.errors import UnknownName
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of feedback an area sells."""
+
+    reads: str
+    content: Literal["label", "columns", "accuracy", "distance", "writers"]
+    columns: tuple[int, ...] = ()
+    budget: Literal["", "ids", "detection"] = ""
+    wrong: bool = False
+    early: bool = False
+
+
+class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kind of test: its columns, its encoding, its feedback."""
+
+    novel: int
+    label: int
+    unknown: Literal["first", "last"]
+    feedback: dict[str, Offer]
+    encoding: str = "utf-8"
+    threshold: float = 0.5
+
+
+@functools.cache
+def areas() -> dict[str, Area]:
+    """All areas by name."""
+    text = resources.files("openfield.domains.ond").joinpath("areas.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), dict[str, Area])
+
+
+def find_area(name: str) -> Area:
+    """The area of this name."""
+    if name not in areas():
+        raise UnknownName("area", name, areas(), label="Known")
+    return areas()[name]

@@ -1,0 +1,121 @@
+"""Agents of ours on a visit: a round becomes a turn, the reply becomes results to post.
+
+A `Player` of `visit.py`, as `host.py` has one for agents of the original client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openfield.core import Agent, Ask, Turn
+from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
+from openfield.domains.ond.client import read_ids
+from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import quote_id
+from openfield.domains.ond.sheet import load_arrays
+from openfield.domains.ond.visit import Occasion
+from openfield.errors import AgentProtocol, InvalidInput
+
+
+class TurnPlayer:
+    """Lets an agent that answers turns play tests of a server, with the images of a data directory."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Agent],
+        root: str,
+        threshold: float = 0.5,
+        detects: bool = True,
+        unknown_last: bool = False,
+    ) -> None:
+        """A player for agents of ours.
+
+        Args:
+            name: What its results are called.
+            make: Makes a fresh agent for each test.
+            root: A data directory with images.
+            threshold: A belief above this declares that the world changed.
+            detects: Whether beliefs are posted; those of a reaction baseline are not.
+            unknown_last: Whether the tests have the unknown class last; agents of ours have it first.
+        """
+        self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
+        self._unknown_last = unknown_last
+        arrays = load_arrays(Path(root)) if root else None
+        if arrays is None:
+            raise InvalidInput("This agent needs images: --set data=DIR, a data directory with arrays.npz.")
+        self._arrays = arrays
+        self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
+
+    def start(self, occasion: Occasion) -> None:
+        """A fresh agent learns from the directory's training samples."""
+        metadata = occasion.metadata
+        self._agent, self._feedback, self._light = self._make(), occasion.feedback, metadata.get("red_light")
+        self._lit, self._shown = self._light in occasion.answered, list[str]()
+        self._clusters: list[list[float]] | None = None
+        self._condda, self._known = metadata.get("protocol") == "CONDDA", int(metadata.get("known_classes", 0))
+        seen: dict[str, Any] = {"metadata": dict(metadata)}
+        seen |= {"images": self._arrays["train_images"], "labels": self._arrays["train_labels"]}
+        self._agent(Turn(ask=Ask.READY, observation=seen, phase="training", first=True))
+
+    def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
+        """Shows the batch as a turn and posts what the agent answers."""
+        ids = read_ids(content)
+        self._shown += ids
+        self._lit = self._lit or self._light in ids
+        light = self._lit if self._light is not None else None
+        images = self._arrays["images"][[self._place[key] for key in ids]]
+        seen = {"round": number, "ids": ids, "images": images}
+        reply = self._agent(Turn(observation=seen, first=True, red_light=light))
+        if not isinstance(reply.action, Scores):
+            raise AgentProtocol(f"Batch {number} waits for Scores.")
+        said = reply.belief.novel if reply.belief else 0.0
+        beliefs = said if isinstance(said, tuple) else (said,) * len(ids)
+        kind = "characterization" if self._condda else "classification"
+        detection = {"detection": _rows(ids, [(value,) for value in beliefs])} if self._detects else {}
+        scores = put_unknown_last(reply.action.p) if self._unknown_last and not self._condda else reply.action.p
+        yield detection | {kind: _rows(ids, scores)}
+        self._trade(number, light)
+
+    def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Clusters of all samples the agent was shown, if it gave any."""
+        self._agent(Turn(ask=Ask.NONE, last="terminated"))
+        return {} if self._clusters is None else {"characterization": _rows(self._shown, self._clusters)}
+
+    def _trade(self, number: int, light: bool | None) -> None:
+        """Buys what the agent wants to buy, until it goes on."""
+        answer: Any = None
+        while True:
+            seen = {"round": number, "answered": True}
+            action = self._agent(Turn(observation=seen, feedback=answer, red_light=light)).action
+            answer = None
+            match action:
+                case Buy():
+                    answer = self._buy(action)
+                case Clusters():
+                    self._clusters = action.p
+                case NextBatch():
+                    self._agent(Turn(ask=Ask.NONE, last="terminated", red_light=light))
+                    return
+                case _:
+                    raise AgentProtocol(f"Batch {number} waits for Buy, Clusters or NextBatch.")
+
+    def _buy(self, action: Buy) -> dict[str, Any]:
+        try:
+            lines = self._feedback(action.type, action.ids)
+            if self._unknown_last and action.type in LABELLED:
+                lines = number_from_one(lines, self._known)
+            return {"type": action.type, "lines": lines}
+        except Refusal as error:
+            return {"type": action.type, "refused": error.reason, "message": str(error)}
+
+
+def _rows(ids: Sequence[str], table: Any) -> str:
+    """CSV rows; numbers are written so that they are read back the same."""
+    rows = np.asarray(table, dtype=float).tolist()
+    return "".join(f"{quote_id(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))

@@ -1,0 +1,136 @@
+"""What entries read in bulk put into a pickle's memo and take from it, followed for thousands of entries at once.
+
+Under `records`. Memo numbers rise throughout a file; reading stops before the first that does not, and before a
+reference to something that is not there yet.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from openfield.objectives.scalars import ABSENT, Ints, Scalars
+
+IMPLICIT = -2
+"""In place of a memo number: the next one."""
+
+
+class Special(NamedTuple):
+    """Those of many integers that are NumPy numbers or go through the memo."""
+
+    at: Ints
+    """Which of the integers."""
+    keys: Ints
+    """The memo numbers a NumPy number and its parts were put under, (3, n): bytes, pair, number."""
+    refs: Ints
+    """The memo number each is taken from; ABSENT if it is spelled out."""
+
+    def take(self, chosen: Ints) -> Special:
+        """Those at the chosen places, numbered by where they are among them."""
+        at = np.searchsorted(chosen, self.at)
+        kept = (at < len(chosen)) & (np.append(chosen, ABSENT)[at] == self.at)
+        return Special(at[kept], self.keys[:, kept], self.refs[kept])
+
+
+class Atoms(NamedTuple):
+    """Integers read at many places at once."""
+
+    values: Ints
+    lengths: Ints
+    """0 where no integer could be read."""
+    special: Special | None = None
+    """None where all are plain."""
+
+    def take(self, chosen: Ints) -> Atoms:
+        """Those at the chosen places, which rise."""
+        if len(chosen) == len(self.values):
+            return self
+        special = self.special.take(chosen) if self.special else None
+        return Atoms(self.values[chosen], self.lengths[chosen], special)
+
+
+def follow_memo(scalars: Scalars, parts: list[Atoms], tuple_keys: Ints) -> int:
+    """How many entries can be followed; their numbers are kept, and those they refer to are filled in.
+
+    Args:
+        scalars: The memo, which is brought to where it is after those entries.
+        parts: Inputs, actions, next inputs and counts of the entries.
+        tuple_keys: The memo number of each key; IMPLICIT or ABSENT if it has none of its own.
+    """
+    way = _Way(parts, tuple_keys, scalars.puts)
+    risen = way.rising(scalars.top)
+    places, values = way.made()
+    inside = np.searchsorted(places, risen)
+    scalars.extend(way.numbers[places[:inside]], values[:inside])
+    size = int(np.searchsorted(way.ends, risen, side="right"))
+    limits = np.append(scalars.top, way.numbers)  # limits[k] is the number put last before put k
+    for part, at, refs, place in way.asked:
+        part.values[at], found = scalars.find_many(refs)
+        missing = at[~(found & (refs <= limits[place]))]
+        size = min([size, *missing[:1].tolist()])
+    done = int(way.ends[size - 1]) if size else 0
+    scalars.puts, scalars.top = scalars.puts + done, int(limits[done])
+    scalars.forget_after(scalars.top)
+    return size
+
+
+class _Way:
+    """All puts of some entries in the order of the file."""
+
+    def __init__(self, parts: list[Atoms], tuple_keys: Ints, puts: int) -> None:
+        slots = [_slots(part) for part in parts]
+        keyed = np.flatnonzero(tuple_keys != ABSENT)
+        tuples = [(keyed if len(keyed) < len(tuple_keys) else slice(None), tuple_keys[keyed])] if len(keyed) else []
+        made = np.zeros(len(tuple_keys), np.int64)
+        for at, _ in [slot for each in slots for slot in each] + tuples:
+            made[at] += 1
+        self.ends = np.cumsum(made)
+        """How many puts there are up to the end of each entry."""
+        self.numbers = np.empty(int(made.sum()), np.int64)
+        """The memo number of each put."""
+        self.asked: list[tuple[Atoms, Ints, Ints, Ints]] = []
+        """For each part the entries that refer to the memo, to which numbers, and how many puts come before."""
+        self._made: list[tuple[Ints, Ints]] = []
+        self._next, self._puts = self.ends - made, puts
+        for part, mine, after in zip(parts, slots, ([], [], tuples, []), strict=True):
+            self._walk(part, mine)
+            self._number(after)
+
+    def rising(self, top: int) -> int:
+        """How many puts there are before one whose number does not rise."""
+        falls = np.flatnonzero(np.diff(self.numbers, prepend=top) <= 0)
+        return int(falls[0]) if len(falls) else len(self.numbers)
+
+    def made(self) -> tuple[Ints, Ints]:
+        """Which puts are of NumPy numbers, in order, and the numbers."""
+        if not self._made:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        places, values = (np.concatenate(column) for column in zip(*self._made, strict=True))
+        order = np.argsort(places)
+        return places[order], values[order]
+
+    def _walk(self, part: Atoms, slots: list[tuple[Ints | slice, Ints]]) -> None:
+        if part.special is None:
+            return
+        refers = part.special.refs != ABSENT
+        if refers.any():
+            at = part.special.at[refers]
+            self.asked.append((part, at, part.special.refs[refers], self._next[at]))
+        self._number(slots)
+        spelled = part.special.at[part.special.keys[2] != ABSENT]
+        self._made.append((self._next[spelled] - 1, part.values[spelled]))
+
+    def _number(self, slots: list[tuple[Ints | slice, Ints]]) -> None:
+        for at, keys in slots:
+            place = self._next[at]
+            self.numbers[place] = np.where(keys == IMPLICIT, self._puts + place, keys)
+            self._next[at] += 1
+
+
+def _slots(part: Atoms) -> list[tuple[Ints | slice, Ints]]:
+    """Where NumPy numbers and their parts are put: the entries that have one, and their memo numbers."""
+    if part.special is None:
+        return []
+    every = [(part.special.at[keys != ABSENT], keys[keys != ABSENT]) for keys in part.special.keys]
+    return [(at, keys) for at, keys in every if len(at)]

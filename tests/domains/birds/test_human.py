@@ -1,0 +1,49 @@
+"""A person who plays birds by typing."""
+
+import io
+
+import pytest
+
+from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.human import BirdsHuman
+from openfield.errors import Cancelled
+from openfield.rollout import Rollout, drive
+
+(TRIAL,) = DOMAIN.trials(1, before=2, after=0, novelty="none", scenario="single", family=1)
+
+
+def test_a_person_is_told_distances_and_shoots_by_angle():
+    shown = io.StringIO()
+    human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\n100 0.5\n\n-90 1 2\n"), shown)
+    assert drive(Rollout(DOMAIN.world(TRIAL)), human) == "done"
+    said = shown.getvalue()
+    assert "bird red +0.0 " in said
+    assert "pig +" in said
+    assert said.count("-- episode terminated --") == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "action"),
+    [
+        ("0", [1.0, 0.0, 0.0]),
+        ("90 0.5 2.5", [pytest.approx(0.0), 0.5, 0.5]),
+        ("load 3", {"do": "load", "level": 3}),
+        ('{"x": 20, "y": 300}', {"x": 20, "y": 300}),
+        ("42 2", None),
+        ("nan", None),
+        ("42 1 9", None),
+        ("1 2 3 4", None),
+        ("up", None),
+        ("", None),
+    ],
+)
+def test_what_is_typed_becomes_an_action_or_is_none(typed, action):
+    human = BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO(), io.StringIO())
+    assert human.parse(typed) == action
+
+
+def test_mistakes_are_told_how_to_shoot():
+    shown = io.StringIO()
+    with pytest.raises(Cancelled):
+        drive(Rollout(DOMAIN.world(TRIAL)), BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\nup\n"), shown))
+    assert "'up' is no action here." in shown.getvalue()

@@ -1,0 +1,82 @@
+"""Agents of ours have the unknown class first; tests that have it last are answered as they want it all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from openfield.cli import run_command
+from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.agents import NearestAgent
+from openfield.domains.ond.builder import write_tests
+from openfield.domains.ond.columns import number_from_one, put_unknown_last
+from openfield.domains.ond.evaluation import evaluate
+from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.sheet import Shelf
+from openfield.rollout import Rollout, drive
+
+KNOWN = 6
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> tuple[Path, str]:
+    """A test of digits, and the same samples as an activity test: classes 0 to 5, and 6 is the unknown one."""
+    settings = OndSettings(training=200, round_size=20, before=3, after=4, known=KNOWN)
+    (name,) = write_tests(tmp_path, settings, msgspec.structs.replace(settings, new_classes=True), [5])
+    test, place = Shelf(tmp_path).load("OND", "image_classification", name)[0], tmp_path / "OND/activity_recognition"
+    place.mkdir()
+    rows = [
+        f"{key},{int(new)},{int(new)},{label - 1 if label else KNOWN},0,0\n"
+        for key, new, label in zip(test.ids, test.novel, test.labels, strict=True)
+    ]
+    (place / f"{name}_single_df.csv").write_text("id,novel,detection,class,spatial,temporal\n" + "".join(rows))
+    facts = {key: value for key, value in test.metadata.items() if key != "unknown_index"}
+    (place / f"{name}_metadata.json").write_bytes(msgspec.json.encode(facts))
+    return tmp_path, name
+
+
+def test_numbers_do_not_depend_on_where_the_unknown_class_stands(videos, capsys, tmp_path: Path) -> None:
+    data, name = videos
+    found = {}
+    for area in ("image_classification", "activity_recognition"):
+        words = ["run", "ond", "--server", "here", "-a", "knn", "--set", f"data={data}", "--set", f"area={area}"]
+        assert run_command([*words, "-o", str(tmp_path / f"{area}.sqlite")]) == 0
+        found[area] = msgspec.json.decode(capsys.readouterr().out)["knn"][name]
+        (trial,) = DOMAIN.trials(data=str(data), test=name, area=area, training=1)
+        world = DOMAIN.world(trial)
+        drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 0))
+        here = msgspec.json.decode(msgspec.json.encode(evaluate(world.ledger)))
+        assert here["m_acc"]["full_top1"] == pytest.approx(found[area]["m_acc"]["full_top1"], abs=0.1)
+    first, last = found.values()
+    assert first["m_acc"] == last["m_acc"]
+    assert first["m_acc"]["full_top1"] > 0.7
+    assert first["m_ndp_unknown"] == last["m_ndp_unknown"]
+
+
+def test_scores_and_bought_labels_are_turned_round() -> None:
+    assert put_unknown_last([[0.5, 0.3, 0.2]]).tolist() == [[0.3, 0.2, 0.5]]
+    lines = ["a,0", "|b,c|,1", "d,2", "e,9", "f,-1", "g,run,jump,sit,eat,sleep"]
+    assert number_from_one(lines, 2) == ["a,1", "|b,c|,2", "d,0", "e,0", "f,0", lines[-1]]
+
+
+def test_only_image_tests_are_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for area in ("activity_recognition", "transcripts", "nlt"):
+        assert run_command(["run", "ond", "--set", f"area={area}", "-o", str(tmp_path / "r.sqlite")]) == 2
+        assert f"bring a data directory with tests of {area}" in capsys.readouterr().err
+
+
+def test_a_local_agent_buys_labels_as_it_numbers_them(videos) -> None:
+    data, name = videos
+    (trial,) = DOMAIN.trials(data=str(data), test=name, area="activity_recognition", training=1)
+    world = DOMAIN.world(trial)
+    rollout = Rollout(world)
+    from openfield.core import Belief, Reply
+    from openfield.domains.ond.actions import Buy, Scores
+
+    rollout.reply(Reply())
+    rollout.reply(Reply(Scores(np.eye(KNOWN + 1)[[0] * 20].tolist()), Belief(0.9)))  # all are called unknown
+    lines = rollout.reply(Reply(Buy("labels", world.test.ids[:3]))).feedback["lines"]
+    assert lines == [f"{world.test.ids[at]},{world.test.labels[at] + 1}" for at in range(3)]

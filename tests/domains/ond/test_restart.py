@@ -1,0 +1,214 @@
+"""What a server has taken is there when it starts again, also where the disk was full in between."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused
+from openfield.domains.ond.actions import Post
+from openfield.domains.ond.office import Office
+from openfield.domains.ond.rows import Sheet
+from openfield.domains.ond.trials import find_shelf
+from openfield.domains.ond.world import TestWorld
+from openfield.errors import DiskFull
+from openfield.groups import GroupDesk
+from openfield.journal import Journal
+from openfield.seat import Seat
+from openfield.view import Run
+
+
+def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Path, monkeypatch) -> None:
+    client = Client(data, tmp_path / "full.sqlite")
+    session = client.open()
+    test = known(client)
+    assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+
+    def fail(self: Journal, *entries: object) -> Future[None]:
+        future: Future[None] = Future()
+        future.set_exception(DiskFull("No room left."))
+        return future
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "add", fail)
+        seat = client.desk.at_hand(client.desk.groups[session], TEST)
+        patch.setattr(seat.rollout._recorder, "_emit", fail.__get__(client.journal))
+        refused(client.post(session, 1, **answers(test, test.ids[10:20])), 500, "StorageError")
+    client.close(at_once=True)
+    again = Client(data, tmp_path / "full.sqlite")
+    assert again.post(session, 1, **answers(test, test.ids[10:20])).text == "OK"
+    again.close()
+
+
+def test_sessions_survive_a_restart_at_any_point(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    client = Client(data, path)
+    session, test = client.open(TEST, OTHER), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    client.feedback(session, "classification")
+    client.close(at_once=True)
+    client = Client(data, path)
+    refused(client.post(session, 0, **answers(test, test.ids[:10])), 400, "DetectionRepost")
+    refused(client.feedback(session, "classification"), 400, "FeedbackBudgetExceeded")
+    client.post(session, 1, **answers(test, test.ids[10:20]))
+    client.close()
+    client = Client(data, path)
+    client.post(session, 2, **answers(test, test.ids[20:]))
+    client.complete(session)
+    client.close(at_once=True)
+    client = Client(data, path)
+    assert client.ask("GET", "/session/latest", params={"session_id": session}).json()["finished_tests"] == [TEST]
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_acc"]["full_top1"] == 1
+    client.ask("DELETE", "/session", params={"session_id": session})
+    client.close()
+    client = Client(data, path)
+    refused(client.dataset(session, 0, OTHER), 400, "SessionEnded")
+    client.close()
+
+
+@pytest.mark.parametrize("change", ["removed", "shorter"])
+def test_a_test_whose_files_are_no_longer_what_they_were_is_refused_and_no_other(
+    data: Path, tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client(data, tmp_path / "r.sqlite")
+    session, test = client.open(TEST, OTHER), known(client)
+    for name in (TEST, OTHER):
+        ids = known(client, name).ids[:10]
+        assert client.post(session, 0, name, **answers(known(client, name), ids)).text == "OK"
+    client.close()
+    sheet = data / f"OND/image_classification/{TEST}_single_df.csv"
+    sheet.write_text("".join(sheet.read_text().splitlines(keepends=True)[:-1]))
+    if change == "removed":
+        sheet.unlink()
+    find_shelf.cache_clear()  # as in a server started anew
+    client = Client(data, tmp_path / "r.sqlite")
+    asked = {"session_id": session, "test_id": TEST}
+    for answer in (
+        client.dataset(session, 1),
+        client.post(session, 1, **answers(test, test.ids[10:20])),
+        client.feedback(session, "classification"),
+        client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1"}),
+        client.complete(session),
+    ):
+        refused(answer, 500, "test_id_invalid")
+    latest = client.ask("GET", "/session/latest", params={"session_id": session}).json()
+    assert latest["next_rounds"] == {OTHER: 1}
+    both = {"session_id": session, "include_tests": "1", "test_ids": f"{TEST}|{OTHER}"}
+    assert client.ask("GET", "/session/status", params=both).text.count("\n") == 2
+    assert client.dataset(session, 1, OTHER).status_code == 200
+    assert "Traceback" not in caplog.text
+    client.close()
+
+
+def test_a_crash_between_the_last_round_and_the_outcome_is_mended(data: Path, tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "r.sqlite"
+    client = Client(data, path)
+    session, test = client.open(), known(client)
+    for number in range(3):
+        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+    with monkeypatch.context() as patch:
+        patch.setattr(GroupDesk, "finish", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        refused(client.complete(session), 500, "ServerError")
+    client.close(at_once=True)
+    client = Client(data, path)
+    assert client.complete(session).text == "OK"
+    client.close(at_once=True)
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"]
+
+
+def test_where_a_session_stands_is_told_after_a_restart_too(data: Path, tmp_path: Path) -> None:
+    client = Client(data, tmp_path / "r.sqlite")
+    session, test = client.open(TEST, OTHER), known(client)
+    for number in range(3):
+        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+    client.post(session, 0, characterization="".join(f"{key},1,0\n" for key in test.ids))
+    asked = {"session_id": session}
+    wanted = {"finished_tests": [], "next_rounds": {TEST: 3}}
+    assert client.ask("GET", "/session/latest", params=asked).json() == wanted
+    client.close(at_once=True)
+    client = Client(data, tmp_path / "r.sqlite")
+    assert client.ask("GET", "/session/latest", params=asked).json() == wanted
+    listed = client.ask("GET", "/session/status", params=asked | {"include_tests": "1", "test_ids": f"{TEST}|{OTHER}"})
+    first, second = [line.split(",") for line in listed.text.splitlines()]
+    assert first[3].startswith("20")
+    assert (second[3], second[4]) == ("N/A", "Incomplete")
+    client.close()
+
+
+def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, monkeypatch) -> None:
+    client = Client(data, tmp_path / "r.sqlite")
+    session, other = client.open(), client.open()
+    answered, close = threading.Event(), Office._close
+
+    def slow(office: Office, seat: Seat) -> object:
+        assert answered.wait(20)
+        return close(office, seat)
+
+    async def ask_both() -> list[httpx.Response]:
+        asked = {"session_id": session, "test_id": TEST}
+        booking = asyncio.ensure_future(client.http.delete("/test", params=asked))
+        await asyncio.sleep(0)
+        found = [await client.http.get("/test/metadata", params=asked | {"session_id": other})]
+        late = {"params": asked | {"round_id": 0}}
+        found += [await client.http.get("/session/dataset", **late), await client.http.delete("/test", params=asked)]
+        answered.set()
+        return [*found, await booking]
+
+    monkeypatch.setattr(Office, "_close", slow)
+    metadata, dataset, again, booked = client.loop.run_until_complete(ask_both())
+    assert metadata.status_code == 200
+    refused(dataset, 400, "TestCompleted")
+    refused(again, 400, "TestCompleted")
+    assert booked.text == "OK"
+    client.close()
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "posted", "restarted", "completed", "ended"])
+def test_others_are_answered_while_a_large_post_is_read(data: Path, tmp_path: Path, monkeypatch, meanwhile) -> None:
+    client = Client(data, tmp_path / "r.sqlite", compat=True)
+    session, other = client.open(), client.open()
+    test, place = known(client), {"session_id": session, "test_id": TEST}
+    answered, reading, read = threading.Event(), threading.Event(), TestWorld.read
+    monkeypatch.setattr("openfield.domains.ond.office.LARGE_POST", 1000)
+
+    def slow(world: TestWorld, post: Post) -> dict[str, Sheet]:
+        if len(post.results["detection"]) > 1000:
+            reading.set()
+            assert answered.wait(20)
+        return read(world, post)
+
+    def parts(ids: list[str]) -> dict[str, bytes]:
+        asked = place | {"round_id": 0, "result_types": "detection"}
+        return {"test_identification": msgspec.json.encode(asked), "detection_file": answers(test, ids)["detection"]}
+
+    async def ask() -> httpx.Response:
+        posting = asyncio.ensure_future(client.http.post("/session/results", files=parts(test.ids * 2)))
+        await asyncio.to_thread(reading.wait, 20)
+        assert (await client.http.get("/test/metadata", params=place | {"session_id": other})).status_code == 200
+        if meanwhile == "posted":
+            assert (await client.http.post("/session/results", files=parts(test.ids[:10]))).text == "OK"
+        if meanwhile == "restarted":
+            assert (await client.http.get("/session/dataset", params=place | {"round_id": 0})).status_code == 200
+        if meanwhile == "completed":
+            assert (await client.http.delete("/test", params=place)).text == "OK"
+        if meanwhile == "ended":
+            assert (await client.http.delete("/session", params=place)).text == "OK"
+        answered.set()
+        return await posting
+
+    monkeypatch.setattr(TestWorld, "read", slow)
+    answer = client.loop.run_until_complete(ask())
+    reasons = {"posted": "DetectionRepost", "completed": "TestCompleted", "ended": "SessionEnded"}
+    if meanwhile in reasons:
+        refused(answer, 400, reasons[meanwhile])
+    else:
+        assert answer.text == "OK"
+    client.close()

@@ -1,0 +1,147 @@
+"""How posted rows are read: columns, ids of every kind, what old clients post."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
+from openfield.domains.ond.rows import _read_usual, read_sheet
+from openfield.domains.ond.sheet import Test
+
+
+def rows(client: Client, number: int = 0, value: object = 0.1) -> list[str]:
+    return [f"{key},{value}" for key in known(client).ids[number * 10 : number * 10 + 10]]
+
+
+def test_one_bad_part_refuses_the_whole_post(client: Client) -> None:
+    session = client.open()
+    good = answers(known(client), known(client).ids[:10])
+    refused(client.post(session, 0, detection=good["detection"], classification="x,1"), 400, "InvalidResults")
+    assert client.post(session, 0, **good).text == "OK"
+
+
+def test_old_clients_are_accepted_in_compat(compat: Client) -> None:
+    test = known(compat)
+    session = compat.open(TEST, OTHER, detection_threshold=0.5)
+    six = "".join(f"{key},.5,0,0,0,0,0\n" for key in test.ids)  # the whole test as round 0
+    assert compat.post(session, 0, detection=six).text == "OK"
+    refused(compat.post(session, 0, detection=six), 400, "DetectionRepost")
+    whole = answers(test, test.ids)["classification"]
+    assert compat.post(session, 0, classification=whole).text == "OK"
+    assert compat.post(session, 0, classification=whole + whole).text == "OK"  # the last of duplicates counts
+    assert compat.post(session, 1, detection="\n".join(test.ids[:3])).text == "OK"  # ids without values
+    refused(compat.post(session, 2, detection="nobody,0.5"), 400, "InvalidResults")
+    compat.complete(session)
+    found = compat.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_acc"]["full_top1"] == 1
+
+
+def test_ids_with_commas_bars_and_unicode_are_samples_like_any_other(client: Client, data: Path) -> None:
+    odd = ["a,b.png", "ü|ñ.png", "雪.png", "x" * 4096]
+    place = data / "OND/image_classification"
+    sheet = "id,novel,class\n" + "".join(f"|{key.replace('|', '||')}|,0,1\n" for key in odd)
+    (place / "OND.odd_single_df.csv").write_text(sheet)
+    (place / "OND.odd_metadata.json").write_text('{"known_classes": 1, "round_size": 9, "protocol": "OND"}')
+    session = client.open("OND.odd")
+    posted = "".join(f"|{key.replace('|', '||')}|,0.25\n" for key in odd)
+    assert client.post(session, 0, "OND.odd", detection=posted).text == "OK"
+
+
+@pytest.mark.parametrize("columns", [1, 4, 6, 7])
+def test_classes_have_as_many_columns_as_the_metadata_say(client: Client, compat: Client, columns: int) -> None:
+    session, test = client.open(), known(client)
+    wrong = "".join(f"{key}{',0.1' * columns}\n" for key in test.ids[:10])
+    answer = client.post(session, 0, classification=wrong)
+    refused(answer, 400, "InvalidResults")
+    assert f"have 5 values (4 known classes and the unknown one), not {columns}" in answer.json()["message"]
+    assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+    assert compat.post(compat.open(), 0, classification=wrong).text == "OK"
+
+
+@pytest.mark.parametrize(
+    ("facts", "columns"),
+    [({"unknown_index": 4}, 5), ({"known_classes": "6"}, 7), ({"known_classes": None, "nonnovel_classes": 2}, 3)],
+)
+def test_the_columns_follow_from_what_the_metadata_say(client: Client, data: Path, facts, columns: int) -> None:
+    write_test(data, "OND.wide", **facts)
+    session, ids = client.open("OND.wide"), known(client, "OND.wide").ids[:10]
+    for count in (columns - 1, columns + 1, columns):
+        answer = client.post(session, 0, "OND.wide", classification="".join(f"{key}{',0' * count}\n" for key in ids))
+        assert answer.status_code == (200 if count == columns else 400)
+
+
+def test_where_the_classes_are_not_stated_rows_keep_the_columns_they_had_first(client: Client, data: Path) -> None:
+    write_test(data, "OND.free", known_classes=None)
+    session, ids = client.open("OND.free"), known(client, "OND.free").ids
+    for number, width, status in ((0, 7, 200), (1, 5, 400), (1, 7, 200)):
+        rows = "".join(f"{key}{',0' * width}\n" for key in ids[number * 10 : number * 10 + 10])
+        assert client.post(session, number, "OND.free", classification=rows).status_code == status
+
+
+def test_clusters_of_condda_have_a_column_for_every_known_class(client: Client, data: Path) -> None:
+    ids = known(client).ids[:10]
+    (data / "OND").rename(data / "CONDDA")
+    session = client.open(protocol="CONDDA")
+    answer = client.post(session, 0, characterization="".join(f"{key},0,1\n" for key in ids))
+    refused(answer, 400, "InvalidResults")
+    assert "5 values or more" in answer.json()["message"]
+    assert client.post(session, 0, characterization="".join(f"{key},0,0,0,0,0,0,1\n" for key in ids)).text == "OK"
+    refused(client.post(session, 1, characterization=f"{ids[0]},0,0,0,0,1\n"), 400, "InvalidResults")  # one fewer
+
+
+def test_separators_among_digits_are_no_numbers(client: Client) -> None:
+    refused(client.post(client.open(), 0, detection="\n".join(rows(client, 0, "0_1"))), 400, "InvalidResults")
+
+
+@pytest.mark.parametrize("comma", ["", ","])
+def test_ids_with_quotes_are_taken_as_a_round_shows_them(client: Client, data: Path, comma: str) -> None:
+    names = ['"q".png', '"whole"', f'in"side{comma}.png', "plain.png"]
+    place = data / "OND/image_classification"
+    lines = [f"|{name}|,0,1\n" for name in names]
+    (place / "quoted_single_df.csv").write_text("id,novel,class\n" + "".join(lines))
+    (place / "quoted_metadata.json").write_text('{"known_classes": 1, "round_size": 4}')
+    session = client.open("quoted")
+    shown = client.dataset(session, 0, "quoted").text.splitlines()
+    assert shown == names
+    assert client.post(session, 0, "quoted", detection="".join(f"{key},0.6\n" for key in shown)).text == "OK"
+    doubled = "".join(f"|{key}|,0,1\n" for key in shown)
+    assert client.post(session, 0, "quoted", classification=doubled).text == "OK"
+    client.complete(session, "quoted")
+    asked = {"session_id": session, "test_id": "quoted"}
+    assert client.ask("GET", "/session/evaluations", params=asked).json()["m_acc"]["full_top1"] == 1
+
+
+def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: Path) -> None:
+    place = data / "OND/image_classification"
+    (place / "OND.odd_single_df.csv").write_text("id,novel,class\n|a,b.png|,1,0\n|a|,0,1\n")
+    (place / "OND.odd_metadata.json").write_text('{"known_classes": 1, "round_size": 9, "feedback_max_ids": 9}')
+    session = client.open("OND.odd")
+    shown = client.dataset(session, 0, "OND.odd").text.splitlines()
+    assert shown == ["a,b.png", "a"]
+    posted = {"detection": ",0.9", "classification": ",0.5,0.5"}
+    rows = {kind: "".join(f"{line}{end}\n" for line in shown) for kind, end in posted.items()}
+    assert client.post(session, 0, "OND.odd", **rows).text == "OK"
+    assert client.feedback(session, "classification", "OND.odd").text == "|a,b.png|,0\na,1\n"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "b", "c", ",", "\n", "0.5", "1", "0", ".5", "1e-3", "true", "null", "-1", "x", "\\"])
+    )
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_the_short_way_to_read_rows_reads_as_the_long_one(pieces: list[str]) -> None:
+    test = Test("t", "image_classification", [(key, "0", "1") for key in "abc"], {"round_size": 3, "known_classes": 1})
+    for content in ("".join(pieces), "a,0.5\nb,1\nc," + "".join(pieces)):
+        short = _read_usual(content, test, range(3))
+        if short is None:
+            continue
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("openfield.domains.ond.rows._read_usual", lambda *_: None)
+            sheet = read_sheet("detection", content, test, 0, False)
+        assert sheet.numbers.tolist() == short.tolist()
+        assert sheet.positions.tolist() == [0, 1, 2]

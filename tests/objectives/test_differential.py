@@ -1,0 +1,270 @@
+"""Whatever the safe reader takes, `pickle.load` takes as well, and both get the same mapping.
+
+`OPENFIELD_MUTATIONS=200000 pytest tests/objectives/test_differential.py` tries as many damaged files.
+"""
+
+import os
+import pickle
+import pickletools
+import random
+import struct
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openfield.errors import InvalidInput
+from openfield.objectives import load_table, pickles
+from openfield.objectives.compiled_records import read_stretch
+from openfield.objectives.pickles import Codes, read_pickle
+from openfield.objectives.records import read_records
+
+from .oracle import spelling
+
+MUTATIONS = int(os.environ.get("OPENFIELD_MUTATIONS", "3000"))
+ORACLE = Path(__file__).with_name("oracle.py")
+
+
+class Oracle:
+    """The process that unpickles."""
+
+    def __init__(self):
+        quiet = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(ORACLE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=quiet
+        )
+
+    def ask(self, raw):
+        self.process.stdin.write(struct.pack("<Q", len(raw)) + raw)
+        self.process.stdin.flush()
+        return self.process.stdout.readline().decode().rstrip("\n")
+
+    def close(self):
+        self.process.communicate()
+        assert self.process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    process = Oracle()
+    yield process
+    process.close()
+
+
+def ours(path):
+    """The same spelling of what we read, or None if it is refused."""
+    try:
+        assert load_table(path).counts.total > 0
+        pieces = list(read_pickle(path))
+    except InvalidInput:
+        return None
+    rows = [piece for piece in pieces if not isinstance(piece, Codes)]
+    books = [piece for piece in pieces if isinstance(piece, Codes)]
+    table = [row for piece in rows for row in zip(*(column.tolist() for column in piece), strict=True)]
+    codes = [pair for piece in books for pair in zip(piece.codes, piece.indices, strict=True)]
+    assert len({row[:3] for row in table}) == len(table), "a key twice"
+    assert len(dict(codes)) == len(codes), "a code twice"
+    return spelling(({row[:3]: row[3] for row in table}, dict(codes)))
+
+
+def same(mine, theirs):
+    """Of an empty code book nothing is handed on, so it reads like none."""
+    return mine == theirs or mine.replace("[])", "None)") == theirs
+
+
+def valid_files():
+    """Both published forms, small and long enough for bulk reading, with all kinds of keys, in all protocols."""
+    shared = [np.int64(number) for number in range(9)]
+    for size in (3, 60):
+        plain = {(number % 9, number % 4, number * 300): number + 1 for number in range(size)}
+        scalar = {(o, np.int64(a), p): c for (o, a, p), c in plain.items()}
+        every = {(shared[o], shared[a], np.int32(p)): np.int64(c) for (o, a, p), c in plain.items()}
+        book = {2 ** (number + 60): number * 300 for number in range(size)}
+        for table in (plain, scalar, every):
+            for protocol in range(0 if table is plain else 3, 6):
+                yield pickle.dumps(table, protocol)
+                yield pickle.dumps((defaultdict(int, table), book), protocol)
+                yield pickletools.optimize(pickle.dumps((table, book), protocol))
+
+
+def opcode_borders(raw):
+    return [at for _, _, at in pickletools.genops(raw)] + [len(raw)]
+
+
+def mutate(raw, draw):
+    """Damage as a disk does it, and damage as somebody does it who knows pickles."""
+    raw = bytearray(raw)
+    borders = opcode_borders(raw)
+    for _ in range(draw.choice((1, 1, 1, 2, 3))):
+        kind = draw.randrange(8)
+        at = draw.randrange(len(raw))
+        first, second = sorted(draw.sample(borders, 2))
+        if kind == 0:
+            raw[at] = draw.randrange(256)
+        elif kind == 1:
+            raw[at] ^= 1 << draw.randrange(8)
+        elif kind == 2:
+            raw[at] = raw[draw.randrange(len(raw))]
+        elif kind == 3:
+            _change_argument(raw, draw)
+        elif kind == 4:
+            del raw[first : draw.choice((first + 1, second))]
+        elif kind == 5:
+            raw[draw.choice(borders) : 0] = raw[first : min(second, first + 40)]
+        elif kind == 6:
+            raw[first:first] = draw.choice(INSERTED)
+        else:
+            raw[first:second] = raw[first:second][::-1] if second - first < 3 else raw[second:] + raw[first:second]
+        if not raw:
+            break
+    return bytes(raw)
+
+
+INSERTED = (
+    *(b"q\x00", b"q\x05", b"r\x07\x00\x00\x00", b"p3\n", b"\x94", b"h\x00", b"h\x03", b"h\x06", b"j\x03\x00\x00\x00"),
+    *(b"g2\n", b"(", b"u", b"s", b"}", b"0", b"2", b"1", b"K\x95", b"J\x95\x95\x00\x00", b"N", b"b", b"R", b")", b"t"),
+    *(b"I01\n", b"I010\n", b"I5L\n", b"L7L\n", b"F1e3\n", b"\x80\x02", b"\x95" + b"\x04" + b"\x00" * 7, b"."),
+)
+MEMO = ("BINPUT", "LONG_BINPUT", "PUT", "BINGET", "LONG_BINGET", "GET", "BININT1", "BININT")
+
+
+def _change_argument(raw, draw):
+    """Another number for a memo opcode or an integer, in the same room."""
+    try:
+        places = [(op, at) for op, _, at in pickletools.genops(bytes(raw)) if op.name in MEMO]
+    except Exception:  # damaged already
+        return
+    if places:
+        op, at = draw.choice(places)
+        raw[at + 1] = ord(draw.choice("0123456789")) if op.name in ("PUT", "GET") else draw.randrange(40)
+
+
+def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle, monkeypatch):
+    draw = random.Random(4)
+    files, path, taken = list(valid_files()), tmp_path / "t.pkl", 0
+    for number in range(MUTATIONS):
+        reader = (read_records, read_stretch)[number % 2]
+        monkeypatch.setattr(pickles, "_choose_reader", lambda source, reader=reader: reader)
+        raw = mutate(draw.choice(files), draw)
+        path.write_bytes(raw)
+        try:
+            mine = ours(path)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {raw!r}") from None
+        if mine is not None:
+            taken += 1
+            theirs = oracle.ask(raw)
+            assert same(mine, theirs), f"{raw!r}:\n{mine}\n{theirs}"
+    assert MUTATIONS // 20 < taken < MUTATIONS
+
+
+def test_valid_files_are_taken(tmp_path, oracle):
+    for number, raw in enumerate(valid_files()):
+        (tmp_path / "t.pkl").write_bytes(raw)
+        assert same(ours(tmp_path / "t.pkl"), oracle.ask(raw)), f"file {number}: {raw!r}"
+
+
+def test_what_would_run_is_refused_wherever_it_stands(tmp_path):
+    mark, path, draw = tmp_path / "ran", tmp_path / "t.pkl", random.Random(5)
+    command = f"touch {mark}".encode()
+    for raw in valid_files():
+        at = draw.choice(opcode_borders(raw)[:-1])
+        call = b"cos\nsystem\n(X" + struct.pack("<I", len(command)) + command + b"tR0"
+        path.write_bytes(raw[:at] + call + raw[at:])
+        assert ours(path) is None
+    assert not mark.exists()
+
+
+def entries(*keys):
+    """Opcodes of entries, each with a put of its key under the memo number given; enough of them for bulk reading."""
+    return b"".join(
+        b"K\x01J" + struct.pack("<i", place) + b"K\x02\x87r" + struct.pack("<I", key) + b"K\x05"
+        for place, key in enumerate(keys)
+    )
+
+
+NUMPY = b"cnumpy._core.multiarray\nscalar\nq\x01cnumpy\ndtype\nq\x02X\x02\x00\x00\x00i8K\x00K\x01\x87Rq\x03"
+STATE = b"(K\x03X\x01\x00\x00\x00<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+NUMBER = b"C\x08\x07\x00\x00\x00\x00\x00\x00\x00\x86R"
+FIRST = b"\x80\x03}(" + NUMPY + STATE + NUMBER + b"q\x09K\x01K\x02\x87K\x03"
+"""A table that begins with the key (7, 1, 2), whose 7 is memo entry 9; the function is entry 1, the kind entry 3."""
+LATER = b"h\x01h\x03C\x08\x08\x00\x00\x00\x00\x00\x00\x00\x86Rq"
+REST = entries(*range(60, 160)) + b"u."
+CRAFTED = {
+    "a key put over another": b"\x80\x03}(" + entries(*range(50), 7, *range(51, 100)) + b"u.",
+    "a key put over a number": FIRST + entries(*range(10, 50), 9, *range(51, 100)) + b"h\x09K\x01K\x09\x87K\x01u.",
+    "a number put over a number": FIRST + LATER + b"\x09K\x01K\x03\x87K\x03h\x09K\x01K\x04\x87K\x03" + REST,
+    "a number put over its kind": FIRST + LATER + b"\x03K\x01K\x03\x87K\x03" + REST,
+    "the next number after a higher one": FIRST + b"K\x01K\x02K\x03\x87\x94K\x01" + REST,
+    "a text put over another": b"(dp0\n"
+    + b"".join(b"(I1\nI%d\nI2\ntp%d\nI3\ns" % (n, n % 40 + 1) for n in range(90))
+    + b".",
+    "a number asked for before it is put": FIRST
+    + b"h\x0cK\x01K\x03\x87K\x03"
+    + LATER
+    + b"\x0cK\x01K\x04\x87K\x03"
+    + REST,
+    "one that is put in the same entry": FIRST + b"h\x0cK\x01" + LATER + b"\x0c\x87K\x03" + REST,
+    "flags of a kind": FIRST.replace(b"K\x00K\x01\x87R", b"K\x00K\x00\x87R") + REST,
+    "a kind without flags": FIRST.replace(b"K\x00K\x01\x87R", b"\x85R") + REST,
+    "another state of a kind": FIRST.replace(b"K\x00tb", b"K\x10tb") + REST,
+    "a state of another version": FIRST.replace(b"(K\x03X", b"(K\x04X") + REST,
+    "a number without the state of its kind": b"\x80\x03}(" + NUMPY + NUMBER + b"q\x09K\x01K\x02\x87K\x03" + REST,
+    "a second state of a kind": b"\x80\x03}("
+    + NUMPY
+    + STATE
+    + STATE.replace(b"<", b">")
+    + NUMBER
+    + b"K\x01K\x02\x87K\x03u.",
+    "a default that is two": b"\x80\x02ccollections\ndefaultdict\ncbuiltins\nint\ncbuiltins\nint\n\x86R(" + REST,
+    "a name of Python 2 in protocol 3": b"\x80\x03ccollections\ndefaultdict\nc__builtin__\nint\n\x85R(" + REST,
+    "one mapping in a tuple": b"\x80\x02}(" + REST[:-1] + b"\x85.",
+    "a second protocol": b"\x80\x02\x80\x03}(" + REST,
+    "octal or decimal": b"(dp0\n(I1\nI010\nI2\ntI3\ns.",
+    "a long where none is": b"(dp0\n" + b"(I1\nI5L\nI2\ntI3\ns" * 2 + b".",
+    "a count of zero after another": b"\x80\x02}(K\x01K\x01K\x01\x87K\x05K\x01K\x01K\x01\x87K\x00" + REST,
+    "a code twice": pickle.dumps(({(1, 2, 3): 4}, {5: 1, 6: 2}), 2).replace(b"K\x06K\x02", b"K\x05K\x02"),
+    "a frame within a number": pickle.dumps({(1, 149, 2): 3}, 4)[:2] + b"\x95\x04" + b"\x00" * 7 + b"}K\x01K"
+    b"\x95\x10" + b"\x00" * 7 + b"K\x02\x87K\x03s.",
+    "bytes after a frame": (raw := pickle.dumps({(1, 149, 2): 3}, 4))[:3] + b"\x06" + raw[4:],
+    "a short frame before another": b"\x80\x04\x95\x05"
+    + b"\x00" * 7
+    + b"}(K\x01K\x95\x0a"
+    + b"\x00" * 7
+    + b"\x02K\x03\x87K\x04u.",
+}
+
+
+@pytest.mark.parametrize("reader", [read_records, read_stretch])
+@pytest.mark.parametrize("name", CRAFTED)
+def test_what_two_readers_could_see_differently_is_refused(tmp_path, monkeypatch, name, reader):
+    monkeypatch.setattr(pickles, "_choose_reader", lambda source: reader)
+    path = tmp_path / "t.pkl"
+    path.write_bytes(CRAFTED[name])
+    with pytest.raises(InvalidInput, match=r"t\.pkl: "):
+        assert load_table(path).counts
+
+
+def test_frames_may_end_within_entries(tmp_path, oracle):
+    """They do wherever the writer happened to have 64 KB; all bytes are those of frames but one mark in them."""
+    table = {(number * 149, number % 149, number): 149 for number in range(30_000)}
+    path = tmp_path / "t.pkl"
+    for protocol in (4, 5):
+        path.write_bytes(pickle.dumps(table, protocol))
+        assert ours(path) == spelling((table, {}))
+
+
+def test_the_example_of_numpy_numbers_is_taken(tmp_path, oracle):
+    raw = FIRST + LATER + b"\x0cK\x01K\x03\x87K\x03h\x09K\x01h\x0c\x87K\x03" + REST
+    (tmp_path / "t.pkl").write_bytes(raw)
+    assert same(ours(tmp_path / "t.pkl"), oracle.ask(raw))
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2])
+def test_numpy_numbers_of_old_protocols_come_with_advice(tmp_path, protocol):
+    (tmp_path / "t.pkl").write_bytes(pickle.dumps({(1, np.int64(2), 3): 4}, protocol))
+    with pytest.raises(InvalidInput, match=r"protocols 3 to 5: write the table again with pickle\.dump"):
+        load_table(tmp_path / "t.pkl")
