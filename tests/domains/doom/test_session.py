@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.core import Ask, Reply, Spec, Turn
+from openfield.domains.doom.line import Line
 from openfield.domains.doom.messages import FIELDS, decode_request, encode
 from openfield.domains.doom.wire import FULL, ONE_TRIAL, REMAINING, TRAINING, Session
 from openfield.errors import AgentProtocol
@@ -293,3 +294,50 @@ def test_opinions_nobody_can_keep_are_refused_and_may_be_given_again(wrong: dict
         pass
     assert ask(session, {**request("training_episode_novelty"), **wrong})["obj_type"] == "error"
     assert ask(session, request("training_episode_novelty"))["obj_type"] == "training_episode_novelty_ack"
+
+
+class FakeIncoming:
+    """A request as the broker brings it."""
+
+    def __init__(self, correlation: str) -> None:
+        self.body, self.correlation_id, self.reply_to = encode(request("request_state")), correlation, "queue"
+
+    async def ack(self) -> None:
+        pass
+
+
+class FakeServer:
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def send(self, incoming: FakeIncoming, body: bytes) -> None:
+        self.sent.append(body)
+
+
+def test_a_request_during_which_the_connection_broke_is_handled_once() -> None:
+    """The library ends what it called; the agent, which heard nothing, sends the same request again."""
+
+    async def work() -> list[bytes]:
+        server, begun, go_on = FakeServer(), asyncio.Event(), asyncio.Event()
+        session = Session(FakeOffice(), SECRET, FULL, NUMBER)
+        handle = session.handle
+
+        async def slowly(request: Any) -> dict[str, Any]:
+            begun.set()
+            await go_on.wait()
+            return await handle(request)
+
+        session.handle = slowly  # type: ignore[method-assign]
+        line = Line(server, session, None)  # type: ignore[arg-type]
+        broken = asyncio.create_task(line.take(FakeIncoming("one")))
+        await begun.wait()
+        broken.cancel()
+        go_on.set()
+        await line.take(FakeIncoming("one"))
+        await line.take(FakeIncoming("two"))
+        return server.sent
+
+    first, again, second = asyncio.run(work())
+    assert first == again != second
+    assert b"experiment_start" in first
+    assert b"training_start" in second

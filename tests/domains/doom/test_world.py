@@ -250,6 +250,24 @@ def test_the_watchful_agent_notices() -> None:
     assert (True, True) in beliefs
 
 
+@pytest.mark.parametrize("novelty", ["none", "205:hard", "201:easy"])
+def test_the_watchful_agent_is_not_alarmed_by_chance(novelty: str) -> None:
+    """Five episodes do not show everything that is normal in the arena."""
+    training, test = ARENA.trials(1, 6, novelty, training=5, episodes=10, limit=400)
+    agent, levels = WatchfulAgent(ARENA.spec(training), 0), []
+    for _ in play(DoomWorld(ARENA, training), agent):
+        pass
+
+    def noting(turn: Turn) -> Reply:
+        reply = agent(turn)
+        levels.extend([reply.belief.level] if reply.belief else [])
+        return reply
+
+    list(play(DoomWorld(ARENA, test), noting))
+    assert levels[:3] == [0] * 3
+    assert any(levels[3:]) is (novelty != "none")
+
+
 def test_the_learner_recovers() -> None:
     world = open_world(DUEL, "mirrored", episodes=10, before=3, limit=300)
     agent = LearningAgent(DUEL.spec(world._trial), 0)

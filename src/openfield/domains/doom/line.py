@@ -28,6 +28,7 @@ class Line:
         self.session = session
         self.queue = queue
         self._lock = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
         self._last: tuple[str | None, bytes] = (None, b"")
         self.dropped = ""
         """Why the session was ended, for an agent that comes back."""
@@ -47,7 +48,14 @@ class Line:
         self._heard = asyncio.get_running_loop().time()
 
     async def take(self, incoming: Any) -> None:
-        """Handles a request, replies, and only then lets the broker forget it."""
+        """Handles a request to its end: if the connection breaks meanwhile, the same request will come again."""
+        work = asyncio.create_task(self._handle(incoming))
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+        await asyncio.shield(work)
+
+    async def _handle(self, incoming: Any) -> None:
+        """Replies, and only then lets the broker forget the request."""
         async with self._lock:
             self.excuse()
             known, body = self._last

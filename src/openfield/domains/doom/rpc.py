@@ -15,7 +15,7 @@ from openfield.domains.doom.messages import REGISTRATION_QUEUE, VERSION, Message
 from openfield.errors import AgentFault, MissingExtra
 
 RECONNECT_SECONDS = 1.0
-RESEND_SECONDS = 5.0
+RESEND_SECONDS = 2.0
 """After which a request is sent again; a server that still works on it gives the same reply to both."""
 
 

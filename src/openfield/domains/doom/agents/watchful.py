@@ -16,8 +16,12 @@ from openfield.domains.doom.agents.sense import scene_of
 from openfield.domains.doom.scene import ITEMS, Scene
 
 MARGIN = 0.5
-"""How far beyond the range of training, in widths of that range, still counts as normal."""
+"""How far beyond the range of training, in widths, still counts as normal, after endless training."""
+DOUBT = 5.0
+"""Over the number of training episodes, what is added to that: five have not seen everything that is normal."""
 LEAST_WIDTH = 0.05
+STEADY = ("enemy step", "enemy turn")
+"""Sensors with many values in every episode: their means tell something, too."""
 FADING = 0.5
 """Of the evidence of earlier episodes: a novelty stays, chance does not."""
 Episode = dict[str, tuple[float, float, float]]
@@ -53,7 +57,8 @@ class Sensors:
 
     def _compare(self, before: Scene, scene: Scene) -> None:
         player, was = scene.player, before.player
-        self._note("hurt", max(was.health - player.health, 0.0))
+        trapped = len(scene.items["trap"]) < len(before.items["trap"])
+        self._note("trapped" if trapped else "hurt", max(was.health - player.health, 0.0))
         self._note("spent", max(before.ammo - scene.ammo, 0.0))
         self._note(f"{self._action} x", player.x - was.x)
         self._note(f"{self._action} y", player.y - was.y)
@@ -117,10 +122,18 @@ class WatchfulAgent:
         return max((self._departure(name, values) for name, values in episode.items()), default=0.0)
 
     def _departure(self, name: str, values: tuple[float, float, float]) -> float:
+        """How many widths a sensor is outside of what training knows."""
         known = self._normal.get(name)
         if not known:
             return 0.0
-        low, high = min(least for least, _, _ in known), max(greatest for _, _, greatest in known)
-        width = max(high - low, LEAST_WIDTH * max(abs(low), abs(high), 1.0))
-        beyond = max(low - values[0], values[2] - high, 0.0) / width
-        return max(beyond - MARGIN, 0.0)
+        lows, means, highs = ([values[part] for values in known] for part in range(3))
+        low, high = min(lows), max(highs)
+        least = max((high - low) / 2, LEAST_WIDTH * max(abs(low), abs(high), 1.0))
+        beyond = max(
+            (low - values[0]) / max(least, max(lows) - low),
+            (values[2] - high) / max(least, high - min(highs)),
+        )
+        if name in STEADY:
+            off = max(min(means) - values[1], values[1] - max(means))
+            beyond = max(beyond, off / max(least / 4, max(means) - min(means)))
+        return max(beyond - MARGIN - DOUBT / len(known), 0.0)
