@@ -177,3 +177,29 @@ def test_a_whole_test_of_every_area_is_scored(client: Client, area: str, data: P
         wanted = compat.m_acc(novel, p, labels)
         assert found["m_acc"] == {key: None if np.isnan(value) else value for key, value in wanted.items()}
         assert found["m_acc_failed"] == compat.m_ndp_failed_reaction([0.1] * 4 + [0.9] * 4, novel, p, labels)
+
+
+def test_told_writers_cannot_be_posted_as_own_answers(client: Client, data: Path) -> None:
+    place = data / "OND/nlt"
+    place.mkdir(parents=True)
+    text = HEADER + "".join(f"{row}\n" for row in rows("nlt"))
+    (place / "NL.1_single_df.csv").write_bytes(text.encode("utf-16"))
+    (place / "NL.1_metadata.json").write_text('{"known_classes": 3, "round_size": 4, "feedback_max_ids": 2}')
+    session, told = client.open("NL.1", domain="nlt"), dict[str, str]()
+    for number in range(2):
+        beliefs = "".join(f"{key},0.9\n" for key in ids("nlt", number))
+        junk = "".join(f"{key},1,zzz\n" for key in ids("nlt", number))
+        assert client.post(session, number, "NL.1", detection=beliefs, labels=junk).text == "OK"
+        told |= dict(line.split(",") for line in client.feedback(session, "labels", "NL.1").text.split())
+    assert len(told) == 8
+    scores = [client.feedback(session, "score", "NL.1").text]
+    client.dataset(session, 0, "NL.1")
+    for number in range(2):
+        beliefs = "".join(f"{key},0.9\n" for key in ids("nlt", number))
+        bought = "".join(f"{key},1,{told[key]}\n" for key in ids("nlt", number))
+        assert client.post(session, number, "NL.1", detection=beliefs, labels=bought).text == "OK"
+        scores.append(client.feedback(session, "score", "NL.1").text)
+    assert client.complete(session, "NL.1").text == "OK"
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": "NL.1"}).json()
+    assert found["m_acc"]["full_top1"] == 0
+    assert [float(line.partition(",")[2]) for line in scores] == [-6.0, -4.0, -4.0]  # same or other, and no writer

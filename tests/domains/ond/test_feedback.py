@@ -54,6 +54,71 @@ def test_labels_are_not_found_by_trying_until_the_score_rises(data: Path, tmp_pa
     client.close()
 
 
+def first_class(ids: list[str]) -> dict[str, str]:
+    """The change seen at once, and everything taken for the first known class."""
+    return {
+        "detection": "".join(f"{key},0.9\n" for key in ids),
+        "classification": "".join(f"{key},0,1,0,0,0\n" for key in ids),
+    }
+
+
+@pytest.mark.parametrize("way", ["restart", "crash", "two restarts", "again"])
+def test_bought_labels_cannot_be_posted_as_own_answers(data: Path, tmp_path: Path, way: str) -> None:
+    client = Client(data, tmp_path / "s.sqlite", compat=way == "again")
+    session, test = client.open(), known(client)
+    for number in range(3):
+        assert client.post(session, number, **first_class(test.ids[number * 10 : number * 10 + 10])).text == "OK"
+        assert len(client.feedback(session, "classification").text.split()) == 3
+    if way == "crash":
+        client.close(at_once=True)
+        client = Client(data, tmp_path / "s.sqlite")
+    for _ in range({"again": 0, "two restarts": 2}.get(way, 1)):
+        client.dataset(session, 0)
+        assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+    for number in range(1 - (way == "again"), 3):
+        right = answers(test, test.ids[number * 10 : number * 10 + 10])
+        posted = right if way != "again" else {"classification": right["classification"]}
+        assert client.post(session, number, **posted).text == "OK"
+    client.complete(session)
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    told = [at for at in range(30) if at % 10 < 3]
+    wrong = sum(int(test.labels[at] != 1) for at in told)
+    assert found["m_acc"]["full_top1"] == round((30 - wrong) / 30, 5)
+    client.close()
+
+
+def test_bought_detections_cannot_be_posted_as_own_answers(client: Client) -> None:
+    session, test = client.open(), known(client)
+    for attempt in range(2):
+        for number in range(3):
+            ids = test.ids[number * 10 : number * 10 + 10]
+            early = {"detection": "".join(f"{key},0.9\n" for key in ids)}
+            assert client.post(session, number, **(answers(test, ids) | ({} if attempt else early))).text == "OK"
+            if not attempt:
+                assert len(client.feedback(session, "detection").text.split()) == 3
+        if not attempt:
+            client.dataset(session, 0)
+    client.complete(session)
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_num_stats"]["P_indx_0.5"] == 1  # as it was said before the truth was told
+    assert found["m_acc"]["full_top1"] == 1  # of which nothing was told
+
+
+def test_a_score_is_about_what_was_posted_since_the_test_began_again(client: Client) -> None:
+    session, test = client.open(), known(client)
+    for number in range(3):
+        client.post(session, number, **first_class(test.ids[number * 10 : number * 10 + 10]))
+    whole = client.feedback(session, "score").text
+    client.dataset(session, 0)
+    shares = []
+    for number in range(3):
+        client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+        shares.append(client.feedback(session, "score").text)
+    first = [float((test.labels[: end * 10] == 1).mean()) for end in (1, 2, 3)]
+    assert shares == ["", *(f"accuracy,{share!r}\n" for share in first[1:])]  # not declared in the first round
+    assert shares[-1] == whole
+
+
 def test_undeclared_novelty_sells_no_detection(client: Client) -> None:
     session, test = client.open(), known(client)
     client.post(session, 0, **answers(test, test.ids[:10]))

@@ -52,14 +52,24 @@ class Post(msgspec.Struct, frozen=True, tag="post", tag_field="do"):
     """When, for the status of the session; time is an input."""
 
 
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """What was said of a sample before the truth about it was told."""
+
+    at: int
+    values: tuple[int | float | None, ...]
+    words: list[str] | None = None
+
+
 class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
-    """What a restarted test takes over from the attempt before: budgets are not refunded."""
+    """What a restarted test takes over from the attempt before: budgets are not refunded, nor are told answers."""
 
     used: dict[str, int]
     score: float = 0.0
     scored: list[int] = []
     told: str = ""
     """A sign for each sample: 1 or 0 where a score was told about a right or wrong answer, - where none was."""
+    answers: dict[str, list[Told]] = {}
+    """Type of results -> what was said of samples before the truth about them was told, which goes on to count."""
 
 
 class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):

@@ -15,6 +15,9 @@ from openfield.domains.ond.ledger import UNSAID, Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
 
+TRUTHS = ("label", "columns")
+"""Feedback that tells the truth about a sample; an answer to it that comes later is nobody's own."""
+
 
 class Answer(msgspec.Struct, frozen=True):
     """Bought lines, what they cost, and the samples they are about."""
@@ -36,11 +39,13 @@ def buy(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
         ledger.used[account] = ledger.used.get(account, 0) + answer.cost
         for own in (ledger.sample_account(kind, at) for at in answer.positions):
             ledger.used[own] = ledger.used.get(own, 0) + 1
-    content = ledger.test.kind.feedback[kind].content
-    if content == "writers" and answer.lines:
+    offer = ledger.test.kind.feedback[kind]
+    if offer.content in TRUTHS:
+        ledger.firm.hold(ledger, offer.reads, answer.positions)
+    if offer.content == "writers" and answer.lines:
         _book_writers(ledger)
-    elif content == "accuracy" and answer.lines:
-        ledger.told = ledger.told_hits()
+    elif offer.content == "accuracy" and answer.lines:
+        ledger.tell_score()
     elif ledger.test.area == "nlt" and kind == "labels":
         ledger.score -= len(answer.lines)
     return answer
@@ -70,7 +75,7 @@ def quote(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
     positions = _choose(ledger, kind, offer, ids)
     told = positions if left is None else ledger.allow(kind, positions)[:left]
     lines = [_line(ledger, kind, offer, at) for at in told]
-    return Answer(lines) if left is None else Answer(lines, len(told), tuple(told))
+    return Answer(lines, 0 if left is None else len(told), tuple(told))
 
 
 def edit_distance(first: str, second: str) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.ond.actions import Carry
+from openfield.domains.ond.firm import FirmAnswers
 from openfield.domains.ond.rows import Sheet
 from openfield.domains.ond.sheet import Test
 from openfield.metrics.openset.ranks import NEVER, rank_labels
@@ -51,6 +52,7 @@ class Ledger:
         """Rounds whose writers were scored already (text tests)."""
         self.told = np.full(count, UNSAID, np.int8)
         """Samples a score was told about: 1 if answered rightly then, 0 if not, whatever is answered later."""
+        self.firm = FirmAnswers()
 
     def copy(self) -> Ledger:
         """A ledger of its own about the same test, to see what would be."""
@@ -114,21 +116,27 @@ class Ledger:
     def carry(self) -> Carry:
         """What an attempt after this one takes over."""
         signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
-        return Carry(dict(self.used), self.score, sorted(self.scored), signs)
+        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.firm.carry())
 
     def take_over(self, carry: Carry) -> None:
         """Goes on from an earlier attempt."""
         self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
         if len(carry.told) == len(self.told):
             self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
+        self.firm.take_over(carry.answers, len(self.told))
 
     def told_hits(self) -> NDArray[np.int8]:
         """What a score is about, sample by sample: the answers one was told about already, and those given since.
 
-        Whoever posts a sample again, also after starting the test again, cannot find its label by trying.
+        Whoever posts a sample again, also after starting the test again, cannot find its label by trying. A score is
+        about what was posted in this attempt, and nothing else.
         """
-        now = np.where(self.ranks >= 0, self.ranks == 0, UNSAID).astype(np.int8)
-        return np.where(self.told >= 0, self.told, now)
+        first = np.where(self.told >= 0, self.told, self.ranks == 0)
+        return np.where(self.ranks >= 0, first, UNSAID).astype(np.int8)
+
+    def tell_score(self) -> None:
+        """Remembers which answers a score was told about."""
+        self.told = np.where(self.told >= 0, self.told, self.told_hits())
 
     def answered(self, kind: str) -> set[int]:
         """The samples that results of a type were posted for, in any round."""
@@ -138,13 +146,16 @@ class Ledger:
         return set(np.flatnonzero(said[kind]).tolist()) if kind in said else set()
 
     def _keep(self, kind: str, sheet: Sheet) -> None:
-        at, numbers = sheet.positions, sheet.numbers
+        at = sheet.positions
         if sheet.texts is not None:
             self.texts.setdefault(kind, {}).update(zip(at.tolist(), sheet.texts, strict=True))
             if kind == "labels" and self.test.area == "nlt":
                 self._keep_writers(at, sheet.texts)
-        if numbers is None:
-            return
+        if sheet.numbers is not None:
+            self._keep_numbers(kind, at, sheet.numbers)
+        self.firm.restore(self, kind, at.tolist())
+
+    def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
         self.columns[kind] = numbers.shape[1]
         if kind == "detection":
             self.p_world[at] = numbers[:, 0]

@@ -1,0 +1,66 @@
+"""Answers that stay what they were when the truth about them was told, however often the test is started again.
+
+Beside `ledger.py`: without this, labels bought in one attempt could be posted as one's own answers in the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from openfield.domains.ond.actions import Told
+
+if TYPE_CHECKING:
+    from openfield.domains.ond.ledger import Ledger
+
+VECTORS = {
+    "detection": ("p_world", "p_second"),
+    "classification": ("ranks", "predicted", "p_unknown", "best_known", "confidence"),
+    "labels": ("ranks",),
+}
+"""Type of results -> where a ledger keeps what they say of a sample."""
+
+
+class FirmAnswers:
+    """The answers of samples about which the truth was told, by the type of results it was told about."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, dict[int, Told]] = {}
+
+    def hold(self, ledger: Ledger, kind: str, positions: Iterable[int]) -> None:
+        """Keeps what a ledger has of samples that something is told about; what is held already stays."""
+        if kind not in VECTORS:
+            return
+        held, texts = self._answers.setdefault(kind, {}), ledger.texts.get(kind, {})
+        for at in positions:
+            if at not in held:
+                values = tuple(_plain(getattr(ledger, name)[at].item()) for name in VECTORS[kind])
+                held[at] = Told(at, values, texts.get(at))
+
+    def restore(self, ledger: Ledger, kind: str, positions: Sequence[int]) -> None:
+        """Puts held answers in the place of those that were just posted."""
+        if kind not in self._answers:
+            return
+        held = self._answers[kind]
+        for told in (held[at] for at in positions if at in held):
+            for name, value in zip(VECTORS[kind], told.values, strict=True):
+                getattr(ledger, name)[told.at] = math.nan if value is None else value
+            if told.words is not None:
+                ledger.texts.setdefault(kind, {})[told.at] = told.words
+
+    def carry(self) -> dict[str, list[Told]]:
+        """What another attempt takes over."""
+        return {kind: list(held.values()) for kind, held in self._answers.items() if held}
+
+    def take_over(self, answers: Mapping[str, Sequence[Told]], count: int) -> None:
+        """Goes on from an earlier attempt at a test of so many samples; what does not fit it is left out."""
+        for kind, told in answers.items():
+            width = len(VECTORS.get(kind, ()))
+            fits = {one.at: one for one in told if width and 0 <= one.at < count and len(one.values) == width}
+            self._answers[kind] = self._answers.get(kind, {}) | fits
+
+
+def _plain(value: Any) -> float | int | None:
+    """A number as every record can keep it."""
+    return None if isinstance(value, float) and math.isnan(value) else value
