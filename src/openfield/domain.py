@@ -67,9 +67,6 @@ class Domain(ABC, Generic[S]):
     """What `openfield export --format NAME` writes beside tables: a `module:function` for each name, which takes a run
     file, where to write and a cell's id, and says in a line what it wrote."""
 
-    encodes_arrays: ClassVar[bool] = True
-    """Whether `encode` is given large arrays themselves, which replay makes again; else the digests on record."""
-
     @abstractmethod
     def spec(self, trial: Trial) -> Spec:
         """What an agent may know before this trial starts."""

@@ -157,7 +157,7 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> 
     met = scenario_of(cell)
     domain = find_domain(run.facts.get(f"domain {met.domain}", met.domain))
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
-    replays = pictures or _must_replay(run, cell, domain)
+    replays = pictures or _must_replay(run, cell)
     steps = _replayed(run, cell, domain, pictures) if replays else run.steps(cell.id, cell.attempt)
     encode = _as_it_is if pictures else domain.encode
     for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
@@ -165,10 +165,8 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> 
         found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
 
 
-def _must_replay(run: Run, cell: CellRecord, domain: Domain[Any]) -> bool:
+def _must_replay(run: Run, cell: CellRecord) -> bool:
     """Whether turns to be counted show arrays of which the record has digests only."""
-    if not domain.encodes_arrays:
-        return False
     turns = (step.turn for step in run.steps(cell.id, cell.attempt))
     shown = next((turn for turn in turns if turn is not None and turn.ask is Ask.ACT), None)
     return shown is not None and _holds_digest(shown.observation)

@@ -92,12 +92,3 @@ def read_action(action: Any) -> Action:
     except msgspec.ValidationError as error:
         raise AgentProtocol(f"this is no action of ond: {error}. Use Scores, Buy, NextBatch or Clusters.") from None
     return made
-
-
-def coarse_action(action: Any) -> tuple[str, int]:
-    """What kind of action it is and, of scores, how many quarters of the batch are called unknown."""
-    read = read_action(action)
-    kind = str(read.__struct_config__.tag)
-    if not isinstance(read, Scores) or not read.p:
-        return kind, 0
-    return kind, round(4 * sum(row[0] == max(row) for row in read.p) / len(read.p))

@@ -69,7 +69,6 @@ class Ond(Domain[OndSettings]):
     metrics = ("performance", "detection", "adaptation", "openset")
 
     flags = FLAGS
-    encodes_arrays = False  # batches come as they come, whatever the agent does: that they differ is all to know
 
     def spec(self, trial: Trial) -> Spec:
         """The task, with the number of classes."""
@@ -121,9 +120,15 @@ class Ond(Domain[OndSettings]):
         threshold = float(trial.settings.get("threshold", 0.5))
         return lambda belief: _highest(belief) >= threshold
 
+    def encode(self, observation: Any) -> Any:
+        """Batches by what their mean picture looks like from afar, other turns by kind."""
+        from openfield.domains.ond.view import coarse_batch
+
+        return coarse_batch(observation)
+
     def encode_action(self, action: Any) -> Any:
         """Actions by kind, and scores by how much they call unknown."""
-        from openfield.domains.ond.actions import coarse_action
+        from openfield.domains.ond.view import coarse_action
 
         return coarse_action(action)
 
