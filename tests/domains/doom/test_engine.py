@@ -189,6 +189,32 @@ def test_an_engine_that_is_killed_at_its_start_is_not_noticed() -> None:
     assert "[0.0, 0.03, 0.1]" in play_elsewhere(KILLED)
 
 
+CROWD = """
+    import threading
+    from domains.doom.test_world import open_world
+    from openfield.domains.doom import DUEL, engine, launch
+
+    wad, started = open_world(DUEL)._wad, []
+    launch.check_wad(wad)
+
+    def start():
+        made = engine.Engine(wad)
+        started.append(made.begin("E00000", 1) is not None)
+        made.close()
+
+    threads = [threading.Thread(target=start) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(sum(started))
+"""
+
+
+def test_threads_may_start_their_first_engines_at_once() -> None:
+    assert play_elsewhere(CROWD).strip() == "5"
+
+
 STUCK = """
     import time
     from domains.doom.test_world import open_world

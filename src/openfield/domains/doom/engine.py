@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -48,7 +49,8 @@ class Engine:
         self._episode = ("", 0)
         self._deeds: list[Deed] = []
         self._deadly = launch.deadly()
-        self._pulse = _keeper(os.getpid()).pulse()
+        with _first:
+            self._pulse = _keeper(os.getpid()).pulse()
         _alive.add(self)
         self._start()
 
@@ -131,6 +133,8 @@ class Engine:
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
+_first = threading.Lock()
+"""Threads that start their first engines at once must not start two keepers."""
 _idle: list[Engine] = []
 """Engines at rest, latest last; worlds of the same trial take them up again."""
 

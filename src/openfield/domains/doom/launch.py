@@ -159,10 +159,15 @@ def _start_once(game: Any, folder: Path) -> Any:
 
 
 def _write_placeholder(**paths: Path) -> Path:
-    """The program that stands for the engine; the engine itself where programs in this folder are not allowed."""
+    """The program that stands for the engine; the engine itself where programs in this folder are not allowed.
+
+    A shell writes it: what this process has open for writing, a child that another thread starts just then has open
+    too, and a file that is being written cannot be started.
+    """
     program = paths["place"] / "engine"
-    program.write_text(PLACEHOLDER.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}))
-    program.chmod(0o700)
+    text = PLACEHOLDER.format(**{name: shlex.quote(str(path)) for name, path in paths.items()})
+    command = ["/bin/sh", "-c", 'cat > "$0" && chmod 700 "$0"', str(program)]
+    subprocess.run(command, input=text, text=True, check=False)  # noqa: S603
     return program if os.access(program, os.X_OK) else paths["engine"]
 
 
