@@ -111,6 +111,9 @@ def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes):
     for _ in range(3):
         say(rollout, dialogue, Request(62))
     assert (rollout.world.arena.game.seconds > before + 1) is passes
+    before = rollout.world.arena.game.seconds
+    assert say(rollout, dialogue, Request(41, (0, 300, 0, 0))) == b"\x00"
+    assert rollout.world.arena.game.seconds == before, "a refused shot takes no time"
 
 
 def test_a_polar_shot_pulls_against_the_direction_it_names():

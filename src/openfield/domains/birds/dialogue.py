@@ -14,6 +14,7 @@ import msgspec
 from openfield.core import Ask, Belief, Turn
 from openfield.domains.birds import protocol
 from openfield.domains.birds.actions import MOST_FRAMES, Load, Restart, Shot, Stay, Wait, Watch, Zoom
+from openfield.domains.birds.harness import SET_STATES
 from openfield.domains.birds.protocol import Request
 
 FASTEST, SLOWEST = 50.0, 1e-5
@@ -69,7 +70,7 @@ class Dialogue:
         """
         if self.turn.ask is not Ask.BELIEF and silent >= (yield Look("seconds left")):
             yield self.last_word() if self.turn.ask is Ask.NONE else Do(msgspec.to_builtins(Stay()))
-        if self.turn.ask is Ask.NONE and request.code in _GOES_ON:
+        if self.turn.ask is Ask.NONE and (yield from self._goes_on(request)):
             yield self.last_word()
         if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
             wait = min(LONGEST_WAIT, max(SHORTEST_WAIT * min(1.0, self._speed), elapsed * self._speed))
@@ -220,6 +221,14 @@ class Dialogue:
         hint = yield Look("hint")
         return protocol.text(msgspec.json.encode({"level": level, "hint": hint} if hint else {}))
 
+    def _goes_on(self, request: Request) -> Generator[Do | Look, Any, bool]:
+        """Whether a request leaves a level that has ended: one that is refused does not."""
+        if request.code == 51:
+            return request.fields[0] in (yield Look("open levels"))
+        if request.code == 68:
+            return (yield Look("state")) in SET_STATES
+        return request.code == 53 or (request.code == 52 and (yield Look("may restart")))
+
     @property
     def _announces_set(self) -> bool:
         return self.turn.ask is Ask.READY and self.turn.observation["begins"] != "level"
@@ -230,6 +239,8 @@ class Dialogue:
         between = self.turn.ask is Ask.READY and not self._announces_set
         if not (self.turn.ask is Ask.ACT or (chooses and between)):
             return Done()
+        if isinstance(action, Shot) and not (yield Look("bird ready")):
+            return Done()  # and no time passes
         done: Done = yield Do(msgspec.to_builtins(action))
         return done
 
@@ -241,8 +252,6 @@ def _plain(share: float) -> float:
 
 _QUIET = (1, 2, 31, 32, 33, 36, 38, 41, 42, 43, 66, 67, 68, 70, 71, 72)
 """Requests that are no look at the level, so that no time has to pass before them."""
-_GOES_ON = (51, 52, 53, 68)
-"""Requests after which a level that has ended is done with."""
 _ANSWERS: dict[int, Callable[..., Talk]] = {
     1: Dialogue.configure,
     2: Dialogue.set_speed,

@@ -94,6 +94,11 @@ class Harness:
             return None
         return self._candidate(index)
 
+    @property
+    def open_levels(self) -> list[int]:
+        """The numbers, from 1 on, of the levels that a request to load them would give."""
+        return [index + 1 for index in range(len(self.current.left)) if self.find(index) is not None]
+
     def load(self, index: int | None = None) -> int | None:
         """Loads a level, or the next available one; returns its index, or None if that is refused.
 
