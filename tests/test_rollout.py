@@ -658,3 +658,34 @@ def test_worlds_with_images_and_agents_with_long_vectors_are_replayed() -> None:
     rollout.close()
     assert [step.reply.action for step in past_of(kept)[1:] if step.reply] == [image.tolist()] * 3
     assert Rollout(Scripted(script), past=past_of(kept)).over
+
+
+def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -> None:
+    ended = end(1)
+    script = [act(0), ended, ended, ended, act(2), end(3)]
+    kept = Kept()
+    rollout = Rollout(Scripted(script), recorder=kept.recorder())
+    rollout.reply(Reply("on"))
+    for novel in (0.2, 0.7):
+        assert rollout.reply(Reply("wait", Belief(novel))) is ended
+    assert not kept.of(EpisodeEnd)
+    rollout.commit()
+    again = Rollout(Scripted(script), past=past_of(kept))
+    assert (again.turn, again.turns) == (ended, 3)
+    rollout.reply(Reply())
+    (episode,) = kept.of(EpisodeEnd)
+    assert (episode.turns, episode.belief) == (4, Belief(0.7))
+    drive(rollout, lambda turn: Reply("on"))
+    steps = close_and_read(rollout, kept)
+    assert [step.turn is None for step in steps] == [False, False, True, True, False, False, True]
+    assert Rollout(Scripted(script), past=past_of(kept)).over
+
+
+def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
+    ended = end(1)
+    rollout = Rollout(Scripted([act(0), *[ended] * (MOST_HESITATIONS + 2), act(2)]))
+    rollout.reply(Reply("on"))
+    for _ in range(MOST_HESITATIONS - 1):
+        rollout.reply(Reply("wait"))
+    with pytest.raises(AgentProtocol, match="in a row without an action"):
+        rollout.reply(Reply("wait"))

@@ -125,7 +125,10 @@ class World(Protocol):
         ...
 
     def step(self, reply: Reply) -> Turn:
-        """Takes a reply and shows the next turn; raises `AgentProtocol` if the action is none of its actions."""
+        """Takes a reply and shows the next turn; raises `AgentProtocol` if the action is none of its actions.
+
+        A world that shows the last turn of an episode again, the very same object, has more said of that episode.
+        """
         ...
 
     def look(self, query: str) -> Any:

@@ -18,6 +18,10 @@ _TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
 _BELIEFS = msgspec.msgpack.Decoder(Belief)
 
 
+NO_TURN = ENCODER.encode(None)
+"""Recorded where a reply had nothing new shown: the trial was over, or more was said of an episode that had ended."""
+
+
 def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
     """Whether a replayed turn is the recorded one."""
     return _is_equal(ENCODER.encode(turn), bytes(recorded), _TURNS)

@@ -25,7 +25,7 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.likeness import UNWRITABLE, check_belief, is_same_reply, is_same_turn
+from openfield.likeness import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
 from openfield.record import (
     CHUNK_BYTES,
     REPLY_ENCODER,
@@ -271,12 +271,15 @@ class Rollout:
             raise AgentProtocol(f"Turn {self.turns}: {shorten(belief)} is no belief: {error}.") from None
 
     def _take(self, reply: Reply, took: int) -> None:
-        """Does what a reply means: end the trial, show the same turn again, or move the world on."""
+        """Does what a reply means: end the trial, show the same turn again, or move the world on.
+
+        An episode is over when the world goes on from its last turn: one that shows it again has more said about it.
+        """
         turn, truth, size = self.turn, self._truth, len(self._recorder.buffer) if self._recorder else 0
         if reply.belief is not None:
             self._episode.belief = reply.belief
         hesitates = turn.ask is Ask.ACT and reply.action is None
-        ends = (turn.last is not None or truth.episode_over) and not hesitates
+        lingers = False
         try:
             if turn.last is not None and self.world.over:
                 self.over = True
@@ -288,13 +291,14 @@ class Rollout:
             else:
                 stamped = Reply(reply.action, reply.belief, took / 1e9) if self._timed else reply
                 self._show(self.world.step(stamped))
-                self._write((reply, took, self.turn, self._truth))
+                lingers = turn.last is not None and self.turn is turn
+                self._write((reply, took, None if lingers else self.turn, self._truth))
         except Exception as error:
             raise self._blame(error, reply, took, size) from error
         self.turns += 1
-        if hesitates:
+        if hesitates or lingers:
             self._count_hesitation()
-        if ends:
+        elif turn.last is not None or truth.episode_over:
             self._end_episode(turn, truth, turn.last or "terminated")
 
     def _show(self, turn: Turn) -> None:
@@ -400,5 +404,6 @@ class Rollout:
         self._compare(step)
 
     def _compare(self, step: RawStep) -> None:
-        if not self.over and not is_same_turn(self.turn, step.turn):
+        lingers = self.turn.last is not None and bytes(step.turn) == NO_TURN
+        if not self.over and not lingers and not is_same_turn(self.turn, step.turn):
             raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")

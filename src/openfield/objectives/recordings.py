@@ -137,7 +137,7 @@ def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any,
             if shown.last is None:
                 moves.append((shown.observation, step.reply.action))
         if step.turn is None:
-            break
+            continue  # the end, or more said of an episode that has ended
         shown, truth = step.turn, step.truth or truth
         novel = truth.novel if novel is None else novel
         if shown.last is not None or truth.episode_over:

@@ -80,7 +80,9 @@ def _replay(world: World, steps: Iterable[RawStep]) -> Iterator[Turn]:
         elif turn.ask is Ask.ACT and reply.action is None:
             continue
         else:
-            turn = world.step(Reply(reply.action, reply.belief, step.took / 1e9) if timed else reply)
+            before, turn = turn, world.step(Reply(reply.action, reply.belief, step.took / 1e9) if timed else reply)
+            if turn is before:
+                continue
         if ENCODER.encode(turn) != bytes(step.turn):
             raise ReplayMismatch(f"Turn {number} differs from the recorded one: the world or its data changed.")
         yield turn

@@ -377,7 +377,8 @@ def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(t
     assert {"do": "stay", "text": "I was wrong"} in said
     write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
     reports = (tmp_path / "logs" / "NoveltyLikelihoodData.csv").read_text().splitlines()[1:]
-    assert [row.split(",")[1:5] for row in reports] == [["0", "2", "0.3", "0.7"], ["2", "5", "0.9", "0.1"]]
+    rows = [["0", "2", "0.8", "0.2"], ["0", "2", "0.3", "0.7"], ["2", "5", "0.9", "0.1"]]
+    assert [row.split(",")[1:5] for row in reports] == rows
 
 
 def test_the_level_an_agent_left_after_it_ended_is_booked_when_the_server_ends(tmp_path):

@@ -56,9 +56,6 @@ class Dialogue:
         self.turn = turn
         """What the world shows now; whoever drives the dialogue keeps it fresh."""
         self._speed = 1.0
-        self._belief: Belief | None = None
-        self._words: list[str] = []
-        """What was said of a level that has ended; it is part of it until the agent goes on."""
 
     def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Talk:
         """Answers a request.
@@ -69,18 +66,13 @@ class Dialogue:
             silent: How long ago it last did something; looking is not doing, but takes its time.
         """
         if self.turn.ask is not Ask.BELIEF and silent >= (yield Look("seconds left")):
-            yield self.last_word() if self.turn.ask is Ask.NONE else Do(msgspec.to_builtins(Stay()))
+            yield Do() if self.turn.ask is Ask.NONE else Do(msgspec.to_builtins(Stay()))
         if self.turn.ask is Ask.NONE and (yield from self._goes_on(request)):
-            yield self.last_word()
+            yield Do()
         if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
             wait = min(LONGEST_WAIT, max(SHORTEST_WAIT * min(1.0, self._speed), elapsed * self._speed))
             yield Do(msgspec.to_builtins(Wait(wait)))
         return (yield from _ANSWERS[request.code](self, *request.fields))
-
-    def last_word(self) -> Do:
-        """What ends a level that is over: the last that was said of it."""
-        belief, words, self._belief, self._words = self._belief, self._words, None, []
-        return Do(msgspec.to_builtins(Stay("\n".join(words))) if words else None, belief)
 
     def configure(self, team: int, mode: int) -> Talk:
         """1: three bytes, not four as some documents say."""
@@ -176,11 +168,8 @@ class Dialogue:
         if self.turn.ask is Ask.READY and self.turn.observation["begins"] == "trial":
             return (yield from self.describe(text))  # the trial before is over, of this one nothing is known yet
         detail = {"not_novel": _plain(normal), "objects": list(objects), "text": text}
-        waits = self.turn.ask is Ask.READY
+        waits = self.turn.ask in (Ask.READY, Ask.NONE)  # what is said of a level that has ended is part of it
         belief = Belief(min(1.0, max(0.0, _plain(novel))), level, detail)
-        if self.turn.ask is Ask.NONE:
-            self._belief = belief
-            return protocol.flag(True)
         yield Do(msgspec.to_builtins(Stay()) if waits else None, belief)
         return protocol.flag(True)
 
@@ -188,9 +177,6 @@ class Dialogue:
         """67: what the agent has to say beyond that; it is on record, and says nothing of how likely anything is."""
         if self.turn.ask is Ask.BELIEF:
             return protocol.flag(False)
-        if self.turn.ask is Ask.NONE:
-            self._words.append(text)
-            return protocol.flag(True)
         yield Do(msgspec.to_builtins(Stay(text)))
         return protocol.flag(True)
 

@@ -66,7 +66,6 @@ class BirdsWire:
         finally:
             if watching is not None:
                 watching.close()
-            hall.close()
 
     async def _open_observers(self, hall: Hall, host: str, port: int) -> asyncio.Server | None:
         usual = OBSERVER_PORT if port == PORT else 0
@@ -176,14 +175,6 @@ class Hall:
                             answer = await self._answer(seen, request, 0.0, observing=True)
                         await _send(writer, answer)
         writer.close()
-
-    def close(self) -> None:
-        """Books what was said of levels that are over."""
-        for table in self._tables.values():
-            if table.seat is not None and table.dialogue.turn.ask is Ask.NONE and not table.seat.rollout.over:
-                word = table.dialogue.last_word()
-                with suppress(OpenfieldError, ConnectionError):
-                    table.seat.take(Reply(word.action, word.belief))
 
     async def _change_table(self, old: Table | None, request: Request, writer: asyncio.StreamWriter) -> Table:
         """The table of whoever says who it is, or of a stranger; it goes on where it was."""

@@ -103,9 +103,11 @@ class BirdsWorld:
         return self._turn(0.0)
 
     def step(self, reply: Reply) -> Turn:
-        """Takes a reply."""
+        """Takes a reply; who stays where a level has ended is shown its end again."""
         action = self._read(reply.action)
         self.harness.spend(reply.took)
+        if self.lingers and isinstance(action, Stay):
+            return self._latest
         if self._shown != "end":  # there nothing was asked for: what was done before it stands
             self.result = 0
         score = self.arena.game.score if self.arena is not None else 0
@@ -125,8 +127,8 @@ class BirdsWorld:
         """Leaves the last level as it is: agents look at it when all is over, and it goes with the world."""
 
     def _read(self, action: Any) -> Action | None:
-        """An action where one counts; where something begins any reply will do, and where a level ended none counts."""
-        if action is None or self._shown in ("belief", "end"):
+        """An action where one counts; where something begins or a level ended any reply will do."""
+        if action is None or self._shown == "belief":
             return None
         if self._shown == "level":
             return read_action(action)
@@ -265,7 +267,7 @@ class BirdsWorld:
             performance=self._performance() if in_level else None,
             detail=self._detail() if in_level else None,
         )
-        return Turn(
+        self._latest = Turn(
             ask=ask,
             observation=observation,
             reward=reward,
@@ -275,6 +277,7 @@ class BirdsWorld:
             last=(self._ended or "truncated") if ended else None,
             red_light=novel if self._script.informed else None,
         )
+        return self._latest
 
     def _observation(self) -> Any:
         return None if self.arena is None else self.arena.observation()
