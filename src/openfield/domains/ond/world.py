@@ -79,7 +79,7 @@ class TestWorld:
         Raises:
             Refusal: A part cannot be used.
         """
-        compat = self._settings.level == "compat"
+        compat = post.old or self._settings.level == "compat"
         return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
 
     def prepare(self, post: Post, sheets: dict[str, Sheet], then: Sequence[Buy] = ()) -> None:
@@ -93,7 +93,8 @@ class TestWorld:
         Raises:
             Refusal: They differ in their columns from what was posted before, or a purchase would be refused.
         """
-        self._check_widths(sheets)
+        if not post.old:
+            self._check_widths(sheets)
         if then:
             after = self.ledger.copy()
             after.post(post.round, sheets)
@@ -138,7 +139,8 @@ class TestWorld:
     def _refusable(self, post: Post) -> dict[str, Sheet]:
         try:
             sheets = self.read(post)
-            self._check_widths(sheets)
+            if not post.old:
+                self._check_widths(sheets)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
         return sheets
