@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
+from openfield.core import Reply
 from openfield.domains.ond import DOMAIN
+from openfield.domains.ond.archive import pack
 from openfield.domains.ond.legacy import import_results, split_by_round
 from openfield.domains.ond.sheet import Shelf, Test
+from openfield.groups import Group
 
 SID = "0f0e7a3c-0000-4000-8000-00000000000d"
 WHEN = "2021-03-04 05:06:07.000000"
@@ -93,6 +97,110 @@ def test_a_text_tests_score_is_taken_over(data: Path, tmp_path: Path) -> None:
     for client in (first, second):  # and a round is scored once
         assert client.feedback(session, "score", "NL.1").text == "current_score,1.0\n"
         client.close()
+
+
+def test_a_budget_that_a_hint_lowered_stays_so(data: Path, tmp_path: Path) -> None:
+    first = Client(data, tmp_path / "a.sqlite")
+    session, test = first.open(hints=("red_light", "feedback_max_ids=2")), known(first)
+    first.post(session, 0, **answers(test, test.ids[:10]))
+    assert len(first.feedback(session, "classification").text.split()) == 2
+    unpack(first, session, tmp_path / "packed")
+    second = moved(data, tmp_path / "b.sqlite", tmp_path / "packed")
+    for client in (first, second):
+        refused(client.feedback(session, "classification", feedback_ids=test.ids[5]), 400, "FeedbackBudgetExceeded")
+        client.post(session, 1, **answers(test, test.ids[10:20]))
+        assert len(client.feedback(session, "classification").text.split()) == 2
+        client.close()
+
+
+def test_answers_that_go_on_to_count_are_taken_over(data: Path, tmp_path: Path) -> None:
+    first = Client(data, tmp_path / "a.sqlite")
+    session, test = first.open(), known(first)
+    poor = {"detection": "".join(f"{key},0.9\n" for key in test.ids[:10])}
+    poor["classification"] = "".join(f"{key},1,0,0,0,0\n" for key in test.ids[:10])
+    first.post(session, 0, **poor)
+    assert first.feedback(session, "score").text == "accuracy,0.0\n"
+    first.feedback(session, "classification")
+    first.dataset(session, 0)  # which starts again
+    for number in (0, 1):
+        first.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
+    first.feedback(session, "detection", feedback_ids=test.ids[15])
+    first.post(session, 0, characterization="".join(f"{key},1,0\n" for key in test.ids))
+    files = unpack(first, session, tmp_path / "packed")
+    second = moved(data, tmp_path / "b.sqlite", tmp_path / "packed")
+    assert unpack(second, session, tmp_path / "again") == files  # times and purchases included
+    assert files[f"{session}.{TEST}.json"]["get_feedback"]["rounds"].keys() == {"0", "1"}
+    found = []
+    for client in (first, second):
+        scored = client.feedback(session, "score").text
+        assert scored == "accuracy,0.5\n"  # ten wrong, ten right
+        client.dataset(session, 0)
+        for number in range(3):
+            ids = test.ids[number * 10 : number * 10 + 10]
+            client.post(session, number, **(answers(test, ids) | {"detection": "".join(f"{key},0\n" for key in ids)}))
+        client.complete(session)
+        asked = {"session_id": session, "test_id": TEST}
+        found.append(client.ask("GET", "/session/evaluations", params=asked).json())
+        client.close()
+    assert found[0] == found[1]
+    assert found[0]["m_acc"]["full_top1"] == 0.9  # three were told and stay wrong
+    assert found[0]["m_num_stats"]["P_indx_0.5"] == 16  # the one that was told
+
+
+MISFITS = [[99, [0, 0, 0.5, 0, 0.5], None], [1, [None] * 5], [2, [0]]]
+
+
+@pytest.mark.parametrize("told", [*MISFITS, [0, [10**30, 0, 0.5, 0, 0.5]], "x"], ids=str)
+def test_told_answers_that_cannot_be_stop_no_import(data: Path, tmp_path: Path, told: Any) -> None:
+    legacy(tmp_path / "old", 30, {"told_answers": {"answers": {"classification": [told], "nonsense": []}}})
+    client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
+    if told not in MISFITS:  # not even of the right type
+        assert not client.desk.groups
+    else:
+        assert client.complete(SID).text == "OK"
+        found = client.ask("GET", "/session/evaluations", params={"session_id": SID, "test_id": TEST}).json()
+        assert found["m_acc"]["full_top1"] == 1
+    client.close()
+
+
+def test_what_comes_after_an_import_goes_by_the_servers_rules(data: Path, tmp_path: Path) -> None:
+    legacy(tmp_path / "old", 20, {})
+    rows = tmp_path / f"old/OND/image_classification/{SID}.{TEST}_classification.csv"
+    rows.write_text(rows.read_text().replace("\n", ",0\n"))  # a column too many, as old servers took it
+    client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
+    test = known(client)
+    late = answers(test, test.ids[20:])
+    refused(
+        client.post(SID, 2, detection=late["detection"], classification=f"{test.ids[20]},1,0"), 400, "InvalidResults"
+    )
+    client.close(at_once=True)
+    client = Client(data, tmp_path / "n.sqlite")  # and what was taken is still there
+    assert client.ask("GET", "/session/latest", params={"session_id": SID}).json()["next_rounds"] == {TEST: 2}
+    client.close()
+
+
+def test_a_large_session_is_packed_row_by_row(data: Path) -> None:
+    rows = "".join(f"sample-{at},0.5\n" for at in range(1000)).rstrip()
+    steps = [Step({"do": "post", "round": at, "results": {"detection": rows}, "at": WHEN}) for at in range(300)]
+    facts = {"protocol": "OND", "domain": "image_classification", "created": WHEN}
+    group = Group(SID, "probe", 0, {TEST: ""}, facts)
+    tracemalloc.start()
+    packed = pack(group, {TEST: steps}, {})
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        content = file.read(f"OND/image_classification/{SID}.{TEST}_detection.csv").decode()
+    assert content == f"{rows}\n" * 300
+    assert most < (8 << 20) + len(content) / 4  # the compressor's, and no copy of everything
+
+
+class Step:
+    """A recorded step, as far as a zip is concerned."""
+
+    turn = None
+
+    def __init__(self, action: Any) -> None:
+        self.reply = Reply(action)
 
 
 def test_rows_are_split_by_round_as_they_are() -> None:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from openfield.cli import run_command
+from openfield.core import Belief, Reply, Turn
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.agents import NearestAgent
+from openfield.domains.ond.actions import Buy, NextBatch, Scores
+from openfield.domains.ond.agents import AdaptingAgent, NearestAgent
 from openfield.domains.ond.builder import write_tests
 from openfield.domains.ond.columns import number_from_one, put_unknown_last
 from openfield.domains.ond.evaluation import evaluate
@@ -23,9 +25,12 @@ KNOWN = 6
 
 @pytest.fixture
 def videos(tmp_path: Path) -> tuple[Path, str]:
+    return write_videos(tmp_path, OndSettings(training=200, round_size=20, before=3, after=4, known=KNOWN), 5)
+
+
+def write_videos(tmp_path: Path, settings: OndSettings, seed: int) -> tuple[Path, str]:
     """A test of digits, and the same samples as an activity test: classes 0 to 5, and 6 is the unknown one."""
-    settings = OndSettings(training=200, round_size=20, before=3, after=4, known=KNOWN)
-    (name,) = write_tests(tmp_path, settings, msgspec.structs.replace(settings, new_classes=True), [5])
+    (name,) = write_tests(tmp_path, settings, msgspec.structs.replace(settings, new_classes=True), [seed])
     test, place = Shelf(tmp_path).load("OND", "image_classification", name)[0], tmp_path / "OND/activity_recognition"
     place.mkdir()
     rows = [
@@ -62,6 +67,47 @@ def test_scores_and_bought_labels_are_turned_round() -> None:
     assert number_from_one(lines, 2) == ["a,1", "|b,c|,2", "d,0", "e,0", "f,0", lines[-1]]
 
 
+def test_the_adapting_agent_buys_what_tells_classes(capsys, tmp_path: Path) -> None:
+    data, name = write_videos(tmp_path, OndSettings(before=5, after=8, known=KNOWN), 1)
+    words = ["run", "ond", "--server", "here", "--set", f"data={data}", "--set", "area=activity_recognition"]
+    assert run_command([*words, "-a", "knn", "-a", "adapting", "-o", str(tmp_path / "r.sqlite")]) == 0
+    scores = msgspec.json.decode(capsys.readouterr().out)
+    knn, adapting = (scores[agent][name]["m_accuracy_on_novel"] for agent in ("knn", "adapting"))
+    assert adapting["top1_acc_novel_only"] > knn["top1_acc_novel_only"] + 0.05
+
+
+def test_an_agent_that_is_told_no_classes_stops_asking() -> None:
+    (trial,) = DOMAIN.trials(1, 1)
+    agent = AdaptingAgent(DOMAIN.spec(trial), 1)
+    agent._ids, agent._features, agent._strange = ["a"], np.ones((1, 3)), np.ones(1)
+    agent._highest, agent._threshold = 1.0, 1.0
+    asked, seen = [], {"round": 0, "answered": True}
+    answer = None
+    while isinstance(action := agent.after_batch(Turn(observation=seen, feedback=answer)).action, Buy):
+        asked.append(action.type)
+        answer = {"type": action.type, "lines": ["a,run,jump,sit,eat,sleep"]}
+    assert asked == ["classification", "labels"]
+    assert agent.after_batch(Turn(observation=seen)).action == NextBatch()
+
+
+@pytest.mark.parametrize("renamed", [True, False], ids=["as nonnovel_classes", "not stated"])
+def test_agents_know_how_many_classes_there_are_where_metadata_do_not_say(videos, capsys, renamed: bool) -> None:
+    data, name = videos
+    for area in ("image_classification", "activity_recognition"):
+        path = data / f"OND/{area}/{name}_metadata.json"
+        facts = msgspec.json.decode(path.read_bytes())
+        count = facts.pop("known_classes")
+        facts |= {"known_classes": None, "feedback_max_ids": None, "pre_novelty_batches": None}
+        facts |= {"nonnovel_classes": count} if renamed else {"unknown_index": 0 if area[0] == "i" else count}
+        path.write_bytes(msgspec.json.encode(facts))
+        words = ["run", "ond", "--server", "here", "-a", "knn", "--set", f"data={data}", "--set", f"area={area}"]
+        assert run_command([*words, "-o", str(data / f"{area}.sqlite")]) == 0
+        assert msgspec.json.decode(capsys.readouterr().out)["knn"][name]["m_acc"]["full_top1"] > 0.7
+        shown = Shelf(data).load("OND", area, name)[0].shown(red_light=False)
+        assert None not in shown.values()
+        assert shown.get("known_classes") == (count if renamed else None)
+
+
 def test_only_image_tests_are_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for area in ("activity_recognition", "transcripts", "nlt"):
         assert run_command(["run", "ond", "--set", f"area={area}", "-o", str(tmp_path / "r.sqlite")]) == 2
@@ -73,9 +119,6 @@ def test_a_local_agent_buys_labels_as_it_numbers_them(videos) -> None:
     (trial,) = DOMAIN.trials(data=str(data), test=name, area="activity_recognition", training=1)
     world = DOMAIN.world(trial)
     rollout = Rollout(world)
-    from openfield.core import Belief, Reply
-    from openfield.domains.ond.actions import Buy, Scores
-
     rollout.reply(Reply())
     rollout.reply(Reply(Scores(np.eye(KNOWN + 1)[[0] * 20].tolist()), Belief(0.9)))  # all are called unknown
     lines = rollout.reply(Reply(Buy("labels", world.test.ids[:3]))).feedback["lines"]

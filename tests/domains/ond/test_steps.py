@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from enum import Enum
 from typing import Any
 
 import pytest
 
-from openfield.domains.ond.steps import ADAPTATION, ADAPTION, do_step
+from openfield.domains.ond.spelling import ADAPTATION, ADAPTION
+from openfield.domains.ond.steps import do_step, may_miss_adaptation
 
 
 class Table:
@@ -62,8 +65,119 @@ class Listed(Table):
         return self.note(step) if step in KNOWN else None
 
 
-@pytest.mark.parametrize("kind", [Table, Within, Methods, Listed])
-def test_agents_that_pass_over_unknown_steps_adapt_once(kind: type[Table]) -> None:
+class Plain:
+    """Shows nothing of the steps it knows but what is in those derived from it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def note(self, step: str) -> str:
+        self.calls.append(step)
+        return "adapted"
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return self.run(step)
+
+    def run(self, step: str) -> Any:
+        raise AssertionError(step)
+
+
+def timed(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*values: Any) -> Any:
+        return function(*values)
+
+    return call
+
+
+def bare(function: Any) -> Any:
+    return lambda *values: function(*values)
+
+
+class Decorated(Plain):
+    """Has something around its steps."""
+
+    @timed
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return self.note(step) if step == "NoveltyAdaption" else None
+
+
+class Closed(Plain):
+    """Has something around its steps that does not say around what."""
+
+    @bare
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return self.note(step) if step == "NoveltyAdaption" else None
+
+
+def dispatch(agent: Plain, step: str) -> Any:
+    table = {"NoveltyAdaption": agent.note}
+    return table.get(step, lambda _: None)(step)
+
+
+class Helped(Plain):
+    """Leaves it to a function of its module."""
+
+    def run(self, step: str) -> Any:
+        return dispatch(self, step)
+
+
+class Step(Enum):
+    ADAPT = "NoveltyAdaption"
+
+
+class Chooser(Plain):
+    """Has its steps as choices."""
+
+    def run(self, step: str) -> Any:
+        return self.note(step) if step == Step.ADAPT.value else None
+
+
+class Snake(Plain):
+    """Looks for a method in lower case."""
+
+    def run(self, step: str) -> Any:
+        words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in step).lstrip("_")
+        return getattr(self, words, lambda: None)()
+
+    def novelty_adaption(self) -> str:
+        return self.note("adapt")
+
+
+class Newer(Plain):
+    """Knows the longer spelling; what is derived from it has steps of its own."""
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return self.note(step) if step == "NoveltyAdaptation" else None
+
+
+class Older(Newer):
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return self.note(step) if step == "NoveltyAdaption" else None
+
+
+class Above(Newer):
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return super().execute(toolset, step)
+
+
+KINDS: list[type[Table | Plain]] = [
+    Table,
+    Within,
+    Methods,
+    Listed,
+    Decorated,
+    Closed,
+    Helped,
+    Chooser,
+    Snake,
+    Older,
+    Above,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_agents_that_pass_over_unknown_steps_adapt_once(kind: type[Table | Plain]) -> None:
     agent = kind()
     assert do_step(agent, ADAPTATION, {}) == "adapted"
     assert len(agent.calls) == 1
@@ -104,6 +218,32 @@ def test_what_goes_wrong_in_adaptation_is_not_taken_for_an_unknown_step() -> Non
         do_step(Strict(ValueError("out of labels"), ""), ADAPTATION, {})
     with pytest.raises(NotImplementedError, match="neither"):
         do_step(Strict(NotImplementedError("neither"), ""), ADAPTATION, {})
+
+
+class Breaking:
+    """Knows one spelling, in which something goes wrong, and passes over the other."""
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        if step == "NoveltyAdaptation":
+            raise RuntimeError("NoveltyAdaptation failed: out of memory")
+
+
+def test_what_goes_wrong_in_the_spelling_an_agent_knows_is_its_own() -> None:
+    with pytest.raises(RuntimeError, match="out of memory"):
+        do_step(Breaking(), ADAPTATION, {})
+
+
+class Unnamed:
+    """Names no step at all."""
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        return None
+
+
+def test_agents_that_may_pass_over_adaptation_unnoticed_are_known() -> None:
+    assert may_miss_adaptation(Unnamed())
+    assert not any(may_miss_adaptation(kind()) for kind in KINDS)
+    assert not may_miss_adaptation(object())
 
 
 def test_agents_that_know_both_spellings_adapt_once() -> None:

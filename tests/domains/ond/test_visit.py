@@ -16,7 +16,7 @@ from domains.ond.protocol import TEST, write_test
 from domains.ond.serving import server
 from domains.ond.veterans import Executor, Methods
 from openfield.cli import run_command
-from openfield.core import Ask, Reply, Turn
+from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import NextBatch, Scores
 from openfield.domains.ond.agents import AdaptingAgent
@@ -211,6 +211,72 @@ def test_a_red_light_that_was_on_before_an_interruption_is_on_after_it(tmp_path:
         lights.clear()
         assert len(list(player.play(2, content.encode()))) == 1
         assert lights[0] is bool(answered)
+
+
+FAILURES: dict[str, tuple[Any, str]] = {
+    "raises": (lambda: 1 / 0, "round 1: the agent raised ZeroDivisionError: division by zero"),
+    "no reply": (lambda: 5, "round 1: the agent returned a int, not a Reply"),
+    "no scores": (lambda: Reply(NextBatch()), "round 1: waits for Scores"),
+    "few": (lambda: Reply(Scores.of([[0.5] * 7] * 3)), "round 1: scores must be a table with 10 rows"),
+    "ragged": (lambda: Reply(Scores([[0.5] * 7] * 9 + [[0.5]])), "round 1: scores must be a table with 10 rows"),
+    "beyond": (lambda: Reply(Scores.of([[7.0] * 7] * 10)), "round 1: scores must be numbers from 0 to 1"),
+    "beliefs": (lambda: Reply(Scores.of([[0.5] * 7] * 10), Belief((0.5,) * 3)), "round 1: the belief must be one"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_an_agent_of_ours_that_fails_is_told_and_the_session_can_be_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    settings = OndSettings(training=50, round_size=10, before=1, after=2)
+    (name,) = write_tests(tmp_path / "data", settings, settings, [5])
+    (tmp_path / "failing_turns.py").write_text("def play(turn):\n    return AGENT(turn)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fail, said = FAILURES[failure]
+
+    def agent(turn: Turn) -> Any:
+        if turn.ask != Ask.ACT or "answered" in turn.observation:
+            return Reply(NextBatch())
+        return fail() if turn.observation["round"] == 1 and fail else Reply(Scores.of([[0.5] * 7] * 10))
+
+    import failing_turns
+
+    monkeypatch.setattr(failing_turns, "AGENT", agent, raising=False)
+    words = ["run", "ond", "--server", "here", "-o", str(tmp_path / "r.sqlite"), "--set", f"data={tmp_path / 'data'}"]
+    assert run_command([*words, "-a", "mine=failing_turns:play"]) == 2
+    told = capsys.readouterr().err
+    assert f"Test {name}, {said}" in told
+    assert "Traceback" not in told
+    fail = None
+    resume = told.rpartition("resume=")[2].strip(" .\n")
+    assert run_command([*words, "-a", "mine=failing_turns:play", "--set", f"resume={resume}"]) == 0
+    del sys.modules["failing_turns"]
+
+
+@pytest.mark.parametrize("unstated", [None, "absent", "0"])
+def test_metadata_that_state_nothing_are_no_budget(unstated: str | None, caplog: pytest.LogCaptureFixture) -> None:
+    facts = {"feedback_max_ids": unstated, "pre_novelty_batches": None, "red_light": None}
+    metadata = {} if unstated == "absent" else facts
+    player = StepPlayer("mine", Executor({}))
+    player.start(Occasion("s", TEST, metadata, lambda *_: []))
+    assert player._tools["FeedbackInstance"].budget == 0
+    assert (player._tools["redlight_image"], player._tools["pre_novelty_batches"]) == ("", 0)
+    with pytest.raises(InvalidInput, match="feedback_max_ids must be a whole number"):
+        player.start(Occasion("s", TEST, {"feedback_max_ids": "many"}, lambda *_: []))
+
+
+def test_agents_that_may_pass_over_adaptation_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    class Mute(Executor):
+        def execute(self, toolset: dict[str, Any], step: str) -> Any:
+            return None
+
+    for agent, times in ((Mute({}), 1), (Executor({}), 0)):
+        caplog.clear()
+        player = StepPlayer("mine", agent)
+        player.start(Occasion("s", TEST, {"feedback_max_ids": 2}, lambda *_: []))
+        for number in range(3):
+            list(player.play(number, b"a\nb\n"))
+        assert caplog.text.count("mine names adaptation by neither spelling") == times
 
 
 def test_the_command_plays_on_a_server(served: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

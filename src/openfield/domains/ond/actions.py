@@ -5,7 +5,7 @@ Local agents answer batches with `Scores`; the wire posts whatever its clients s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from numpy.typing import ArrayLike
@@ -50,13 +50,15 @@ class Post(msgspec.Struct, frozen=True, tag="post", tag_field="do"):
     results: dict[str, str]
     at: str
     """When, for the status of the session; time is an input."""
+    old: bool = False
+    """Whether it was taken over from another server, whatever that took."""
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
     """What was said of a sample before the truth about it was told."""
 
     at: int
-    values: tuple[int | float | None, ...]
+    values: tuple[Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] | float | None, ...]
     words: list[str] | None = None
 
 

@@ -56,7 +56,7 @@ class DetectorAgent:
         order = np.random.default_rng(self._seed).permutation(len(x))
         cut = int(len(x) * HELD_OUT)
         held, rest = order[:cut], order[cut:]
-        self._classes = int(seen["metadata"]["known_classes"])
+        self._classes = int(seen["metadata"].get("known_classes") or y.max() + 1)
         self._model = Classifier(x.shape[1], self._classes, derive(self._seed, "model"))
         self._model.fit(x[rest], y[rest])
         self._detector = DETECTORS[self.detector]()
@@ -131,6 +131,8 @@ class AdaptingAgent(DetectorAgent):
         super().__init__(spec, seed)
         self._bought: dict[str, tuple[NDArray[Any], int]] = {}
         self._asked = False
+        self._kinds = ["classification", "labels"]
+        """What may tell classes; what turns out to tell something else, as some tests have it, is not asked again."""
 
     def classify(self, logits: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
         """Scores, pulled towards the labels of bought samples nearby."""
@@ -150,22 +152,24 @@ class AdaptingAgent(DetectorAgent):
 
     def after_batch(self, turn: Turn) -> Reply:
         """Buys once per batch, learns what it was told, goes on."""
-        if turn.feedback and "lines" in turn.feedback:
-            self._remember(turn.feedback["lines"])
-        if self._asked or self._highest < self._threshold * 0.5:
+        lines = (turn.feedback or {}).get("lines", []) if self._asked else []
+        useless = bool(lines) and not self._remember(lines)
+        if useless:
+            self._kinds.pop(0)
+        if not self._kinds or (self._asked and not useless) or self._highest < self._threshold * 0.5:
             self._asked = False
             return Reply(NextBatch())
         self._asked = True
         strangest = np.argsort(-self._strange, kind="stable")[:5]
-        return Reply(Buy("classification", [self._ids[at] for at in strangest.tolist()]))
+        return Reply(Buy(self._kinds[0], [self._ids[at] for at in strangest.tolist()]))
 
-    def _remember(self, lines: list[str]) -> None:
+    def _remember(self, lines: list[str]) -> bool:
+        """Learns what it was told; whether there were classes among it, and not five texts, as videos have them."""
         place = {key: at for at, key in enumerate(self._ids)}
-        for line in lines:
-            key, label = split_row(line)
-            if not label.lstrip("-").isdecimal():  # five texts, as videos have them
-                continue
+        told = {key: label for key, label in map(split_row, lines) if label.lstrip("-").isdecimal()}
+        for key, label in told.items():
             self._bought[key] = self._features[place[key]], max(int(label), 0)  # -n is the n-th unknown class
+        return bool(told)
 
 
 def _flat(images: Any) -> NDArray[np.float32]:

@@ -12,25 +12,37 @@ from typing import Any
 
 import msgspec
 
+from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.areas import Area, Offer, find_area
 from openfield.domains.ond.listing import finished_tests
 from openfield.groups import Group
 
+LARGE = 1 << 29
+"""Characters of rows beyond which a file in the zip may need 64 bits for its size."""
+TOLD = "told_answers"
+"""Where a test's state keeps which answers count because something was told about them."""
 LABELS = "psuedo_labels"
 """What the original server keeps of a session under this name, spelled so; nothing here makes any."""
 
 
-def pack(group: Group, tests: Mapping[str, list[Any]]) -> bytes:
-    """The zip: the session, each test's doings, and all posted rows."""
+def pack(group: Group, tests: Mapping[str, list[Any]], told: Mapping[str, Carry]) -> bytes:
+    """The zip: the session, each test's doings, and all posted rows.
+
+    Args:
+        group: The session.
+        tests: The recorded steps of each test.
+        told: Which answers go on to count, of tests of which something was told.
+    """
     content = io.BytesIO()
     folder = f"{group.facts['protocol']}/{group.facts['domain']}"
     with zipfile.ZipFile(content, "w", zipfile.ZIP_BZIP2) as file:
         file.writestr(f"{group.id}.json", _json(_session(group)))
         for test, steps in tests.items():
             place = f"{folder}/{group.id}.{test}"
-            file.writestr(f"{group.id}.{test}.json", _json(_doings(group, test, steps, place)))
-            for kind, text in _gather(_posts(steps)).items():
-                file.writestr(f"{place}_{kind}.csv", text)
+            doings = _doings(group, test, steps, place) | _told(told.get(test))
+            file.writestr(f"{group.id}.{test}.json", _json(doings))
+            for kind in _kinds(_posts(steps)):
+                _write_rows(file, f"{place}_{kind}.csv", _posts(steps), kind)
     return content.getvalue()
 
 
@@ -50,12 +62,12 @@ def _doings(group: Group, test: str, steps: list[Any], place: str) -> dict[str, 
     rounds: dict[str, dict[str, list[str]]] = {}
     for post in posts:
         entry = rounds.setdefault(str(post["round"]), {"time": [], "types": []})
-        entry["time"].append(post["at"])
+        entry["time"] += [post["at"]] * len(post["results"])  # a time for each type, as they are taken over
         entry["types"] += list(post["results"])
     found = _requests(rounds, group.facts.get(f"asked {test}", {}))
     if posts:
         times, last = [post["at"] for post in posts], str(posts[-1]["round"])
-        paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _gather(posts)}
+        paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _kinds(posts)}
         found["post_results"] = {"time": times, "last round": last, "rounds": rounds} | paths
     done = [action["at"] for action in _actions(steps, "complete")]
     return found | _feedback(steps, area) | ({"completion": {"time": done[:1]}} if done else {})
@@ -108,13 +120,28 @@ def _score(offer: Offer, lines: list[str], score: float) -> float:
     return score - len(lines) if offer.reads == "labels" else score
 
 
-def _gather(posts: list[dict[str, Any]]) -> dict[str, str]:
-    """The rows of each type in the order they came, every row on a line of its own."""
-    found: dict[str, str] = {}
-    for post in posts:
-        for kind, text in post["results"].items():
-            found[kind] = found.get(kind, "") + (text if text.endswith("\n") else f"{text}\n")
-    return found
+def has_purchases(steps: list[Any]) -> bool:
+    """Whether something was told about a test, in this attempt or before."""
+    return bool(_actions(steps, "buy") or _actions(steps, "carry"))
+
+
+def _told(carry: Carry | None) -> dict[str, Any]:
+    """Answers that go on to count, whatever is posted later; other servers have no such thing and ignore it."""
+    return {TOLD: {"score": carry.told, "answers": carry.answers}} if carry and (carry.told or carry.answers) else {}
+
+
+def _kinds(posts: list[dict[str, Any]]) -> list[str]:
+    """The types that were posted, in the order they first came."""
+    return list(dict.fromkeys(kind for post in posts for kind in post["results"]))
+
+
+def _write_rows(file: zipfile.ZipFile, name: str, posts: list[dict[str, Any]], kind: str) -> None:
+    """The rows of a type in the order they came, every row on a line of its own; post by post, they may be many."""
+    texts = [post["results"][kind] for post in posts if kind in post["results"]]
+    large = sum(map(len, texts)) > LARGE
+    with file.open(name, "w", force_zip64=large) as member:
+        for text in texts:
+            member.write((text if text.endswith("\n") else f"{text}\n").encode())
 
 
 def _posts(steps: list[Any]) -> list[dict[str, Any]]:

@@ -177,7 +177,7 @@ class Ond(Domain[OndSettings]):
         if "legacy" in options:
             from openfield.domains.ond.legacy import import_results
 
-            import_results(options["legacy"], shelf, desk, self.version)
+            import_results(options["legacy"], shelf, desk, self.version, bool(options.get("compat")))
         return OndWire(shelf, options.get("compat", False)), desk
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import msgspec
 
 from openfield.domains.ond.areas import Offer
-from openfield.domains.ond.ledger import UNSAID, Ledger
+from openfield.domains.ond.firm import UNSAID
+from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
 

@@ -20,6 +20,9 @@ VECTORS = {
     "labels": ("ranks",),
 }
 """Type of results -> where a ledger keeps what they say of a sample."""
+WHOLE = ("ranks", "predicted", "best_known")
+UNSAID = -1
+"""What a ledger has where nothing was said."""
 
 
 class FirmAnswers:
@@ -56,9 +59,19 @@ class FirmAnswers:
     def take_over(self, answers: Mapping[str, Sequence[Told]], count: int) -> None:
         """Goes on from an earlier attempt at a test of so many samples; what does not fit it is left out."""
         for kind, told in answers.items():
-            width = len(VECTORS.get(kind, ()))
-            fits = {one.at: one for one in told if width and 0 <= one.at < count and len(one.values) == width}
+            fits = {one.at: one for one in told if 0 <= one.at < count and _fits(kind, one)}
             self._answers[kind] = self._answers.get(kind, {}) | fits
+
+
+def _fits(kind: str, told: Told) -> bool:
+    """Whether a ledger can keep an answer, which may come from files that anybody wrote."""
+    names = VECTORS.get(kind, ())
+    return 0 < len(names) == len(told.values) and all(
+        isinstance(value, int)
+        if name in WHOLE
+        else value is None or (isinstance(value, int | float) and 0 <= value <= 1)
+        for name, value in zip(names, told.values, strict=True)
+    )
 
 
 def _plain(value: Any) -> float | int | None:

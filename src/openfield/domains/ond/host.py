@@ -14,8 +14,9 @@ from typing import Any
 from openfield.domains.ond.client import read_ids, read_text
 from openfield.domains.ond.feedback_client import FeedbackAccount
 from openfield.domains.ond.keeping import write_features
+from openfield.domains.ond.sheet import read_count
 from openfield.domains.ond.stages import Options
-from openfield.domains.ond.steps import do_step
+from openfield.domains.ond.steps import do_step, may_miss_adaptation
 from openfield.domains.ond.visit import Occasion
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
 
@@ -46,6 +47,7 @@ class StepPlayer:
         self._config, self._options = dict(config or {}), options or Options()
         self._skip = self._options.skipped()
         self._attributes = self._options.attribute_store()
+        self._warned = False
         self.threshold = float(self._config.get("detection_threshold", 0.5))
 
     def start(self, occasion: Occasion) -> None:
@@ -57,14 +59,14 @@ class StepPlayer:
         if self._attributes is not None:
             self._attributes.read(test) if self._options.use_attributes else self._attributes.begin()
         self._kept: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-        budget = int(metadata.get("feedback_max_ids", 0))
+        budget = read_count(metadata.get("feedback_max_ids"), f"Test {test}: feedback_max_ids") or 0
         self._tools: dict[str, Any] = self._config | {
             "session_id": occasion.session,
             "test_id": test,
             "test_type": "",
             "metadata": dict(metadata),
-            "pre_novelty_batches": metadata.get("pre_novelty_batches", 0),
-            "redlight_image": metadata.get("red_light", ""),
+            "pre_novelty_batches": metadata.get("pre_novelty_batches") or 0,
+            "redlight_image": metadata.get("red_light") or "",
             "dataset_root": self._root,
             "attributes": {},
             "features_dict": {},
@@ -86,7 +88,7 @@ class StepPlayer:
             for step, kind in self._posting():
                 yield from self._results(self._call(step), kind)
             if not self._condda and "FeedbackInstance" in self._tools:
-                self._call("NoveltyAdaptation")
+                self._adapt()
         self._before += len(ids)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
@@ -100,6 +102,14 @@ class StepPlayer:
         for results in self._results(self._call("NoveltyCharacterization"), "characterization"):
             merged |= results
         return merged
+
+    def _adapt(self) -> None:
+        """Adaptation; where an agent may have passed over it unnoticed, that is said once."""
+        returned = self._call("NoveltyAdaptation")
+        if returned is None and not self._warned and "NoveltyAdaptation" not in self._skip:
+            self._warned = True
+            if may_miss_adaptation(self._agent):
+                LOG.warning("%s names adaptation by neither spelling, and may have passed over it.", self.name)
 
     def _posting(self) -> tuple[tuple[str, str], ...]:
         last = (

@@ -172,15 +172,16 @@ async def _read_request(scope: Any, receive: Any) -> Request:
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > MOST_BYTES:
         raise Refusal("BadRequest", f"The body is larger than {MOST_BYTES >> 20} MB.")
-    body, more = b"", True
+    chunks, size, more = list[bytes](), 0, True
     while more:
         event = await receive()
-        body += event.get("body", b"")
+        chunks.append(event.get("body", b""))
+        size += len(chunks[-1])
         more = event.get("more_body", False)
-        if len(body) > MOST_BYTES:
+        if size > MOST_BYTES:
             raise Refusal("BadRequest", f"The body is larger than {MOST_BYTES >> 20} MB.")
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if scope["query_string"] else ()
-    return Request(scope["method"], scope["path"], dict(query), headers, body)
+    return Request(scope["method"], scope["path"], dict(query), headers, b"".join(chunks))
 
 
 def read_parameters(request: Request) -> dict[str, Any]:

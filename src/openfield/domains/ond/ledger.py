@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.ond.actions import Carry
-from openfield.domains.ond.firm import FirmAnswers
+from openfield.domains.ond.firm import UNSAID, FirmAnswers
 from openfield.domains.ond.rows import Sheet
 from openfield.domains.ond.sheet import Test
 from openfield.metrics.openset.ranks import NEVER, rank_labels
-
-UNSAID = -1
 
 
 class Ledger:

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Buy, Carry, Complete, Post
-from openfield.domains.ond.archive import LABELS
+from openfield.domains.ond.actions import Buy, Carry, Complete, Post, Told
+from openfield.domains.ond.archive import LABELS, TOLD
 from openfield.domains.ond.client import read_text
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id, split_rows
-from openfield.domains.ond.seats import world_of
+from openfield.domains.ond.seats import wait_for_disk, world_of
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.domains.ond.trials import served_trial
+from openfield.domains.ond.trials import budget_hint, served_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
@@ -32,8 +32,11 @@ from openfield.rollout import Rollout
 LOG = logging.getLogger("openfield.ond")
 
 
-def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int) -> list[str]:
-    """Takes over every session of a results directory that is not known yet; returns their ids."""
+def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int, compat: bool = False) -> list[str]:
+    """Takes over every session of a results directory that is not known yet; returns their ids.
+
+    What is in the files is taken as it is; what comes later goes by the server's own rules (`compat`).
+    """
     if not folder.is_dir():
         raise InvalidInput(f"There is no directory {folder}.")
     taken = []
@@ -42,7 +45,7 @@ def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int) ->
         if "." in session or session in desk.groups:
             continue  # a file with a dot is the state of one test
         try:
-            asyncio.run(_Import(folder, shelf, desk, version).take(session, _read(path)))
+            asyncio.run(_Import(folder, shelf, desk, version, compat).take(session, _read(path)))
             taken.append(session)
         except (OpenfieldError, ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             LOG.warning("%s is left out: %s", path.name, error)
@@ -61,17 +64,28 @@ class _Story(msgspec.Struct, frozen=True):
     """Whether the session counts it among the completed ones."""
 
 
+class _Told(msgspec.Struct, frozen=True):
+    """Answers that go on to count, as a server of ours packs them."""
+
+    score: str = ""
+    answers: dict[str, list[Told]] = {}
+
+
 class _Import:
     """One session on its way into the journal."""
 
-    def __init__(self, folder: Path, shelf: Shelf, desk: GroupDesk, version: int) -> None:
+    def __init__(self, folder: Path, shelf: Shelf, desk: GroupDesk, version: int, compat: bool) -> None:
         self._folder, self._shelf, self._desk, self._version = folder, shelf, desk, version
+        self._compat = compat
 
     async def take(self, session: str, facts: dict[str, Any]) -> None:
         """Everything is read before anything is entered: what cannot be read leaves no half of a session."""
         created = facts.get("created", {})
         said: dict[str, Any] = {"created": _time(created), "protocol": str(created.get("protocol"))}
-        said |= {"domain": str(created.get("domain", "image_classification")), "hints": created.get("hints", [])}
+        said |= {
+            "domain": str(created.get("domain", "image_classification")),
+            "hints": [str(hint) for hint in created.get("hints") or []],
+        }
         said |= {"detection_threshold": float(created.get("detection_threshold", 0.5))}
         said |= {key: place[key] for key, place in (("devmode", created), (LABELS, facts)) if key in place}
         stories = self._read_stories(session, facts, said)
@@ -81,9 +95,11 @@ class _Import:
             "protocol": said["protocol"],
             "area": said["domain"],
         }
-        settings |= {"threshold": said["detection_threshold"], "level": "compat"}
+        settings |= {"threshold": said["detection_threshold"]} | ({"level": "compat"} if self._compat else {})
         trials = {
-            story.test.name: served_trial(story.test, story.digests, settings, self._version, light)
+            story.test.name: served_trial(
+                story.test, story.digests, settings | budget_hint(said["hints"], story.test), self._version, light
+            )
             for story in stories
         }
         detector = str(created.get("detector", "legacy"))[:LONGEST_NAME]
@@ -127,16 +143,17 @@ class _Import:
             rollout.reply(Reply(story.used))
         for post in story.posts:
             _post(rollout, world, post, f"{group.id}, {name}")
-        if story.used and _was_told(story.used, story.test):  # what was answered then stays what the score is about
-            rollout.reply(Reply(Buy("score")))
+        if story.used and TOLD not in state and _was_told(story.used, story.test):
+            rollout.reply(Reply(Buy("score")))  # what was answered then stays what the score is about
         at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
         if "completion" in state:
             rollout.reply(Reply(Complete(at)))
             while not rollout.over:
                 rollout.reply(Reply(None, world.look("beliefs")))
+            await wait_for_disk(rollout.commit())
             self._desk.finish(group, name, seat)
         else:
-            rollout.commit()
+            await wait_for_disk(rollout.commit())
         if story.listed:  # a test that is listed and not closed can be scored and gone on with
             key = "test" if "completion" in state else "listed"
             await self._desk.note(group, f"{key} {name}", {"first": world.first_post, "completed": at})
@@ -170,7 +187,7 @@ def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], cond
     for number, kind, rows in found:
         together.setdefault((number, _post_time(posted, number % test.rounds, kind)), {})[kind] = rows
     for (number, at), results in sorted(together.items(), key=lambda item: item[0]):
-        yield Post(number % test.rounds, results, at)
+        yield Post(number % test.rounds, results, at, old=True)
 
 
 def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
@@ -182,7 +199,7 @@ def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
             LOG.warning("%s: results are left out: %s", where, error)
             return
         for kind, rows in post.results.items():
-            _post(rollout, world, Post(post.round, {kind: rows}, post.at), where)
+            _post(rollout, world, Post(post.round, {kind: rows}, post.at, old=True), where)
         return
     rollout.reply(Reply(post))
 
@@ -243,7 +260,9 @@ def _used_feedback(state: dict[str, Any]) -> Carry | None:
                 )
     score = float(state.get("current_score", {}).get("score", 0.0))
     scored = sorted(int(account.split()[0]) for account in used if account.endswith(" score") and account[0].isdigit())
-    return Carry(used, score, scored) if used or score else None
+    told = msgspec.convert(state.get(TOLD, {}), _Told)
+    found = Carry(used, score, scored, told.score, told.answers)
+    return found if used or score or told.score or told.answers else None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -9,22 +9,21 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from openfield.core import Reply
-from openfield.domains.ond.actions import Buy, Complete, Post
-from openfield.domains.ond.archive import pack
+from openfield.domains.ond.actions import Buy, Carry, Complete, Post
+from openfield.domains.ond.archive import has_purchases, pack
 from openfield.domains.ond.feedback import quote
 from openfield.domains.ond.grades import Grades
 from openfield.domains.ond.listing import choose_sessions, done_tests, finished_tests, session_line, test_lines
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
-from openfield.domains.ond.seats import find_ledger, find_seat, world_of
+from openfield.domains.ond.seats import find_ledger, find_seat, wait_for_disk, world_of
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.domains.ond.trials import served_trial
+from openfield.domains.ond.trials import budget_hint, served_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
@@ -76,7 +75,7 @@ class Office:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
             settings = {"data": str(self._shelf.root), "protocol": protocol, "area": area, "threshold": threshold}
             settings |= {"level": "compat"} if self._compat else {}
-            settings |= _budget_hint(hints, test)
+            settings |= budget_hint(hints, test)
             trials[name] = served_trial(test, digests, settings, self._version, "red_light" in hints)
         session = str(uuid.uuid4())
         facts: dict[str, Any] = {"created": self._clock(), "protocol": protocol, "domain": area}
@@ -129,7 +128,7 @@ class Office:
             self._check_new(world_of(seat), number, results)
         world_of(seat).prepare(action, sheets, then)
         _, written = seat.take(Reply(action))
-        await _safe(written)
+        await wait_for_disk(written)
 
     async def feedback(self, session: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
         """What was asked about answered samples; refused as a whole or not at all."""
@@ -138,7 +137,7 @@ class Office:
             quote(world_of(seat).ledger, kind, ids)
         taken = [seat.take(Reply(Buy(kind, ids))) for kind in kinds]
         for _, written in taken:
-            await _safe(written)
+            await wait_for_disk(written)
         return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
 
     async def complete(self, session: str, test: str) -> None:
@@ -149,7 +148,7 @@ class Office:
         self._closing.add(key)
         try:
             seat = await find_seat(self._desk, group, test)
-            await _safe(await asyncio.to_thread(self._close, seat))  # a second for 1,000 rounds
+            await wait_for_disk(await asyncio.to_thread(self._close, seat))  # a second for 1,000 rounds
             self._desk.finish(group, test, seat)
             world = world_of(seat)
             await self._desk.note(group, f"test {test}", {"first": world.first_post, "completed": world.completed})
@@ -188,7 +187,12 @@ class Office:
         if group is None:
             raise Refusal("session_id_invalid", "There is no such session.")
         chosen = [test for test in group.trials if tests is None or test in tests]
-        return await asyncio.to_thread(lambda: pack(group, {test: self._desk.steps(group, test) for test in chosen}))
+        steps = await asyncio.to_thread(lambda: {test: self._desk.steps(group, test) for test in chosen})
+        told: dict[str, Carry] = {}
+        for test in (test for test in chosen if has_purchases(steps[test])):
+            with suppress(Refusal):  # a test whose files are gone has none
+                told[test] = (await find_ledger(self._desk, group, test)).carry()
+        return await asyncio.to_thread(pack, group, steps, told)
 
     async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
         """When results of these tests were first posted, those under way included."""
@@ -244,7 +248,7 @@ class Office:
 
     def _hinted(self, group: Group, test: str) -> dict[str, int]:
         known = self._load(group.facts["protocol"], group.facts["domain"], test)[0]
-        found = _budget_hint(group.facts["hints"], known)
+        found = budget_hint(group.facts["hints"], known)
         return {"feedback_max_ids": found["cap"]} if found else {}
 
     def _close(self, seat: Seat) -> object:
@@ -255,12 +259,6 @@ class Office:
         while not rollout.over:
             rollout.reply(Reply(None, world_of(seat).look("beliefs")))
         return rollout.commit()
-
-
-async def _safe(written: object) -> None:
-    """Waits until what was taken is on disk."""
-    if isinstance(written, Future):
-        await asyncio.wrap_future(written)
 
 
 def _one_word(name: str) -> str:
@@ -278,15 +276,6 @@ def _threshold(value: Any) -> float:
     if not 0 <= found <= 1:
         raise Refusal("BadRequest", "detection_threshold must be a number from 0 to 1.")
     return found
-
-
-def _budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
-    """A hint may lower the budget of a session; nothing else may be changed by one."""
-    for hint in hints:
-        key, _, value = hint.partition("=")
-        if key == "feedback_max_ids" and value.isascii() and value.isdigit():
-            return {"cap": min(int(value[:9]), test.count("feedback_max_ids") or 0)}
-    return {}
 
 
 def _text_rows(test: Test, span: range) -> bytes:

@@ -5,7 +5,9 @@ Between the desk, which knows nothing of this domain, and those who ask it for s
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import Future
 
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
@@ -33,6 +35,12 @@ async def find_seat(desk: GroupDesk, group: Group, test: str) -> Seat:
 async def find_ledger(desk: GroupDesk, group: Group, test: str) -> Ledger:
     """What was said of a test; raises as `find_seat` does."""
     return world_of(await find_seat(desk, group, test)).ledger
+
+
+async def wait_for_disk(written: object) -> None:
+    """Returns when what was taken is on disk."""
+    if isinstance(written, Future):
+        await asyncio.wrap_future(written)
 
 
 def world_of(seat: Seat) -> TestWorld:

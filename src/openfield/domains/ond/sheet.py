@@ -72,7 +72,7 @@ class Test:
             raise InvalidInput(
                 f"Test {name} has {'no samples' if twice is None else f'two samples called {twice!r:.80}'}."
             )
-        self._counts = {key: _read_count(self.metadata.get(key), f"Test {name}: {key}") for key in COUNTS}
+        self._counts = {key: read_count(self.metadata.get(key), f"Test {name}: {key}") for key in COUNTS}
         self.threshold = _read_share(self.metadata.get("threshold"), f"Test {name}: threshold")
         self.novel = self._numbers(self.kind.novel, name) != 0
         self.labels = self._numbers(self.kind.label, name) if area != "nlt" else self._writers()
@@ -125,8 +125,11 @@ class Test:
         return self._counts[key]
 
     def shown(self, red_light: bool, changes: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """The metadata a client may see."""
-        seen = {key: self.metadata[key] for key in SHOWN if key in self.metadata} | dict(changes or {})
+        """The metadata a client may see; what is null is not stated, and K has one name."""
+        stated = {"known_classes": self.stated_known} | self.metadata
+        if stated["known_classes"] is None:
+            stated["known_classes"] = self.stated_known
+        seen = {key: stated[key] for key in SHOWN if stated.get(key) is not None} | dict(changes or {})
         return seen | ({"red_light": self.red_light} if red_light else {})
 
     def span(self, number: int) -> range:
@@ -243,7 +246,7 @@ def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding
     return text.getvalue().encode(encoding)
 
 
-def _read_count(found: Any, where: str) -> int | None:
+def read_count(found: Any, where: str) -> int | None:
     """A whole number from 0 on, also as text, which is how some metadata have them."""
     digits = str(found).strip().removesuffix(".0")
     plain = digits.isascii() and digits.isdecimal() and len(digits) < 10

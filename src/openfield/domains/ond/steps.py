@@ -6,14 +6,12 @@ Beside `host.py`, which knows when each step comes. Agents differ in what they c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
-from types import CodeType
+from collections.abc import Mapping
 from typing import Any
 
+from openfield.domains.ond.spelling import ADAPTATION, ADAPTION, SPELLINGS, known_spellings
 from openfield.errors import AgentProtocol, InvalidInput
 
-ADAPTATION, ADAPTION = "NoveltyAdaptation", "NoveltyAdaption"
-"""The two spellings of one step; older agents leave out two letters."""
 STEPS = {
     "Initialize": ("Initialize", "initialize"),
     "FeatureExtraction": ("FeatureExtraction", "feature_extraction"),
@@ -36,6 +34,11 @@ def do_step(agent: Any, step: str, tools: dict[str, Any]) -> Any:
     if step in (ADAPTATION, "NoveltyCharacterization", "Initialize"):
         return None
     raise AgentProtocol(f"The agent has neither execute() nor a method for {step}.")
+
+
+def may_miss_adaptation(agent: Any) -> bool:
+    """Whether nothing says by which spelling an agent knows adaptation, so that it may pass over it."""
+    return hasattr(agent, "execute") and not known_spellings(agent)
 
 
 def make_hosted(found: Any, config: Mapping[str, Any]) -> Any:
@@ -74,56 +77,28 @@ def _takes_argument(method: Any) -> bool:
 
 
 def _adapt(agent: Any, tools: dict[str, Any]) -> Any:
-    """Adaptation by the spelling the agent knows: the likelier first, the other if it says that there is no such step.
+    """Adaptation by the spelling the agent knows; where that cannot be told, by either.
 
-    Agents that pass over steps they do not know cannot be told by trying; but the steps they know are named somewhere.
+    If both are known, or none, the longer comes first, and the other if it says that there is no such step. If one is
+    known, whatever goes wrong in it is the agent's own.
     """
-    inner = (part for part in getattr(agent, "__dict__", {}).values() if hasattr(part, "execute"))
-    known = next(filter(None, ({ADAPTATION, ADAPTION}.intersection(_names(one)) for one in (agent, *inner))), set())
-    likely, other = (ADAPTION, ADAPTATION) if known == {ADAPTION} else (ADAPTATION, ADAPTION)
+    known = known_spellings(agent)
+    if len(known) == 1:
+        return agent.execute(tools, known.pop())
     try:
-        return agent.execute(tools, likely)
+        return agent.execute(tools, ADAPTATION)
     except Exception as error:
-        if not _is_about(error, likely):  # the step is known, and something in it went wrong
+        if not _is_about(error, ADAPTATION):  # the step is known, and something in it went wrong
             raise
         first = error
     try:
-        return agent.execute(tools, other)
+        return agent.execute(tools, ADAPTION)
     except Exception as error:
-        raise first if _is_about(error, other) else error from None
+        raise first if _is_about(error, ADAPTION) else error from None
 
 
 def _is_about(error: Exception, step: str) -> bool:
     """Whether an error says that there is no such step, by whatever name of it."""
-    return isinstance(error, NotImplementedError) or any(name in str(error) for name in (step, _snake(step)))
-
-
-def _snake(step: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in step).lstrip("_")
-
-
-def _names(agent: Any) -> Iterator[str]:
-    """All texts in an agent's methods, their names, tables they use, and its attributes."""
-    kinds = [vars(kind) for kind in type(agent).__mro__[:-1]]
-    for kind in kinds:
-        yield from kind
-    for part in (value for place in (getattr(agent, "__dict__", {}), *kinds) for value in place.values()):
-        function = getattr(part, "__func__", part)
-        if isinstance(code := getattr(function, "__code__", None), CodeType):
-            yield from _texts_of_code(code, function.__globals__)
-        else:
-            yield from _texts(part)
-
-
-def _texts_of_code(code: CodeType, module: Mapping[str, Any]) -> Iterator[str]:
-    yield from (text for name in code.co_names if name in module for text in _texts(module[name]))
-    for constant in code.co_consts:
-        yield from _texts_of_code(constant, module) if isinstance(constant, CodeType) else _texts(constant)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """A text, or those of a table, keys of mappings included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | tuple | set | frozenset | dict):
-        yield from (one for one in value if isinstance(one, str))
+    return isinstance(error, NotImplementedError) or any(
+        name in str(error) for name, spelling in SPELLINGS.items() if spelling == step
+    )

@@ -6,6 +6,7 @@ Domain -> trials -> world; the same function serves built tests and tests of a d
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,6 +51,15 @@ def make_phases(settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase,
     """Training, the batches before the onset, and those from it on."""
     trains = (Phase("training", 1),) if settings.training else ()
     return (*trains, Phase("test", settings.before), Phase("test", settings.after, novelty))
+
+
+def budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
+    """A hint may lower the budget of a session; nothing else may be changed by one."""
+    for hint in hints:
+        key, _, value = hint.partition("=")
+        if key == "feedback_max_ids" and value.isascii() and value.isdigit():
+            return {"cap": min(int(value[:9]), test.count("feedback_max_ids") or 0)}
+    return {}
 
 
 def served_trial(

@@ -6,20 +6,21 @@ A `Player` of `visit.py`, as `host.py` has one for agents of the original client
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from openfield.core import Agent, Ask, Turn
+from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.client import read_ids
-from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last
+from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last, read_beliefs, read_table
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id
-from openfield.domains.ond.sheet import load_arrays
+from openfield.domains.ond.sheet import load_arrays, read_count
 from openfield.domains.ond.visit import Occasion
-from openfield.errors import AgentProtocol, InvalidInput
+from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
 
 
 class TurnPlayer:
@@ -54,45 +55,77 @@ class TurnPlayer:
 
     def start(self, occasion: Occasion) -> None:
         """A fresh agent learns from the directory's training samples."""
-        metadata = occasion.metadata
-        self._agent, self._feedback, self._light = self._make(), occasion.feedback, metadata.get("red_light")
+        metadata, self._where = occasion.metadata, f"Test {occasion.test}, before its first round"
+        self._feedback, self._light = occasion.feedback, metadata.get("red_light")
         self._lit, self._shown = self._light in occasion.answered, list[str]()
         self._clusters: list[list[float]] | None = None
-        self._condda, self._known = metadata.get("protocol") == "CONDDA", int(metadata.get("known_classes", 0))
-        seen: dict[str, Any] = {"metadata": dict(metadata)}
-        seen |= {"images": self._arrays["train_images"], "labels": self._arrays["train_labels"]}
-        self._agent(Turn(ask=Ask.READY, observation=seen, phase="training", first=True))
+        self._condda, self._test = metadata.get("protocol") == "CONDDA", occasion.test
+        stated = read_count(metadata.get("known_classes"), f"Test {occasion.test}: known_classes")
+        labels = self._arrays["train_labels"]
+        self._known = int(labels.max(initial=0)) if stated is None else stated  # those there are to be learned
+        seen: dict[str, Any] = {"metadata": dict(metadata) | {"known_classes": self._known}}
+        seen |= {"images": self._arrays["train_images"], "labels": labels}
+        with self._blamed():
+            self._agent = self._make()
+        self._ask(Turn(ask=Ask.READY, observation=seen, phase="training", first=True))
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
         """Shows the batch as a turn and posts what the agent answers."""
         ids = read_ids(content)
+        self._where = f"Test {self._test}, round {number}"
         self._shown += ids
         self._lit = self._lit or self._light in ids
         light = self._lit if self._light is not None else None
+        if strangers := [key for key in ids if key not in self._place]:
+            raise InvalidInput(f"{self._where}: the data directory has no image of {strangers[0]!r:.80}.")
         images = self._arrays["images"][[self._place[key] for key in ids]]
         seen = {"round": number, "ids": ids, "images": images}
-        reply = self._agent(Turn(observation=seen, first=True, red_light=light))
+        reply = self._ask(Turn(observation=seen, first=True, red_light=light))
         if not isinstance(reply.action, Scores):
-            raise AgentProtocol(f"Batch {number} waits for Scores.")
-        said = reply.belief.novel if reply.belief else 0.0
-        beliefs = said if isinstance(said, tuple) else (said,) * len(ids)
+            raise AgentProtocol(f"{self._where}: waits for Scores.")
+        with self._blamed():
+            scores, beliefs = read_table(reply.action.p, len(ids)), read_beliefs(reply.belief, len(ids))
         kind = "characterization" if self._condda else "classification"
-        detection = {"detection": _rows(ids, [(value,) for value in beliefs])} if self._detects else {}
-        scores = put_unknown_last(reply.action.p) if self._unknown_last and not self._condda else reply.action.p
+        detection = {"detection": _rows(ids, beliefs[:, None])} if self._detects else {}
+        if self._unknown_last and not self._condda:
+            scores = put_unknown_last(scores)
         yield detection | {kind: _rows(ids, scores)}
         self._trade(number, light)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Clusters of all samples the agent was shown, if it gave any."""
-        self._agent(Turn(ask=Ask.NONE, last="terminated"))
-        return {} if self._clusters is None else {"characterization": _rows(self._shown, self._clusters)}
+        self._ask(Turn(ask=Ask.NONE, last="terminated"))
+        if self._clusters is None:
+            return {}
+        with self._blamed():
+            return {"characterization": _rows(self._shown, read_table(self._clusters, len(self._shown)))}
+
+    def _ask(self, turn: Turn) -> Reply:
+        """What the agent replies to a turn."""
+        with self._blamed():
+            reply = self._agent(turn)
+        if not isinstance(reply, Reply):
+            raise AgentProtocol(f"{self._where}: the agent returned a {type(reply).__name__}, not a Reply.")
+        return reply
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Says where an agent failed, and that it was the agent."""
+        try:
+            yield
+        except AgentProtocol as error:
+            raise AgentProtocol(f"{self._where}: {error}.") from None
+        except OpenfieldError:
+            raise
+        except Exception as error:
+            raise AgentCrashed(f"{self._where}: the agent raised {type(error).__name__}: {error}") from error
 
     def _trade(self, number: int, light: bool | None) -> None:
         """Buys what the agent wants to buy, until it goes on."""
         answer: Any = None
         while True:
             seen = {"round": number, "answered": True}
-            action = self._agent(Turn(observation=seen, feedback=answer, red_light=light)).action
+            action = self._ask(Turn(observation=seen, feedback=answer, red_light=light)).action
             answer = None
             match action:
                 case Buy():
@@ -100,10 +133,10 @@ class TurnPlayer:
                 case Clusters():
                     self._clusters = action.p
                 case NextBatch():
-                    self._agent(Turn(ask=Ask.NONE, last="terminated", red_light=light))
+                    self._ask(Turn(ask=Ask.NONE, last="terminated", red_light=light))
                     return
                 case _:
-                    raise AgentProtocol(f"Batch {number} waits for Buy, Clusters or NextBatch.")
+                    raise AgentProtocol(f"{self._where}: waits for Buy, Clusters or NextBatch.")
 
     def _buy(self, action: Buy) -> dict[str, Any]:
         try:

@@ -15,7 +15,7 @@ import numpy as np
 from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
 from openfield.domains.ond.builder import Built
-from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last
+from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last, read_beliefs, read_table
 from openfield.domains.ond.evaluation import describe_round
 from openfield.domains.ond.feedback import buy, quote
 from openfield.domains.ond.ledger import Ledger
@@ -79,7 +79,7 @@ class TestWorld:
         Raises:
             Refusal: A part cannot be used.
         """
-        compat = self._settings.level == "compat"
+        compat = post.old or self._settings.level == "compat"
         return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
 
     def prepare(self, post: Post, sheets: dict[str, Sheet], then: Sequence[Buy] = ()) -> None:
@@ -93,7 +93,8 @@ class TestWorld:
         Raises:
             Refusal: They differ in their columns from what was posted before, or a purchase would be refused.
         """
-        self._check_widths(sheets)
+        if not post.old:
+            self._check_widths(sheets)
         if then:
             after = self.ledger.copy()
             after.post(post.round, sheets)
@@ -138,7 +139,8 @@ class TestWorld:
     def _refusable(self, post: Post) -> dict[str, Sheet]:
         try:
             sheets = self.read(post)
-            self._check_widths(sheets)
+            if not post.old:
+                self._check_widths(sheets)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
         return sheets
@@ -154,7 +156,7 @@ class TestWorld:
                 return self._turn({"round": self._number, "answered": True}, self._sell_here(action))
             case Clusters() if self._answered:
                 at = np.arange(len(self.test.ids))
-                self._take(0, {"characterization": Sheet(at, self._table(action.p, len(at)))})
+                self._take(0, {"characterization": Sheet(at, read_table(action.p, len(at)))})
                 return self._turn({"round": self._number, "answered": True})
             case NextBatch() if self._answered:
                 return self._end_batch()
@@ -165,14 +167,11 @@ class TestWorld:
 
     def _take_scores(self, p: list[list[float]], belief: Belief | None) -> None:
         at = np.array(self.test.span(self._number))
-        scores = self._table(p, len(at))
+        scores = read_table(p, len(at))
         kind = "characterization" if self._settings.protocol == "CONDDA" else "classification"
         if kind == "classification" and self.test.unknown_index:
             scores = put_unknown_last(scores)
-        said = belief.novel if belief is not None else 0.0
-        worlds = np.array([said] * len(at) if isinstance(said, float | int) else said, dtype=float)
-        if worlds.shape != (len(at),) or not ((worlds >= 0) & (worlds <= 1)).all():
-            raise AgentProtocol(f"the belief must be one probability, or one for each of the {len(at)} samples")
+        worlds = read_beliefs(belief, len(at))
         self._take(self._number, {"detection": Sheet(at, worlds[:, None]), kind: Sheet(at, scores)})
 
     def _take(self, number: int, sheets: dict[str, Sheet]) -> None:
@@ -182,14 +181,6 @@ class TestWorld:
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
         self.ledger.post(number, sheets)
-
-    def _table(self, p: list[list[float]], rows: int) -> Any:
-        if len(p) != rows or len({len(row) for row in p}) != 1:
-            raise AgentProtocol(f"scores must be a table with {rows} rows of equal length")
-        table = np.array(p, dtype=float)
-        if not ((table >= 0) & (table <= 1)).all():
-            raise AgentProtocol("scores must be numbers from 0 to 1")
-        return table
 
     def _sell_here(self, action: Buy) -> dict[str, Any]:
         """What a local agent buys, with classes as it numbers them."""
