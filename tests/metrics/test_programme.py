@@ -176,6 +176,11 @@ def test_no_distribution_is_better_than_the_truth(levels: list[tuple[int, float]
     assert measure_characterisation(_saying(told))["level_loss"] == pytest.approx(-math.log(right))
 
 
+@pytest.mark.parametrize("share", [0.0, -5.0, math.nan])
+def test_a_level_held_impossible_is_not_the_one_named(share: float) -> None:
+    assert measure_characterisation(_saying([{"level_number": 1, "probability": share}]))["level_right"] == 0.0
+
+
 def test_an_unknown_level_is_no_opinion() -> None:
     assert measure_characterisation(described(level=-1))["level_loss"] is None
 

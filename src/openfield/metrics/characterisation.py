@@ -61,9 +61,14 @@ def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
     words = [_words_right(belief, known) for belief in beliefs]
     return {
         "level_loss": mean([-math.log(max(found.get(level, 0.0), LEAST)) for found in levels]),
-        "level_right": mean([float(max(found, key=found.__getitem__) == level) for found in levels]),
+        "level_right": mean([float(_names(found, level)) for found in levels]),
         "words_right": mean([right for right in words if right is not None]) if known else None,
     }
+
+
+def _names(found: dict[int, float], level: int) -> bool:
+    """Whether a level is the most probable one; one that is held impossible is not."""
+    return found.get(level, 0.0) > 0 and max(found, key=found.__getitem__) == level
 
 
 def _levels(belief: Belief) -> dict[int, float]:

@@ -17,7 +17,7 @@ from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.rules import ArenaRules
-from openfield.domains.doom.scene import Scene
+from openfield.domains.doom.scene import Body, Scene
 from openfield.domains.doom.world import DoomWorld
 from openfield.novelty import Novelty
 from openfield.record import ENCODER
@@ -122,6 +122,32 @@ def test_the_toll() -> None:
         turn.observation["player"]["health"] for turn in arena("206:hard", still, enemy_damage=(0, 0), limit=120)
     ]
     assert (healths[0], healths[60], healths[110]) == (200, 195, 190)
+
+
+def test_touching_walls_or_pillars_hurts_at_every_side_and_corner() -> None:
+    """A square that reaches 40 units from the player must be clear of them, as the engine measures what stands."""
+    rules = ArenaRules.__new__(ArenaRules)
+    rules._settings = msgspec.structs.replace(ARENA.settings(), wall_harm=5)
+    rules._quiet, rules._calls, rules._killed_at, rules._count = False, {0: 20}, None, 0
+    for x, y, hurt in [
+        *((32, 32, True), (-32, 32, True), (55, 55, True), (0, 55, True), (57, 0, False), (57, 57, False)),
+        *((473, 473, True), (471, 0, False), (471, 471, False), (249, 231, True), (231, 249, True), (247, 231, False)),
+    ]:
+        pillar = Body(1, 0.0, 0.0, 0.0, 0.0)
+        scene = Scene(Body(0, x, y, 0.0, 0.0, 100.0), 1.0, [], {"obstacle": [pillar]}, [])
+        assert bool(rules.commands(scene, 1)) is hurt, (x, y)
+
+
+def test_the_corner_of_a_pillar_costs_health() -> None:
+    """Whoever touches a pillar loses health in the next tick."""
+    touched = 0
+    for before, after in itertools.pairwise(arena("204:easy", onto("obstacle"), episodes=4, enemy_damage=(0, 0))):
+        player, pillars = before.observation["player"], before.observation["items"]["obstacle"]
+        apart = min(max(abs(player[axis] - body[axis]) for axis in ("x_position", "y_position")) for body in pillars)
+        if apart < 56 and not after.first:
+            touched += 1
+            assert after.observation["player"]["health"] < player["health"]
+    assert touched > 10
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])

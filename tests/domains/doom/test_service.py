@@ -90,6 +90,16 @@ def test_told_to_terminate_it_keeps_what_was_played_and_leaves_nothing_behind(
         assert len(list(run.raw_steps(begun[0].id, 1))) >= TURNS - 1
 
 
+def test_a_broker_that_was_stopped_is_still_guarded(broker: PrivateBroker) -> None:
+    """Should its owner be gone before it starts again, its name server and its folder go as well."""
+    broker.stop()
+    guard = broker._guard
+    assert guard is not None
+    assert broker._home.exists()
+    guard.communicate(timeout=30)  # what it waits for when its owner is gone
+    assert not broker._home.exists()
+
+
 def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(
     broker: PrivateBroker, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -17,12 +18,13 @@ import openfield as of
 from domains.doom import specification
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
-from openfield.domains.doom import ARENA, DUEL
+from openfield.domains.doom import ARENA, DUEL, duel
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.agents.learner import LearningAgent
 from openfield.domains.doom.agents.watchful import WatchfulAgent
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.settings import DuelSettings
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol
 from openfield.record import ENCODER
@@ -103,6 +105,15 @@ def test_the_same_trial_shows_the_same_turns(domain: DoomDomain) -> None:
             "blink=5,1",
         ),
         *("enemy_damage=-5,-5", "goal=1,2,-5", "goal=900,0,5", "epoch=nan", "epoch=inf", "tick=inf", "tick=nan"),
+        *(
+            f"{name}=3000000000"
+            for name in (
+                *("toll", "toll_period", "wall_harm", "drain", "drain_period", "hide_distance", "sentry_after"),
+                *("respawn_distance", "training", "episodes", "before", "buckets"),
+            )
+        ),
+        *(f"{name}={value}" for name in ("fog", "respawn", "share") for value in ("inf", "nan", "1e300")),
+        "goal=0,0,512",
     ],
 )
 def test_settings_nobody_can_play_are_refused_at_once(
@@ -112,6 +123,37 @@ def test_settings_nobody_can_play_are_refused_at_once(
     assert run_command(["run", "doom-arena", "--agent", "random", "--set", words, "-o", str(path)]) == 2
     assert words.partition("=")[0] in capsys.readouterr().err
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "novelty"),
+    [
+        ("enemy_radius=64", "crowd:hard"),
+        ("enemy_radius=60", "crowd:hard"),
+        ("enemy_radius=64 enemies=4", "none"),
+        *((f"{name}=3000000000", "none") for name in ("enemy_pause", "enemy_damage", "bolt_damage")),
+    ],
+)
+def test_a_duel_nobody_can_play_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, novelty: str
+) -> None:
+    path = tmp_path / "run.sqlite"
+    settings = [part for word in words.split() for part in ("--set", word)]
+    assert run_command(["run", "doom", "--agent", "random", "--novelty", novelty, *settings, "-o", str(path)]) == 2
+    assert words.partition("=")[0] in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(("enemies", "radius"), [(4, 52), (3, 64), (1, 64), (4, 20)])
+def test_enemies_of_a_duel_stand_clear_of_each_other_and_of_walls(enemies: int, radius: int) -> None:
+    settings = DuelSettings(enemies=enemies, enemy_radius=radius)
+    duel.check_room(settings)
+    for seed in range(50):
+        places = [at for at, _ in duel.lay_out(settings, random.Random(seed)).enemies]
+        heights = sorted(y for _, y in places)
+        assert all(later - earlier > 2 * radius for earlier, later in itertools.pairwise(heights))
+        assert duel.ROOM.bottom + radius < heights[0] <= heights[-1] < duel.ROOM.top - radius
+        assert all(x + radius < duel.ROOM.right for x, _ in places)
 
 
 def test_order_does_not_matter() -> None:

@@ -5,6 +5,7 @@ A task for `play`: how an episode is laid out and which actions there are.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 
@@ -13,7 +14,7 @@ import msgspec
 from openfield.domains.doom.scenario import AMMO, HEALTH, OBSTACLE, TRAP, Layout, Rectangle
 from openfield.domains.doom.settings import ArenaSettings
 from openfield.domains.doom.udmf import Point
-from openfield.errors import WorldFault
+from openfield.errors import InvalidInput, WorldFault
 
 ACTIONS = ("nothing", "left", "right", "forward", "backward", "shoot", "turn_left", "turn_right", "give_up")
 EDGE = 512
@@ -31,11 +32,33 @@ GOAL_MARGIN = 100.0
 ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST = range(1, 9)
 """What an enemy can be ordered; 0 leaves it to itself."""
 MOST_TRIES = 20_000
+CHECK_TRIES = 1000
+"""Where a place is found among so many, it is in every episode among `MOST_TRIES`."""
 
 
 def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
     """Where everything is at the start of an episode."""
-    places = _Places(rng)
+    return _drawn(settings, rng, MOST_TRIES)
+
+
+@functools.cache
+def check_room(settings: ArenaSettings) -> None:
+    """Refuses what has no place in the arena: too many things, or too large a goal that they keep off.
+
+    Raises:
+        InvalidInput: There is no room.
+    """
+    spans = ("enemies", "health_packs", "ammo_packs", "traps", "obstacles")
+    most = {name: (getattr(settings, name)[1],) * 2 for name in spans}
+    try:
+        _drawn(msgspec.structs.replace(settings, **most), random.Random(0), CHECK_TRIES)
+    except WorldFault:
+        counts = ", ".join(f"{name} {most[name][0]}" for name in spans)
+        raise InvalidInput(f"There is no room in the arena for {counts} outside of goal {settings.goal}.") from None
+
+
+def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> Layout:
+    places = _Places(rng, tries)
     player = places.draw(16, 0)
     if settings.goal is not None:  # who walks to it starts outside, and nothing stands in it
         places.keep_off(settings.goal[:2], settings.goal[2] + GOAL_MARGIN)
@@ -82,8 +105,9 @@ def fits_square(x: float, y: float, half: float) -> bool:
 class _Places:
     """Draws places that keep apart."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, tries: int) -> None:
         self._rng = rng
+        self._tries = tries
         self._taken: list[tuple[Point, float]] = []
 
     def keep_off(self, point: Point, distance: float) -> None:
@@ -92,7 +116,7 @@ class _Places:
 
     def draw(self, radius: float, apart: float, other: Point = (0.0, 0.0)) -> Point:
         """A free place, at least `apart` from another point."""
-        for _ in range(MOST_TRIES):
+        for _ in range(self._tries):
             x, y = round(self._rng.uniform(-EDGE, EDGE), 1), round(self._rng.uniform(-EDGE, EDGE), 1)
             if math.dist((x, y), other) >= apart and fits(x, y, radius + 8) and self._is_free(x, y, radius):
                 self._taken.append(((x, y), radius))

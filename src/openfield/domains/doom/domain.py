@@ -71,7 +71,7 @@ FLAGS = (
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
-    version = 2
+    version = 3
     """Raised whenever the same trial shows something else than before."""
     task: ClassVar[Task]
     words: ClassVar[str]
@@ -127,8 +127,12 @@ class DoomDomain(Domain[Any]):
     def test_trial(
         self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...], red_light: bool, training: Trial | None
     ) -> Trial:
-        """A trial with these phases, after a training trial if there is one."""
-        return Trial(
+        """A trial with these phases, after a training trial if there is one.
+
+        Raises:
+            InvalidInput: A phase's settings leave no room for what they ask for.
+        """
+        trial = Trial(
             domain=self.name,
             version=self.version,
             seed=seed,
@@ -138,6 +142,9 @@ class DoomDomain(Domain[Any]):
             limits=self.limits,
             after=None if training is None else training.id,
         )
+        for phase in {phase.novelty: phase for phase in phases}.values():
+            self.task.check_room(self.settings_in(trial, phase))
+        return trial
 
     def world(self, trial: Trial) -> World:
         """The world of a trial."""

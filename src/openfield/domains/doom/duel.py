@@ -9,12 +9,15 @@ import random
 
 from openfield.domains.doom.scenario import AMMO, Layout, Rectangle
 from openfield.domains.doom.settings import DuelSettings
+from openfield.errors import InvalidInput
 
 ACTIONS = ("left", "right", "forward", "backward", "shoot", "nothing")
 ROOM = Rectangle(-448, -192, 64, 256)
 PLAYER_X, ENEMY_X = -384, 0
 LOWEST, HIGHEST = -161, 224
 """Between these the player and the enemy start, each on a line of its own."""
+CLEAR = 1
+"""What enemies keep from each other and from walls at the start."""
 
 
 def lay_out(settings: DuelSettings, rng: random.Random) -> Layout:
@@ -24,7 +27,7 @@ def lay_out(settings: DuelSettings, rng: random.Random) -> Layout:
     return Layout(
         room=ROOM,
         player=(player, 0),
-        enemies=[((ENEMY_X, y), 180) for y in _spread(settings, rng)],
+        enemies=[((min(ENEMY_X, ROOM.right - _room(settings)), y), 180) for y in _spread(settings, rng)],
         items=packs,
         actor=tuple(
             (name, getattr(settings, name))
@@ -41,10 +44,38 @@ def lay_out(settings: DuelSettings, rng: random.Random) -> Layout:
     )
 
 
+def check_room(settings: DuelSettings) -> None:
+    """Refuses more or wider enemies than stand side by side.
+
+    Raises:
+        InvalidInput: There is no room.
+    """
+    if _slack(settings) < 0:
+        raise InvalidInput(
+            f"Settings 'enemies' and 'enemy_radius': there is no room for {settings.enemies} enemies "
+            f"of radius {settings.enemy_radius}; take fewer or slimmer ones."
+        )
+
+
 def _spread(settings: DuelSettings, rng: random.Random) -> list[float]:
-    """Heights far enough from each other that nobody is stuck."""
-    while True:
-        heights = [round(rng.uniform(LOWEST, HIGHEST), 1) for _ in range(settings.enemies)]
-        gaps = [abs(a - b) for number, a in enumerate(heights) for b in heights[:number]]
-        if min(gaps, default=1e9) > 2 * settings.enemy_radius:
-            return heights
+    """Heights far enough from each other that nobody is stuck: what is left of the line falls between them."""
+    slack, (low, _), apart = _slack(settings), _line(settings), 2 * settings.enemy_radius + CLEAR
+    shares = sorted(rng.uniform(0, slack) for _ in range(settings.enemies))
+    heights = [round(low + share + number * apart, 1) for number, share in enumerate(shares)]
+    rng.shuffle(heights)
+    return heights
+
+
+def _slack(settings: DuelSettings) -> float:
+    """What of the line of the enemies none of them needs."""
+    low, high = _line(settings)
+    return high - low - (settings.enemies - 1) * (2 * settings.enemy_radius + CLEAR)
+
+
+def _line(settings: DuelSettings) -> tuple[float, float]:
+    """Where enemies can stand: not within walls."""
+    return max(LOWEST, ROOM.bottom + _room(settings)), min(HIGHEST, ROOM.top - _room(settings))
+
+
+def _room(settings: DuelSettings) -> int:
+    return settings.enemy_radius + CLEAR

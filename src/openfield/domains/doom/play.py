@@ -31,11 +31,13 @@ class Task(msgspec.Struct, frozen=True):
     name: str
     actions: tuple[str, ...]
     lay_out: Callable[[Any, random.Random], Layout]
+    check_room: Callable[[Any], None]
+    """Raises `InvalidInput` for settings nothing can be laid out by."""
     rules: Callable[..., Any]
 
 
-DUEL = Task("duel", duel.ACTIONS, duel.lay_out, DuelRules)
-ARENA = Task("arena", arena.ACTIONS, arena.lay_out, ArenaRules)
+DUEL = Task("duel", duel.ACTIONS, duel.lay_out, duel.check_room, DuelRules)
+ARENA = Task("arena", arena.ACTIONS, arena.lay_out, arena.check_room, ArenaRules)
 PRESSED = {"left": 0, "right": 1, "forward": 2, "backward": 3, "shoot": 4, "turn_left": 5, "turn_right": 6}
 KEYS: dict[str, Action] = {
     name: tuple(float(number == PRESSED.get(name)) for number in range(len(BUTTONS))) for name in arena.ACTIONS

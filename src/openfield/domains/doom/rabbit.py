@@ -80,7 +80,7 @@ class PrivateBroker:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._guard = self._set_guard(str(self._process.pid))
+        self._change_guard(str(self._process.pid))
         deadline = time.monotonic() + START_SECONDS
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -88,6 +88,13 @@ class PrivateBroker:
                 self.close()
                 raise InvalidInput(f"RabbitMQ does not start: {tail}")
             time.sleep(0.2)
+
+    def _change_guard(self, group: str = "") -> None:
+        """Sets another guard, and only then lets the last one go: what is on disk always has one."""
+        last, self._guard = self._guard, self._set_guard(group)
+        if last is not None:
+            last.kill()
+            last.communicate()
 
     def _set_guard(self, group: str = "") -> subprocess.Popen[bytes]:
         """A shell that waits until this process lets go, or is gone, however it went, and then ends the broker."""
@@ -103,10 +110,6 @@ class PrivateBroker:
 
     def stop(self) -> None:
         """Ends it at once; `start` brings it back with its durable queues."""
-        if self._guard is not None:
-            self._guard.kill()
-            self._guard.communicate()
-            self._guard = None
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
@@ -116,6 +119,7 @@ class PrivateBroker:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+            self._change_guard()
 
     def close(self) -> None:
         """Ends it and removes all it left; its guard does so even if this process is ended meanwhile."""

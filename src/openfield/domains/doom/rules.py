@@ -32,7 +32,8 @@ HURT, ORDER, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(
 """The scripts by their numbers; with a sign before it, a script also runs where it was called in this tick already."""
 ENEMIES = 4
 CONE = 22.5
-NEAR_WALL, NEAR_PILLAR = 40.0, 40.0
+NEAR = 40.0
+"""Half the width of what must fit beside a player who is not near walls and pillars."""
 FIRST_DELAY = 5
 RETURN_AMMO = 3
 Spot = tuple[int, int]
@@ -255,8 +256,8 @@ def _is_free(spot: Spot, others: Iterable[Body]) -> bool:
 
 def _near_solid(scene: Scene) -> bool:
     x, y = scene.player.x, scene.player.y
-    pillars = (math.dist((x, y), (body.x, body.y)) < NEAR_PILLAR for body in scene.items["obstacle"])
-    return not arena.fits(x, y, NEAR_WALL) or any(pillars)
+    pillars = (max(abs(x - body.x), abs(y - body.y)) < NEAR + PILLAR_HALF for body in scene.items["obstacle"])
+    return not arena.fits_square(x, y, NEAR) or any(pillars)
 
 
 def _turn(enemy: Body, x: float, y: float) -> int:

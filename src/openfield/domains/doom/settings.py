@@ -17,7 +17,12 @@ Span = tuple[Count, Count]
 """From, to, both included; drawn anew for every episode."""
 Crowd = tuple[Annotated[int, Meta(ge=1, le=4)], Annotated[int, Meta(ge=1, le=4)]]
 """A span of enemies: scripts and arrays know four."""
-Amount = Annotated[int, Meta(ge=0, le=2000)]
+MOST = 2000
+"""Of health, bullets and units: more than there are, and far from what the engine's numbers cannot hold."""
+LONGEST = 100_000
+"""Of ticks."""
+MOST_EPISODES = 10_000
+Amount = Annotated[int, Meta(ge=0, le=MOST)]
 Place = Annotated[int, Meta(ge=-512, le=512)]
 EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 """What the engine takes for a seed."""
@@ -27,11 +32,13 @@ Behaviour = Literal["random", "approach", "spread", "hide", "march"]
 class DoomSettings(Settings, frozen=True):
     """What both tasks share: the shape of a trial, the clock, the player's hands and eyes."""
 
-    training: Annotated[int, Meta(ge=0, description="Episodes of labelled training, once per experiment.")] = 5
-    episodes: Annotated[int, Meta(ge=1, description="Test episodes in a trial.")] = 20
-    before: Annotated[int, Meta(ge=0, description="Test episodes before the onset; 0 means 3 of 10.")] = 0
+    training: Annotated[
+        int, Meta(ge=0, le=MOST_EPISODES, description="Episodes of labelled training, once per experiment.")
+    ] = 5
+    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES, description="Test episodes in a trial.")] = 20
+    before: Annotated[int, Meta(ge=0, le=MOST_EPISODES, description="Test episodes before the onset; 0: 3 of 10.")] = 0
     share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
-    limit: Annotated[int, Meta(ge=1, le=100_000, description="Ticks until an episode is cut off.")] = 2000
+    limit: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks until an episode is cut off.")] = 2000
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
@@ -47,12 +54,14 @@ class DoomSettings(Settings, frozen=True):
     stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 16
     mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
     lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
-    buckets: Annotated[int, Meta(ge=0, description="Positions are seen in so many steps; 0 sees them exactly.")] = 0
+    buckets: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="Positions are seen in so many steps; 0 sees them exactly.")
+    ] = 0
     fog: Annotated[
-        float, Meta(ge=0, description="Beyond this distance an enemy is seen at the fog's edge; 0: none.")
+        float, Meta(ge=0, le=MOST, description="Beyond this distance an enemy is seen at the fog's edge; 0: none.")
     ] = 0.0
-    toll: Annotated[int, Meta(ge=0, description="Health the player loses every toll_period ticks.")] = 0
-    toll_period: Annotated[int, Meta(ge=1, description="Ticks from one toll to the next.")] = 50
+    toll: Annotated[Amount, Meta(description="Health the player loses every toll_period ticks.")] = 0
+    toll_period: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks from one toll to the next.")] = 50
 
 
 class DuelSettings(DoomSettings, frozen=True):
@@ -65,10 +74,12 @@ class DuelSettings(DoomSettings, frozen=True):
     enemy_radius: Annotated[int, Meta(ge=1, le=64, description="Half the width of an enemy.")] = 20
     enemy_health: Annotated[int, Meta(ge=1, le=100, description="The enemy's health; a hit takes 5.")] = 1
     enemy_stride: Annotated[int, Meta(ge=0, le=32, description="Units the enemy goes per tick.")] = 0
-    enemy_pause: Annotated[int, Meta(ge=1, description="Ticks from one attack of the enemy to the next.")] = 70
-    enemy_damage: Annotated[int, Meta(ge=0, description="Health a bullet of the enemy takes.")] = 1
+    enemy_pause: Annotated[
+        int, Meta(ge=1, le=LONGEST, description="Ticks from one attack of the enemy to the next.")
+    ] = 70
+    enemy_damage: Annotated[Amount, Meta(description="Health a bullet of the enemy takes.")] = 1
     bolt_speed: Annotated[int, Meta(ge=0, le=64, description="Units a projectile flies per tick; 0 fires bullets.")] = 0
-    bolt_damage: Annotated[int, Meta(ge=0, description="Health a projectile takes.")] = 4
+    bolt_damage: Annotated[Amount, Meta(description="Health a projectile takes.")] = 4
     ammo_packs: Annotated[int, Meta(ge=0, le=20, description="Packs of bullets on the floor.")] = 0
 
 
@@ -91,23 +102,25 @@ class ArenaSettings(DoomSettings, frozen=True):
         int, Meta(ge=0, le=32_000, description="Bullets take closeness/distance health; 0: enemy_damage.")
     ] = 0
     behaviour: Annotated[Behaviour, Meta(description="Where enemies go.")] = "random"
-    hide_distance: Annotated[int, Meta(ge=1, description="How far behind a pillar enemies hide.")] = 256
-    sentry_after: Annotated[int, Meta(ge=-1, description="Ticks until enemies only aim and fire; -1: never.")] = -1
+    hide_distance: Annotated[int, Meta(ge=1, le=MOST, description="How far behind a pillar enemies hide.")] = 256
+    sentry_after: Annotated[
+        int, Meta(ge=-1, le=LONGEST, description="Ticks until enemies only aim and fire; -1: never.")
+    ] = -1
     blink: Annotated[
         tuple[Amount, Amount], Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")
     ] = (0, 0)
-    wall_harm: Annotated[int, Meta(ge=0, description="Health lost per tick near walls and pillars.")] = 0
+    wall_harm: Annotated[Amount, Meta(description="Health lost per tick near walls and pillars.")] = 0
     wind: Annotated[int, Meta(ge=0, le=64, description="Units everything is blown every second tick.")] = 0
-    drain: Annotated[int, Meta(ge=0, description="Bullets lost every drain_period ticks after the first kill.")] = 0
-    drain_period: Annotated[int, Meta(ge=1, description="Ticks from one drain to the next.")] = 30
+    drain: Annotated[Amount, Meta(description="Bullets lost every drain_period ticks after the first kill.")] = 0
+    drain_period: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks from one drain to the next.")] = 30
     goal: Annotated[
         tuple[Place, Place, Annotated[int, Meta(ge=1, le=512)]] | None,
         Meta(description="Enemies who reach x, y within r win."),
     ] = None
-    respawn: Annotated[float, Meta(ge=0, description="Growth of the delay after which the dead return; 0: never.")] = (
-        0.0
-    )
-    respawn_distance: Annotated[int, Meta(ge=0, description="How far from the player they return at least.")] = 64
+    respawn: Annotated[
+        float, Meta(ge=0, le=1000, description="Growth of the delay after which the dead return; 0: never.")
+    ] = 0.0
+    respawn_distance: Annotated[Amount, Meta(description="How far from the player they return at least.")] = 64
 
     def __post_init__(self) -> None:
         """Refuses spans that end before they begin."""
