@@ -114,7 +114,7 @@ def as_table(source: TableLike) -> Table:
     if not isinstance(mapping, Mapping):
         raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
     keys = [_plain_key(key) for key in mapping]
-    from openfield.objectives.pickles import as_column
+    from openfield.objectives.forms import as_column
 
     counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
     obs, action, next_obs = (as_column([key[part] for key in keys]) for part in range(3))
