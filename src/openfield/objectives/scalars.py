@@ -179,9 +179,9 @@ class Scalars:
 
     def _make_room(self, size: int) -> None:
         if size > len(self._keys):
-            self._keys = np.resize(self._keys, 2 * size)
-            self._values = np.resize(self._values, 2 * size)
-            self._forms = np.resize(self._forms, 2 * size)
+            self._keys, self._values, self._forms = (
+                _longer(column, self._size, 2 * size) for column in (self._keys, self._values, self._forms)
+            )
 
     def forget_after(self, key: int) -> None:
         """Drop the numbers kept under higher memo numbers: those that were read ahead in vain."""
@@ -222,3 +222,10 @@ class Scalars:
             return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int8), np.zeros(len(keys), bool)
         at = np.searchsorted(self.keys, keys).clip(max=self._size - 1)
         return self._values[at], self._forms[at], self._keys[at] == keys
+
+
+def _longer(column: np.ndarray[Any, Any], filled: int, size: int) -> np.ndarray[Any, Any]:
+    """A copy with more room, which takes no memory until it is filled."""
+    longer = np.empty(size, column.dtype)
+    longer[:filled] = column[:filled]
+    return longer
