@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
-from openfield.objectives import load_table, pickles
+from openfield.objectives import gather, load_table, pickles, tables
 from openfield.objectives.compiled_records import read_stretch
 from openfield.objectives.pickles import Codes, read_pickle
 from openfield.objectives.records import read_records
@@ -344,3 +344,17 @@ def test_positions_are_within_the_file(tmp_path, cut):
     with pytest.raises(InvalidInput, match=r"byte \d+") as caught:
         load_table(tmp_path / "t.pkl")
     assert int(re.search(r"byte (\d+)", str(caught.value))[1]) <= len(raw)
+
+
+def test_a_large_hostile_pickle_is_refused_before_its_rows_are_kept(tmp_path, monkeypatch):
+    table, kept = {(number, 0, number): 1 for number in range(60_000)}, []
+    honest, hostile = tmp_path / "honest.pkl", tmp_path / "hostile.pkl"
+    honest.write_bytes(pickle.dumps(table, 3))
+    hostile.write_bytes(pickle.dumps(table, 3)[:-1] + b"cos\nsystem\n.")
+    monkeypatch.setattr(tables, "UNCHECKED", 200_000)
+    add = gather.Gatherer.add
+    monkeypatch.setattr(gather.Gatherer, "add", lambda self, rows: (kept.append(len(rows.obs)), add(self, rows)))
+    with pytest.raises(InvalidInput, match=r"names 'os\.system'"):
+        load_table(hostile)
+    assert sum(kept) * 16 <= 200_000
+    assert load_table(honest).counts.total == 60_000

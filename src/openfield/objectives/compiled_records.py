@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from openfield.objectives.forms import Bytes, narrow
 from openfield.objectives.records import (
     BYTES1,
     GET1,
@@ -28,10 +29,8 @@ from openfield.objectives.records import (
     SPARE,
     TUPLE2,
     TUPLE3,
-    Bytes,
     Rows,
     Stretch,
-    narrow,
 )
 from openfield.objectives.scalars import ABSENT, Scalars
 
@@ -49,7 +48,7 @@ def read_stretch(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
     made = np.empty((2, 4 * room if scalars.function >= 0 else 4), np.int64)
     kind = scalars.function, scalars.dtype, scalars.width, scalars.signed
     state = np.array([at, scalars.puts, scalars.top, 0, *kind], np.int64)
-    size = _read(view, state, (scalars.keys, scalars.values), rows, made)
+    size = _read(view, state, scalars.whole(), rows, made)
     if not size:
         return None
     at, scalars.puts, scalars.top, kept = (int(number) for number in state[:4])

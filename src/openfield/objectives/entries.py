@@ -35,6 +35,8 @@ class State:
         self.old_numpy = False
         """Whether NumPy numbers are announced in a protocol that has no bytes to hold them."""
         self.last_put: Any = None
+        self.unsaved = False
+        """Whether a NumPy number was made that is not in the memo yet."""
         self.scalars = Scalars()
         self.mappings: list[Mapping] = []
         self.keys: list[Any] = []

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from openfield.objectives.forms import narrow
 from openfield.objectives.histograms import Array
-from openfield.objectives.records import Rows, narrow
+from openfield.objectives.records import Rows
 
 ENTRY = 12
 """Bytes that hardly any entry of a pickle is shorter than. Memory that is never written to is never taken."""

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from openfield.objectives.scalars import ABSENT, Ints, Scalars
+from openfield.objectives.forms import BYTE, FRACTION, Forms, Ints
+from openfield.objectives.scalars import ABSENT, Flags, Scalars
 
 IMPLICIT = -2
 """In place of a memo number: the next one."""
@@ -25,12 +26,16 @@ class Special(NamedTuple):
     """The memo numbers a NumPy number and its parts were put under, (3, n): bytes, pair, number."""
     refs: Ints
     """The memo number each is taken from; ABSENT if it is spelled out."""
+    raws: Ints
+    """The memo number its one byte is taken from, or ABSENT. Until that is known, its value is 1 if it is signed."""
+    single: Flags
+    """Whether it is made of one byte."""
 
     def take(self, chosen: Ints) -> Special:
         """Those at the chosen places, numbered by where they are among them."""
         at = np.searchsorted(chosen, self.at)
         kept = (at < len(chosen)) & (np.append(chosen, ABSENT)[at] == self.at)
-        return Special(at[kept], self.keys[:, kept], self.refs[kept])
+        return Special(at[kept], self.keys[:, kept], self.refs[kept], self.raws[kept], self.single[kept])
 
 
 class Atoms(NamedTuple):
@@ -41,13 +46,16 @@ class Atoms(NamedTuple):
     """0 where no integer could be read."""
     special: Special | None = None
     """None where all are plain."""
+    forms: Forms | None = None
+    """What the values stand for; None where all are integers."""
 
     def take(self, chosen: Ints) -> Atoms:
         """Those at the chosen places, which rise."""
         if len(chosen) == len(self.values):
             return self
         special = self.special.take(chosen) if self.special else None
-        return Atoms(self.values[chosen], self.lengths[chosen], special)
+        forms = None if self.forms is None else self.forms[chosen]
+        return Atoms(self.values[chosen], self.lengths[chosen], special, forms)
 
 
 def follow_memo(scalars: Scalars, parts: list[Atoms], tuple_keys: Ints) -> int:
@@ -60,19 +68,35 @@ def follow_memo(scalars: Scalars, parts: list[Atoms], tuple_keys: Ints) -> int:
     """
     way = _Way(parts, tuple_keys, scalars.puts)
     risen = way.rising(scalars.top)
-    places, values = way.made()
+    places, values, forms = way.made()
     inside = np.searchsorted(places, risen)
-    scalars.extend(way.numbers[places[:inside]], values[:inside])
+    scalars.extend(way.numbers[places[:inside]], values[:inside], forms[:inside])
     size = int(np.searchsorted(way.ends, risen, side="right"))
     limits = np.append(scalars.top, way.numbers)  # limits[k] is the number put last before put k
+    for part, at, raws, place in way.bytes_asked:
+        texts, kinds, found = scalars.find_many(raws)
+        part.values[at] = texts - ((texts >> 7 & part.values[at]) << 8)
+        size = _before(size, at[~(found & (kinds == BYTE) & (raws <= limits[place]))])
+    for part, at, place in way.late if way.bytes_asked else ():
+        known = place < risen
+        scalars.amend(way.numbers[place[known]], part.values[at[known]])
     for part, at, refs, place in way.asked:
-        part.values[at], found = scalars.find_many(refs)
-        missing = at[~(found & (refs <= limits[place]))]
-        size = min([size, *missing[:1].tolist()])
+        part.values[at], kinds, found = scalars.find_many(refs)
+        if part.forms is not None:
+            part.forms[at] = kinds
+        size = _before(size, at[~(found & (kinds != BYTE) & (refs <= limits[place]))])
+    for part in parts[:3]:  # a key is made of integers
+        if part.forms is not None:
+            size = _before(size, np.flatnonzero(part.forms == FRACTION))
     done = int(way.ends[size - 1]) if size else 0
     scalars.puts, scalars.top = scalars.puts + done, int(limits[done])
     scalars.forget_after(scalars.top)
     return size
+
+
+def _before(size: int, wrong: Ints) -> int:
+    """How many entries come before the first wrong one."""
+    return min(size, int(wrong[0])) if len(wrong) else size
 
 
 class _Way:
@@ -91,7 +115,11 @@ class _Way:
         """The memo number of each put."""
         self.asked: list[tuple[Atoms, Ints, Ints, Ints]] = []
         """For each part the entries that refer to the memo, to which numbers, and how many puts come before."""
-        self._made: list[tuple[Ints, Ints]] = []
+        self.bytes_asked: list[tuple[Atoms, Ints, Ints, Ints]] = []
+        """The same for NumPy numbers whose byte is in the memo."""
+        self.late: list[tuple[Atoms, Ints, Ints]] = []
+        """Where NumPy numbers are put: for each part the entries and the puts."""
+        self._made: list[tuple[Ints, Ints, Forms]] = []
         self._next, self._puts = self.ends - made, puts
         for part, mine, after in zip(parts, slots, ([], [], tuples, []), strict=True):
             self._walk(part, mine)
@@ -102,24 +130,31 @@ class _Way:
         falls = np.flatnonzero(np.diff(self.numbers, prepend=top) <= 0)
         return int(falls[0]) if len(falls) else len(self.numbers)
 
-    def made(self) -> tuple[Ints, Ints]:
-        """Which puts are of NumPy numbers, in order, and the numbers."""
+    def made(self) -> tuple[Ints, Ints, Forms]:
+        """Which puts are of NumPy numbers, in order, and the numbers' bits and forms."""
         if not self._made:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        places, values = (np.concatenate(column) for column in zip(*self._made, strict=True))
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
+        places, values, forms = (np.concatenate(column) for column in zip(*self._made, strict=True))
         order = np.argsort(places)
-        return places[order], values[order]
+        return places[order], values[order], forms[order]
 
     def _walk(self, part: Atoms, slots: list[tuple[Ints | slice, Ints]]) -> None:
         if part.special is None:
             return
-        refers = part.special.refs != ABSENT
-        if refers.any():
-            at = part.special.at[refers]
-            self.asked.append((part, at, part.special.refs[refers], self._next[at]))
+        special = part.special
+        for refs, asked in ((special.refs, self.asked), (special.raws, self.bytes_asked)):
+            refers = refs != ABSENT
+            if refers.any():
+                at = special.at[refers]
+                asked.append((part, at, refs[refers], self._next[at]))
+        texts = special.at[special.single & (special.keys[0] != ABSENT)]
+        if len(texts):
+            self._made.append((self._next[texts], part.values[texts] & 255, np.full(len(texts), BYTE, np.int8)))
         self._number(slots)
-        spelled = part.special.at[part.special.keys[2] != ABSENT]
-        self._made.append((self._next[spelled] - 1, part.values[spelled]))
+        spelled = special.at[special.keys[2] != ABSENT]
+        forms = np.zeros(len(spelled), np.int8) if part.forms is None else part.forms[spelled]
+        self._made.append((self._next[spelled] - 1, part.values[spelled], forms))
+        self.late.append((part, spelled, self._next[spelled] - 1))
 
     def _number(self, slots: list[tuple[Ints | slice, Ints]]) -> None:
         for at, keys in slots:

@@ -152,6 +152,7 @@ def _reduce(state: State, data: bytes, at: int) -> int:
     role = ALLOWED[function]
     if role == "scalar":
         state.stack.append(make_scalar(arguments))
+        state.unsaved = True
     elif role == "dtype":
         state.stack.append(make_dtype(arguments))
     elif role == "defaultdict" and arguments in ((), (Name("builtins", "int"),)):
@@ -208,12 +209,17 @@ def _remember(state: State, key: int) -> None:
         raise Refused("a memo of nothing, or of one object twice")
     scalars.puts, scalars.top = scalars.puts + 1, key
     kind = type(value)
-    if kind is int:
-        state.last_put = None
+    if kind is int or kind is float:
+        if not state.unsaved:
+            raise Refused("a memo of a plain number; writers keep NumPy's only, and each once")
+        state.last_put, state.unsaved = None, False
         scalars.add(key, value)
         return
     state.last_put = value
     if kind is tuple:
+        return
+    if kind is bytes and len(value) == 1:
+        scalars.add(key, value)
         return
     state.memo[key] = value
     if kind is Name and ALLOWED[value] == "scalar":

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from openfield.objectives.entries import Mapping, State, take_codes, take_rows
+from openfield.objectives.forms import as_column
 from openfield.objectives.old_records import read_old
 from openfield.objectives.opcodes import STEPS, check_tuple, opcode_name
 from openfield.objectives.records import Rows, Stretch, hits_border, read_records
@@ -58,16 +57,6 @@ def read_pickle(path: Path) -> Iterator[Rows | Codes]:
         except Refused as error:
             advice = OLD_NUMPY if machine.state.old_numpy else ""
             raise Refused(f"{path}: {error} (byte {source.offset(machine.at)}).{advice}") from None
-
-
-def as_column(values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Numbers as int64 where all fit, float64 if there are fractions, else as Python integers."""
-    if float in set(map(type, values)):
-        return np.array([float(value) for value in values], np.float64)
-    try:
-        return np.array(values, np.int64)
-    except OverflowError:
-        return np.array(values, object)
 
 
 def _choose_reader(source: Source) -> Callable[[Any, int, Scalars], Stretch | None]:

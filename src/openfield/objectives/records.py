@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from openfield.objectives.forms import FRACTION, LARGE, Bytes, Forms, Ints, column_of, decode
 from openfield.objectives.memo import IMPLICIT, Atoms, Special, follow_memo
-from openfield.objectives.scalars import ABSENT, Ints, Scalars
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+from openfield.objectives.scalars import ABSENT, Scalars
 
 TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
-INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1 = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43
+INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, FLOAT = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43, 0x47
 PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
+LONGEST = 32
+"""Bytes of an integer that is read in bulk; of longer ones there are few in a file."""
 SPARE = 256
 """Bytes after the last entry looked at: no read of an entry's part goes further."""
 
@@ -35,11 +36,12 @@ _INT_SIGN = _lookup({INT4: 1 << 31})
 _PUT_LENGTH = _lookup({PUT1: 2, PUT4: 5, PUT_NEXT: 1})
 _PUT_MASK = _lookup({PUT1: 0xFF, PUT4: 0xFFFFFFFF})
 _PUT_OTHER = _lookup({PUT1: 0, PUT4: 0, PUT_NEXT: IMPLICIT}, ABSENT)
-_STARTS_VALUE = _lookup({INT1: 1, INT2: 1, INT4: 1, LONG1: 1, GET1: 1, GET4: 1}).astype(bool)
-_STARTS_NEXT = _STARTS_VALUE | _lookup({SETITEMS: 1}).astype(bool)
+_STARTS_KEY = _lookup({INT1: 1, INT2: 1, INT4: 1, LONG1: 1, GET1: 1, GET4: 1}).astype(bool)
+_STARTS_VALUE = _STARTS_KEY | _lookup({FLOAT: 1}).astype(bool)
+_STARTS_NEXT = _STARTS_KEY | _lookup({SETITEMS: 1}).astype(bool)
 _LENGTHS = {
     **{TUPLE3: 1, TUPLE2: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
-    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5},
+    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5, FLOAT: 9},
 }
 """Bytes of every opcode in entries; two of them are followed by as many as they say."""
 
@@ -90,8 +92,12 @@ def read_records(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
     size = follow_memo(scalars, parts, _read_puts(words, ends.tuples[counts] + 1)[0])
     if not size:
         return None
-    rows = Rows(*(narrow(part.values[:size]) for part in parts))
+    rows = Rows(*(column_of(part.values[:size], _first(part.forms, size), view) for part in parts))
     return Stretch(rows, int(ends.nexts[counts[size - 1]]))
+
+
+def _first(forms: Forms | None, size: int) -> Forms | None:
+    return None if forms is None else forms[:size]
 
 
 def hits_border(view: Bytes, at: int, border: int) -> bool:
@@ -125,7 +131,7 @@ def _guess_ends(view: Bytes, words: Any, at: int, scalars: Scalars) -> _Ends:
 
 
 def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> Atoms:
-    """The integer at each place: one of the four plain forms, a NumPy number, or a reference to one."""
+    """The number at each place: one of the five plain forms, a NumPy number, or a reference to one."""
     word = words[at]
     code = (word & 255).astype(np.uint8)
     lengths = _INT_LENGTH[code]
@@ -134,49 +140,70 @@ def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> Atoms:
     odd = np.flatnonzero(lengths == 0)
     if not len(odd):
         return Atoms(values, lengths)
+    forms = np.zeros(len(at), np.int8)
     long = odd[code[odd] == LONG1]
     if len(long):
-        values[long], lengths[long] = _read_longs(words, at[long])
+        values[long], lengths[long], forms[long] = _read_longs(words, at[long])
+    real = odd[code[odd] == FLOAT]
+    if len(real):
+        values[real], lengths[real], forms[real] = words[at[real] + 1].byteswap().view(np.int64), 9, FRACTION
     get = odd[(code[odd] == GET1) | (code[odd] == GET4)]
     if not len(get):
-        return Atoms(values, lengths)
-    values[get], lengths[get], special = _read_scalars(view, words, at[get], scalars)
-    return Atoms(values, lengths, special._replace(at=get))
+        return Atoms(values, lengths, None, forms)
+    values[get], lengths[get], forms[get], special = _read_scalars(view, words, at[get], scalars)
+    return Atoms(values, lengths, special._replace(at=get), forms)
 
 
-def _read_longs(words: Any, at: Ints) -> tuple[Ints, Ints]:
-    """Integers of up to eight bytes; longer ones get length 0."""
+def _read_longs(words: Any, at: Ints) -> tuple[Ints, Ints, Forms]:
+    """Integers of up to eight bytes, and the places of somewhat longer ones; the longest get length 0."""
     size = ((words[at] >> 8) & 255).astype(np.int64)
     unused = 64 - 8 * size.clip(1, 8)
     values = (words[at + 2].astype(np.int64) << unused) >> unused
-    return np.where(size == 0, 0, values), np.where(size <= 8, size + 2, 0)
+    large = size > 8
+    values = np.where(size == 0, 0, np.where(large, at + 1, values))
+    return values, np.where(size <= LONGEST, size + 2, 0), np.where(large, LARGE, 0).astype(np.int8)
 
 
-def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, Special]:
+def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, Forms, Special]:
     """NumPy numbers: get function, get kind, their bytes, pair, call; or a reference to one made before."""
     key, at_kind = _read_get(words, at)
     spelled = key == scalars.function
     kind, at_bytes = _read_get(words, at_kind)
-    width, unused = scalars.width, 64 - 8 * scalars.width
-    values = ((words[at_bytes + 2] << unused).astype(np.int64 if scalars.signed else np.uint64) >> unused).astype(
-        np.int64
-    )
-    made = (
-        spelled
-        & (kind == scalars.dtype)
-        & (kind != ABSENT)
-        & (view[at_bytes] == BYTES1)
-        & (view[at_bytes + 1] == width)
-    )
+    values, forms, width, signed = _read_kinds(words[at_bytes + 2], kind, scalars)
+    single = width == 1
+    raws, after_raw = _read_get(words, at_bytes)
+    raws = np.where(spelled & single, raws, ABSENT)
+    told = raws == ABSENT
+    made = spelled & (~told | ((view[at_bytes] == BYTES1) & (view[at_bytes + 1] == width)))
     first, length = _read_puts(words, at_bytes + 2 + width)
-    at_pair = at_bytes + 2 + width + length
+    first = np.where(told, first, ABSENT)
+    values = np.where(told, values, signed)
+    at_pair = np.where(told, at_bytes + 2 + width + length, after_raw)
     second, length = _read_puts(words, at_pair + 1)
     at_call = at_pair + 1 + length
     made &= (view[at_pair] == TUPLE2) & (view[at_call] == REDUCE)
     third, length = _read_puts(words, at_call + 1)
     lengths = np.where(made, at_call + 1 + length - at, np.where(spelled | (key < 0), 0, at_kind - at))
     keys = np.where(made, np.stack((first, second, third)), ABSENT)
-    return values, lengths, Special(at, keys, np.where(made, ABSENT, key))
+    special = Special(at, keys, np.where(made, ABSENT, key), np.where(made, raws, ABSENT), made & single)
+    return values, lengths, forms, special
+
+
+def _read_kinds(words: Any, asked: Ints, scalars: Scalars) -> tuple[Ints, Forms, Ints, Ints]:
+    """The numbers in the words, each by the kind that the memo has under the number asked for, widths, and signs.
+
+    Where the memo has no kind there, the width is one that no number has.
+    """
+    size = len(asked)
+    values, forms, widths, signed = np.zeros(size, np.int64), np.zeros(size, np.int8), np.full(size, -1), asked * 0
+    for key, kind in zip(scalars.kind_keys, scalars.kinds, strict=True):
+        mine = asked == key
+        if mine.all():
+            return *decode(words, kind), np.full(size, kind.itemsize), np.full(size, int(kind.kind == "i"))
+        if mine.any():
+            (values[mine], forms[mine]), widths[mine] = decode(words[mine], kind), kind.itemsize
+            signed[mine] = kind.kind == "i"
+    return values, forms, widths, signed
 
 
 def _read_puts(words: Any, at: Ints) -> tuple[Ints, Ints]:
@@ -217,9 +244,3 @@ def _chain(arrivals: Ints, tuples: Ints, parts: list[Atoms]) -> tuple[Ints, Ints
         at = int(ends[turn]) + 1
     keys = np.concatenate(runs)
     return keys, ends[keys]
-
-
-def narrow(values: Ints) -> np.ndarray[Any, Any]:
-    """The same numbers in 32 bits if they fit: half the memory of a large table."""
-    small = values.astype(np.int32)
-    return small if np.array_equal(small, values) else values

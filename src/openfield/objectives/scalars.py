@@ -5,16 +5,20 @@ Under `opcodes` and `records`. A name is a label here and never the object it na
 
 from __future__ import annotations
 
+import struct
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.objectives.forms import BYTE, FRACTION, UNSIGNED, WHOLE, Forms, Ints
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 ABSENT = -1
+MOST_KINDS = 32
+"""Kinds of numbers that are read in bulk; ten are written, in two byte orders."""
 
 
 class Refused(InvalidInput):
@@ -123,41 +127,61 @@ class Scalars:
         self.function = ABSENT
         """The memo number of the function that makes NumPy numbers."""
         self.dtype = ABSENT
-        """That of the one kind of number that is read in bulk."""
+        """That of the one kind of number that compiled code reads."""
         self.width, self.signed = 8, True
         """Its bytes, and whether it can be negative."""
+        self.kind_keys: list[int] = []
+        """The memo numbers of all kinds that are read in bulk, rising."""
+        self.kinds: list[np.dtype[Any]] = []
         self._keys = np.empty(1 << 10, np.int64)
         self._values = np.empty(1 << 10, np.int64)
+        self._forms = np.empty(1 << 10, np.int8)
         self._size = 0
-        self._large: dict[int, int] = {}
+        self._odd = False
 
     def learn(self, kind: DType) -> None:
         """A kind of number whose byte order is known is in the memo."""
         form = KINDS[kind.kind]
         if kind.order == "<" and form.kind != "f" and kind.kind != "u8":
             self.dtype, self.width, self.signed = kind.key, form.itemsize, form.kind == "i"
+        if len(self.kinds) < MOST_KINDS:
+            at = bisect_left(self.kind_keys, kind.key)
+            self.kind_keys.insert(at, kind.key)
+            self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
 
-    def add(self, key: int, value: int) -> None:
-        """Keep one number."""
-        if -(2**63) <= value < 2**63:
-            self._make_room(self._size + 1)
-            self._keys[self._size], self._values[self._size] = key, value
-            self._size += 1
+    def add(self, key: int, value: float | bytes) -> None:
+        """Keep one number that NumPy made, so that it has 64 bits at most, or one byte."""
+        if isinstance(value, int):
+            bits, form = (value, WHOLE) if value < 1 << 63 else (value - (1 << 64), UNSIGNED)
+        elif isinstance(value, float):
+            bits, form = struct.unpack("<q", struct.pack("<d", value))[0], FRACTION
         else:
-            self._large[key] = value
+            bits, form = value[0], BYTE
+        at = self._size
+        self._make_room(at + 1)
+        self._keys[at], self._values[at], self._forms[at] = key, bits, form
+        self._odd |= form != WHOLE
+        self._size = at + 1
 
-    def extend(self, keys: Ints, values: Ints) -> None:
+    def amend(self, keys: Ints, values: Ints) -> None:
+        """Other numbers under memo numbers that are known, which rise."""
+        self._values[np.searchsorted(self.keys, keys)] = values
+
+    def extend(self, keys: Ints, values: Ints, forms: Forms | None = None) -> None:
         """Keep many numbers; the keys rise, and are higher than those known."""
         size = self._size + len(keys)
         self._make_room(size)
         self._keys[self._size : size] = keys
         self._values[self._size : size] = values
+        self._forms[self._size : size] = WHOLE if forms is None else forms
+        self._odd |= forms is not None and bool(forms.any())
         self._size = size
 
     def _make_room(self, size: int) -> None:
         if size > len(self._keys):
-            self._keys = np.resize(self._keys, 2 * size)
-            self._values = np.resize(self._values, 2 * size)
+            self._keys, self._values, self._forms = (
+                _longer(column, self._size, 2 * size) for column in (self._keys, self._values, self._forms)
+            )
 
     def forget_after(self, key: int) -> None:
         """Drop the numbers kept under higher memo numbers: those that were read ahead in vain."""
@@ -170,19 +194,38 @@ class Scalars:
 
     @property
     def values(self) -> Ints:
-        """What they stand for."""
+        """Their bits."""
         return self._values[: self._size]
 
-    def find(self, key: int) -> int | None:
-        """The number behind a memo entry, if it is one."""
-        if key in self._large:
-            return self._large[key]
-        at = int(self.keys.searchsorted(key))
-        return int(self._values[at]) if at < self._size and self._keys[at] == key else None
+    def whole(self) -> tuple[Ints, Ints]:
+        """The memo numbers of integers of 64 bits, and the integers."""
+        if not self._odd:
+            return self.keys, self.values
+        whole = self._forms[: self._size] == WHOLE
+        return self.keys[whole], self.values[whole]
 
-    def find_many(self, keys: Ints) -> tuple[Ints, Flags]:
-        """The numbers behind memo entries, and which of them are known."""
+    def find(self, key: int) -> int | float | bytes | None:
+        """The number or byte behind a memo entry, if it is one."""
+        at = int(self.keys.searchsorted(key))
+        if at == self._size or self._keys[at] != key:
+            return None
+        bits = self._values[at : at + 1]
+        if self._forms[at] == FRACTION:
+            return float(bits.view(np.float64)[0])
+        if self._forms[at] == BYTE:
+            return bytes([int(bits[0])])
+        return int(bits[0] if self._forms[at] == WHOLE else bits.view(np.uint64)[0])
+
+    def find_many(self, keys: Ints) -> tuple[Ints, Forms, Flags]:
+        """The bits and forms of the numbers behind memo entries, and which of them are known."""
         if not self._size:
-            return np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
+            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int8), np.zeros(len(keys), bool)
         at = np.searchsorted(self.keys, keys).clip(max=self._size - 1)
-        return self._values[at], self._keys[at] == keys
+        return self._values[at], self._forms[at], self._keys[at] == keys
+
+
+def _longer(column: np.ndarray[Any, Any], filled: int, size: int) -> np.ndarray[Any, Any]:
+    """A copy with more room, which takes no memory until it is filled."""
+    longer = np.empty(size, column.dtype)
+    longer[:filled] = column[:filled]
+    return longer

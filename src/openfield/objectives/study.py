@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -171,19 +171,34 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
 
 def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
     spawn = multiprocessing.get_context("spawn")
+    others = multiprocessing.active_children()
     with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_when_interrupted) as pool:
-        running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
         try:
+            with _interrupts_later():
+                running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
             for done in as_completed(running):
                 yield running[done], done.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in {*multiprocessing.active_children()} - {*others}:
+                worker.terminate()
             raise
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits until the end, and in processes begun meanwhile until they ask for it: none shows a traceback."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _die_when_interrupted() -> None:
     """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _named(task: Task) -> str:

@@ -25,6 +25,12 @@ FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
 
 
+UNCHECKED = 18_000_000
+"""Bytes of rows that are kept before it is known that the whole file is a table: refusing one takes little memory."""
+PYTHON_NUMBER = 56
+"""Bytes of a large integer of Python and of what refers to it."""
+
+
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known about a table beside its rows."""
 
@@ -114,7 +120,7 @@ def as_table(source: TableLike) -> Table:
     if not isinstance(mapping, Mapping):
         raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
     keys = [_plain_key(key) for key in mapping]
-    from openfield.objectives.pickles import as_column
+    from openfield.objectives.forms import as_column
 
     counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
     obs, action, next_obs = (as_column([key[part] for key in keys]) for part in range(3))
@@ -221,13 +227,25 @@ def _load_pickle(path: Path) -> Table:
     from openfield.objectives.gather import Gatherer
     from openfield.objectives.pickles import Codes, read_pickle
 
-    gatherer, codes = Gatherer(path.stat().st_size), []
+    gatherer, codes, held = Gatherer(path.stat().st_size), [], 0
     for piece in read_pickle(path):
+        before, held = held, held + _room(piece)
+        if before <= UNCHECKED < held:
+            for _ in read_pickle(path):  # to its end, where something foreign may wait, before more is kept
+                pass
         if isinstance(piece, Codes):
             codes.append((piece.codes, piece.indices))
         else:
             gatherer.add(piece)
     return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
+
+
+def _room(piece: Iterable[Any]) -> int:
+    """About how many bytes a stretch of rows or codes takes."""
+    return sum(
+        column.nbytes if isinstance(column, np.ndarray) and column.dtype != object else PYTHON_NUMBER * len(column)
+        for column in piece
+    )
 
 
 def meta_of_name(name: str) -> Meta:
