@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -93,6 +94,13 @@ def test_episodes_of_one_frame_lead_nowhere(tmp_path):
     with pytest.raises(InvalidInput, match=r"0\.npz and 2 more: no transition in it"):
         write_episodes(paths, Recipe(size=4), tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
+
+
+def test_no_room_for_temporary_files(tmp_path, monkeypatch):
+    paths = save_episodes(tmp_path, [20])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InvalidInput, match=r"t\.parquet: cannot be made: No such file.*temporary files are in .*gone"):
+        write_episodes(paths, Recipe(size=4), tmp_path / "t.parquet")
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 4, 5, 16])

@@ -13,6 +13,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from openfield.errors import InvalidInput
 from openfield.objectives.convert import check_target, convert
 from openfield.objectives.episodes import (
     Recipe,
@@ -52,10 +53,19 @@ def write_episodes(
     """Make the table of all episodes, with its code book, in the form the target's name asks for.
 
     Raises:
-        InvalidInput: An episode is something else, none has a transition, or the target cannot be written.
+        InvalidInput: An episode is something else, none has a transition, or there is no room for the table.
     """
     target = Path(target)
     check_target(target)
+    try:
+        return _write(paths, recipe, target, thresholds)
+    except OSError as error:
+        raise InvalidInput(
+            f"{target}: cannot be made: {error.strerror or error} (temporary files are in {tempfile.gettempdir()})."
+        ) from None
+
+
+def _write(paths: Sequence[Path], recipe: Recipe, target: Path, thresholds: Array | None) -> Written:
     if target.suffix == ".parquet":
         return _write_parquet(paths, recipe, target, thresholds)
     with tempfile.TemporaryDirectory(prefix="openfield-") as folder:
