@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, evaluate, evaluate_file, load_table
 from openfield.objectives import spill as spill_module
+from openfield.objectives.codes import CodeBook
 from openfield.objectives.convert import convert
 from openfield.objectives.counts import Columns
 from openfield.objectives.gather import Gatherer
@@ -117,6 +118,20 @@ def test_conversion_through_the_disk_takes_little_memory(tmp_path, monkeypatch):
     tracemalloc.stop()
     assert peak < 25e6  # the columns alone are 12.8 MB
     assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
+
+
+def test_code_books_are_cut_evenly_where_codes_begin_alike():
+    words = np.random.default_rng(0).integers(0, 2**63, (5000, 3), np.uint64)
+    words[:, 2] = 2**64 - 1  # as where the lower half of the picture never changes
+    words[::7, 0] = 0
+    with spill_module.BookSpill("book", 500) as spill:
+        spill.add(CodeBook(words, np.arange(5000)))
+        parts = list(spill.in_order())
+    assert max(len(part.indices) for part in parts) < 2000
+    codes = [code for part in parts for code in sorted(part.codes)]
+    assert codes == sorted(CodeBook(words, np.arange(5000)).codes)
+    found = np.concatenate([part.indices for part in parts])
+    assert np.array_equal(np.concatenate([part.words for part in parts]), words[found])
 
 
 def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):

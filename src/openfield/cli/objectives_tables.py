@@ -57,8 +57,9 @@ def frames(
         Whether an action was chosen on its frame, or led to it.
     """
     from openfield.objectives.convert import check_target
-    from openfield.objectives.episodes import Recipe, build_table, open_episode
-    from openfield.objectives.files import read_thresholds, save_table
+    from openfield.objectives.episode_files import write_episodes
+    from openfield.objectives.episodes import Recipe
+    from openfield.objectives.files import read_thresholds
 
     if not episodes:
         raise InvalidInput("Name at least one episode: openfield objectives frames EPISODE.npz -o table.parquet")
@@ -68,8 +69,5 @@ def frames(
     if bins is not None and (size or high, levels or deep) != (high, deep):
         raise InvalidInput(f"{thresholds}: its thresholds are for size {high} and {deep} levels.")
     recipe = Recipe(size=high if size is None else size, levels=deep if levels is None else levels, alignment=alignment)
-    table = build_table([open_episode(path) for path in episodes], recipe, bins)
-    save_table(table, output)
-    print(
-        f"{output}: {len(table.obs):,} distinct transitions of {int(table.count.sum()):,}, {table.num_inputs:,} inputs"
-    )
+    made = write_episodes(episodes, recipe, output, bins)
+    print(f"{output}: {made.rows:,} distinct transitions of {made.transitions:,}, {made.inputs:,} inputs")

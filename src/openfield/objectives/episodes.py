@@ -1,4 +1,4 @@
-"""Episodes from NPZ files, image folders and arrays, made into one table in bounded memory.
+"""Episodes from NPZ files, image folders and arrays, made into one table.
 
 Before `tables`: thresholds are found in a first reading, codes and transitions in a second.
 """
@@ -24,11 +24,11 @@ from openfield.objectives.frames import (
     downscale,
     encode_frames,
     index_words,
-    percentiles,
 )
 from openfield.objectives.histograms import Array
 from openfield.objectives.moves import Alignment, sum_rows
 from openfield.objectives.npz import listed, member_names, read_array, read_length, read_stretches
+from openfield.objectives.pixels import PixelValues
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, make_table
 
@@ -49,6 +49,8 @@ class Episode(NamedTuple):
     name: str
     frames: Callable[[], Iterator[Array]]
     actions: Array
+    length: int
+    """How many frames there are."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +72,14 @@ def open_episode(path: str | Path) -> Episode:
     path = Path(path)
     if path.is_dir():
         images = find_images(path)
-        return Episode(str(path), lambda: read_images(images, STRETCH // 16), _whole(read_actions(path), path))
+        actions = _whole(read_actions(path), path)
+        return Episode(str(path), lambda: read_images(images, STRETCH // 16), actions, len(images))
     names = member_names(path)
-    frames, actions = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
-    _check_lengths(str(path), *(read_length(path, name) for name in (frames, actions)))  # before anything is unpacked
-    return Episode(str(path), lambda: read_stretches(path, frames, STRETCH), _whole(read_array(path, actions), path))
+    frames, taken = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
+    length = read_length(path, frames)
+    _check_lengths(str(path), length, read_length(path, taken))  # before anything is unpacked
+    actions = _whole(read_array(path, taken), path)
+    return Episode(str(path), lambda: read_stretches(path, frames, STRETCH), actions, length)
 
 
 def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: str = "arrays") -> list[Episode]:
@@ -92,77 +97,86 @@ def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: s
     cuts = [0, *(np.flatnonzero(ends) + 1).tolist(), len(ends)]
     spans = [(start, stop) for start, stop in pairwise(cuts) if stop > start]
     return [
-        Episode(f"{name}[{start}:{stop}]", _slices(observations, start, stop), np.asarray(actions[start:stop]))
+        Episode(
+            f"{name}[{start}:{stop}]", _slices(observations, start, stop), np.asarray(actions[start:stop]), stop - start
+        )
         for start, stop in spans
     ]
 
 
 def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
-    """The thresholds `discretize` would find for all frames of all episodes together, kept as distinct values only."""
-    pixels = _Distinct(recipe.size**2)
-    for episode in episodes:
-        frames = 0
-        for part in _small_frames(episode, recipe.size):
-            frames += len(part)
-            pixels.add(part.reshape(len(part), -1))
-        if not frames:
-            raise InvalidInput(f"{episode.name}: there are no frames in it.")
-    if not len(pixels.values()[0]):
+    """The thresholds `discretize` would find for all frames of all episodes together, in bounded memory."""
+    with PixelValues(recipe.size**2) as pixels:
+        for episode in episodes:
+            frames = 0
+            for part in _small_frames(episode, recipe.size):
+                frames += len(part)
+                pixels.add(part.reshape(len(part), -1))
+            if not frames:
+                raise InvalidInput(f"{episode.name}: there are no frames in it.")
+        found = pixels.thresholds(recipe.levels)
+    if found is None:
         raise InvalidInput("There are no frames to find thresholds for.")
-    flat = np.array([percentiles(values, recipe.levels) for values in pixels.values()])
-    return flat.reshape(recipe.size, recipe.size, recipe.levels - 1)
-
-
-class _Distinct:
-    """The distinct values of every pixel. New ones wait until there are as many as known: n log n steps, not n^2."""
-
-    def __init__(self, pixels: int) -> None:
-        self._known = [np.empty(0) for _ in range(pixels)]
-        self._waiting: list[Array] = []
-
-    def add(self, frames: Array) -> None:
-        self._waiting.append(frames)
-        if sum(map(len, self._waiting)) > max(4 * STRETCH, *map(len, self._known)):
-            self.values()
-
-    def values(self) -> list[Array]:
-        if self._waiting:
-            columns = np.concatenate(self._waiting).T
-            self._known = [np.union1d(known, new) for known, new in zip(self._known, columns, strict=True)]
-            self._waiting = []
-        return self._known
+    return found.reshape(recipe.size, recipe.size, recipe.levels - 1)
 
 
 def build_table(
     episodes: Sequence[Episode], recipe: Recipe, thresholds: Array | None = None, meta: Meta | None = None
 ) -> Table:
-    """The table of all episodes, with its code book; nothing leads from one episode into the next."""
+    """The table of all episodes, with its code book; nothing leads from one episode into the next.
+
+    It and the codes are in memory; `episode_files` makes the same table as a file, however many episodes there are.
+    """
+    bins = bins_for(episodes, recipe, thresholds)
+    indexer, counter = _Indexer(recipe.start), _Counter()
+    for episode in episodes:
+        actions, words = taken_actions(episode, recipe.alignment), list(encoded(episode, bins))
+        inputs = indexer.index(np.concatenate(words)) if words else np.empty(0, np.int64)
+        counter.add(Rows(inputs[:-1], actions, inputs[1:], np.ones(len(actions), np.int64)))
+    rows = counter.rows()
+    if not len(rows.obs):
+        raise no_transition([episode.name for episode in episodes])
+    table = make_table([rows], meta=described(meta, bins, recipe, len(episodes)), ordered=True)
+    return msgspec.structs.replace(table, book=indexer.book())
+
+
+def bins_for(episodes: Iterable[Episode], recipe: Recipe, thresholds: Array | None) -> Array:
+    """The thresholds given, if they fit, or those of the episodes."""
     if recipe.levels < 1:
         raise InvalidInput(f"The number of levels is {recipe.levels}; it must be positive.")
     bins = find_thresholds(episodes, recipe) if thresholds is None else thresholds
-    bins = check_bins(bins, (recipe.size, recipe.size))
-    indexer, counter = _Indexer(recipe.start), _Counter()
-    for episode in episodes:
-        words = [encode_frames(part, bins) for part in _small_frames(episode, recipe.size)]
-        inputs = indexer.index(np.concatenate(words)) if words else np.empty(0, np.int64)
-        counter.add(_transitions(episode, inputs, recipe.alignment))
-    described = msgspec.structs.replace(
+    return check_bins(bins, (recipe.size, recipe.size))
+
+
+def encoded(episode: Episode, bins: Array) -> Iterator[Array]:
+    """The codes of an episode's frames, a stretch at a time."""
+    return (encode_frames(part, bins) for part in _small_frames(episode, len(bins)))
+
+
+def taken_actions(episode: Episode, alignment: Alignment) -> Array:
+    """The action that led from each frame to the next."""
+    actions, frames = episode.actions, episode.length
+    _check_lengths(episode.name, frames, len(actions))
+    late = alignment == "action_led_here" and len(actions) == frames
+    return actions[1:] if late else actions[: max(frames - 1, 0)]
+
+
+def described(meta: Meta | None, bins: Array, recipe: Recipe, episodes: int) -> Meta:
+    """What is known about a table, and what is known because it was made here."""
+    return msgspec.structs.replace(
         meta or Meta(),
         thresholds=hash_of(bins),
         bins=bins.tolist(),
         alignment=recipe.alignment,
-        episodes=len(episodes),
+        episodes=episodes,
     )
-    rows = counter.rows()
-    if not len(rows.obs):
-        raise InvalidInput(f"{_names(episodes)}: no transition in it; an episode needs two frames at least.")
-    table = make_table([rows], meta=described, ordered=True)
-    return msgspec.structs.replace(table, book=indexer.book())
 
 
-def _names(episodes: Sequence[Episode]) -> str:
-    more = f" and {len(episodes) - 1} more" if len(episodes) > 1 else ""
-    return f"{episodes[0].name}{more}" if episodes else "No episodes"
+def no_transition(names: Sequence[str]) -> InvalidInput:
+    """What to say if nothing led anywhere."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    who = f"{names[0]}{more}" if names else "No episodes"
+    return InvalidInput(f"{who}: no transition in it; an episode needs two frames at least.")
 
 
 def hash_of(thresholds: Array) -> str:
@@ -204,15 +218,6 @@ class _Counter:
         if not self._parts:
             return Rows(*(np.empty(0, np.int64) for _ in range(4)))
         return sum_rows(Rows(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True))))
-
-
-def _transitions(episode: Episode, inputs: Array, alignment: Alignment) -> Rows:
-    actions = episode.actions
-    _check_lengths(episode.name, len(inputs), len(actions))
-    steps = max(len(inputs) - 1, 0)
-    late = alignment == "action_led_here" and len(actions) == len(inputs)
-    taken = actions[1:] if late else actions[:steps]
-    return Rows(inputs[:-1], taken, inputs[1:], np.ones(steps, np.int64))
 
 
 def _check_lengths(name: str, frames: int, actions: int) -> None:

@@ -139,8 +139,13 @@ def find_bins(images: Array, bin_count: int | None) -> Array:
 
 def percentiles(distinct: Array, bin_count: int) -> Array:
     """The thresholds of one pixel from its distinct values."""
-    marks = [100 * step / bin_count for step in range(1, bin_count)]
+    marks = marks_of(bin_count)
     return np.percentile(np.asarray(distinct, np.float64), marks) if marks else np.empty(0)
+
+
+def marks_of(bin_count: int) -> list[float]:
+    """Which percentiles the thresholds are."""
+    return [100 * step / bin_count for step in range(1, bin_count)]
 
 
 def check_bins(bins: Array, shape: tuple[int, ...]) -> Array:

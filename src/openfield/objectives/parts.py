@@ -1,7 +1,8 @@
 """Records on disk, cut into parts by a key: what is larger than memory is handled part by part.
 
-Under `spill`, which puts the rows of tables in order, and `joins`, which finds the codes of inputs and the images two
-agents met. Cuts follow a sample of the keys, so parts come out about equal.
+Under `spill`, which puts the rows of tables in order, `joins`, which finds the codes of inputs and the images two
+agents met, `numbering`, which numbers the codes of frames, and `pixels`, which finds thresholds. Cuts follow a sample
+of the keys, so parts come out about equal.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ SAMPLED = 251
 """One record in so many is looked at to place the cuts; a prime, for records may come in groups of equal size."""
 MOST_PARTS = 500
 """Files open at the same time."""
+MOST_SAMPLED = 1 << 18
+"""Keys kept to place the cuts; when there are twice as many, every other one is let go."""
 CHUNK = 1 << 17
 """Records moved at once."""
 
@@ -36,6 +39,7 @@ class Parts:
         self._folder = tempfile.TemporaryDirectory(prefix="openfield-")
         self._files: list[BinaryIO] = [self._open("records")]
         self._sample: list[Array] = []
+        self._sampled, self._thinned = 0, 1
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +58,7 @@ class Parts:
     def add(self, records: Array) -> None:
         """Put records aside."""
         self._files[0].write(records.tobytes())
-        self._sample.append(records[self._key][:: min(SAMPLED, max(1, len(records) // 4))].copy())
+        self._add_sample(records[self._key][:: min(SAMPLED, max(1, len(records) // 4)) * self._thinned].copy())
         self.size += len(records)
 
     def in_parts(self) -> Iterator[Array]:
@@ -67,6 +71,13 @@ class Parts:
                 records = np.frombuffer(file.read(), self._kind)
             if len(records):
                 yield records
+
+    def _add_sample(self, keys: Array) -> None:
+        self._sample.append(keys)
+        self._sampled += len(keys)
+        if self._sampled > 2 * MOST_SAMPLED:
+            self._sample = [np.concatenate(self._sample)[::2]]
+            self._sampled, self._thinned = len(self._sample[0]), 2 * self._thinned
 
     def _cut(self) -> list[BinaryIO]:
         parts = min(MOST_PARTS, -(-self.size // self._part))

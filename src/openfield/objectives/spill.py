@@ -96,8 +96,7 @@ class BookSpill:
         for width in np.unique(widths).tolist():
             chosen = widths == width
             records = self._of(width).empty(int(np.count_nonzero(chosen)))
-            records["words"], records["index"] = book.words[chosen, :width], book.indices[chosen]
-            records["top"] = records["words"][:, -1]
+            records["code"], records["index"] = _as_bytes(book.words[chosen, :width]), book.indices[chosen]
             self._of(width).add(records)
 
     def in_order(self) -> Iterator[CodeBook]:
@@ -109,12 +108,22 @@ class BookSpill:
         most = max(self._parts, default=0)
         for width, parts in sorted(self._parts.items()):
             for records in parts.in_parts():
-                book = CodeBook(np.pad(records["words"], ((0, 0), (0, most - width))), records["index"].copy())
+                words = _as_words(records["code"], width)
+                book = CodeBook(np.pad(words, ((0, 0), (0, most - width))), records["index"].copy())
                 check_codes(book, self._name)
                 yield book
 
     def _of(self, width: int) -> Parts:
         if width not in self._parts:
-            kind = np.dtype([("top", "<u8"), ("index", "<i8"), ("words", "<u8", (width,))])
-            self._parts[width] = Parts(kind, "top", self._part)
+            kind = np.dtype([("code", f"S{8 * width}"), ("index", "<i8")])
+            self._parts[width] = Parts(kind, "code", self._part)
         return self._parts[width]
+
+
+def _as_bytes(words: Array) -> Array:
+    """Codes as bytes, the highest first: cut by all of a code, books are cut evenly where many codes begin alike."""
+    return np.ascontiguousarray(words[:, ::-1].astype(">u8")).view(f"S{8 * words.shape[1]}")[:, 0]
+
+
+def _as_words(codes: Array, width: int) -> Array:
+    return np.ascontiguousarray(codes).view(">u8").reshape(-1, width)[:, ::-1].astype(np.uint64)
