@@ -192,9 +192,10 @@ class GroupDesk:
             if live and not self._journal.lease(cell.id):
                 raise RunBusy(f"Another process plays test {trial} of session {group.id}.")
             attempt = self._journal.begin(cell.id) if again or not record.attempt else record.attempt
-            past = [] if again or not record.attempt else list(run.raw_steps(cell.id, attempt))
-        recorder = Recorder(cell.id, attempt, self._journal.add, len(past)) if live else None
-        rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
+            written = run.count_steps(cell.id, attempt)
+            recorder = Recorder(cell.id, attempt, self._journal.add, written) if live else None
+            past = run.raw_steps(cell.id, attempt)  # replayed as they are read: all of them may not fit into memory
+            rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)
         return Seat(rollout, self._domain.spec(cell.trial), cell.seed, group.id)

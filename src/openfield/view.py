@@ -145,6 +145,11 @@ class Run:
         """All recorded steps of an attempt, for replay."""
         return (step for chunk in self._chunks(cell, attempt) for step in read_raw_chunk(chunk))
 
+    def count_steps(self, cell: str, attempt: int) -> int:
+        """How many steps of an attempt are recorded."""
+        ((count,),) = self._rows("SELECT sum(count) FROM chunks WHERE cell = ? AND attempt = ?", (cell, attempt))
+        return count or 0
+
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
         """The agent's last saved state, and after how many steps it was saved."""
         rows = self._rows("SELECT step, data FROM states WHERE cell = ? AND attempt = ?", (cell, attempt))
@@ -233,15 +238,15 @@ class Run:
 
     def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
         query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
-        return (Chunk(*row) for row in self._rows(query, (cell, attempt)))
+        return (Chunk(*row) for row in self._rows(query, (cell, attempt), 8))  # a chunk may be large
 
     def _all_chunks(self) -> Iterator[Chunk]:
         return (Chunk(*row) for row in self._rows("SELECT * FROM chunks ORDER BY cell, attempt, first"))
 
-    def _rows(self, query: str, values: Iterable[Any] = ()) -> Iterator[Any]:
+    def _rows(self, query: str, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
         with explaining(self.path):
             cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
-            while rows := cursor.fetchmany(256):
+            while rows := cursor.fetchmany(at_once):
                 yield from rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import tracemalloc
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused
+from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 from openfield.domains.ond.actions import Post
 from openfield.domains.ond.office import Office
 from openfield.domains.ond.rows import Sheet
@@ -212,3 +213,25 @@ def test_others_are_answered_while_a_large_post_is_read(data: Path, tmp_path: Pa
     else:
         assert answer.text == "OK"
     client.close()
+
+
+def test_a_long_test_is_replayed_without_being_in_memory_as_a_whole(tmp_path: Path) -> None:
+    write_test(tmp_path / "data", count=600, size=20, known_classes=400)
+    client = Client(tmp_path / "data", tmp_path / "r.sqlite")
+    session, test, posted = client.open(), known(client), 0
+    for number in range(30):
+        ids = test.ids[number * 20 : number * 20 + 20]
+        rows = "".join(f"{key}{',0.00249376' * 401}\n" for key in ids)
+        assert client.post(session, number, detection="".join(f"{key},0.5\n" for key in ids)).text == "OK"
+        assert client.post(session, number, classification=rows).text == "OK"
+        posted += len(rows)
+    client.close(at_once=True)
+    client = Client(tmp_path / "data", tmp_path / "r.sqlite")
+    tracemalloc.start()
+    latest = client.ask("GET", "/session/latest", params={"session_id": session}).json()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert latest["next_rounds"] == {TEST: 30}
+    assert client.complete(session).text == "OK"  # and it goes on where it was
+    client.close()
+    assert most < posted

@@ -57,3 +57,31 @@ def test_tests_that_can_never_be_complete_are_refused(client: Client, data: Path
     asked = {"protocol": "OND", "novelty_detector_version": "1", "detection_threshold": 0.5}
     files = {"configuration": msgspec.json.encode(asked), "test_ids": b"OND.no"}
     refused(client.ask("POST", "/session", files=files), 500, "test_id_invalid")
+
+
+@pytest.mark.parametrize("light", ["im/99.jpg", ["a"], 7, None])
+def test_a_red_light_that_is_no_sample_is_the_first_novel_one(client: Client, data: Path, light: object) -> None:
+    write_test(data, "OND.light")
+    path = data / "OND/image_classification/OND.light_metadata.json"
+    path.write_bytes(msgspec.json.encode(msgspec.json.decode(path.read_bytes()) | {"red_light": light}))
+    session = client.open("OND.light", hints=("red_light",))
+    asked = {"session_id": session, "test_id": "OND.light"}
+    assert client.ask("GET", "/test/metadata", params=asked).json()["red_light"] == "OND.light-15.png"
+
+
+@pytest.mark.parametrize("value", [False, "false", "False", 0])
+def test_feedback_on_all_rounds_may_be_granted_by_a_text(client: Client, data: Path, value: object) -> None:
+    write_test(data, "OND.free", feedback_constrained=value)
+    session, test = client.open("OND.free"), known(client, "OND.free")
+    for number in range(2):
+        client.post(session, number, "OND.free", **answers(test, test.ids[number * 10 : number * 10 + 10]))
+    assert client.feedback(session, "classification", "OND.free", feedback_ids=test.ids[0]).text
+
+
+def test_metadata_as_python_writes_them_can_be_read(client: Client, data: Path) -> None:
+    write_test(data, "OND.odd")
+    path = data / "OND/image_classification/OND.odd_metadata.json"
+    path.write_text("\ufeff" + path.read_text().replace("{", '{"degree": NaN, "max_novel_classes": NaN, ', 1))
+    asked = {"session_id": client.open("OND.odd"), "test_id": "OND.odd"}
+    shown = client.ask("GET", "/test/metadata", params=asked).json()
+    assert shown == {"protocol": "OND", "known_classes": 4, "round_size": 10, "feedback_max_ids": 3}

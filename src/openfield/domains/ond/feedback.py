@@ -94,8 +94,7 @@ def _choose(ledger: Ledger, kind: str, offer: Offer, ids: Sequence[str] | None) 
     """The samples a request is about, in the order of the test."""
     recent = ledger.latest[offer.reads]
     if ids is not None:
-        constrained = ledger.test.metadata.get("feedback_constrained", True)
-        open_to = set(recent.tolist()) if constrained else ledger.answered(offer.reads)
+        open_to = set(recent.tolist()) if ledger.test.constrained else ledger.answered(offer.reads)
         return sorted({at for key in ids if (at := ledger.test.index.get(key, -1)) in open_to})
     asked = sorted(set(recent.tolist()))
     if offer.wrong:

@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from openfield.domains.ond.actions import Told
 
 if TYPE_CHECKING:
@@ -41,12 +44,12 @@ class FirmAnswers:
                 values = tuple(_plain(getattr(ledger, name)[at].item()) for name in VECTORS[kind])
                 held[at] = Told(at, values, texts.get(at))
 
-    def restore(self, ledger: Ledger, kind: str, positions: Sequence[int]) -> None:
+    def restore(self, ledger: Ledger, kind: str, positions: NDArray[np.int64]) -> None:
         """Puts held answers in the place of those that were just posted."""
         if kind not in self._answers:
             return
         held = self._answers[kind]
-        for told in (held[at] for at in positions if at in held):
+        for told in (held[at] for at in positions.tolist() if at in held):
             for name, value in zip(VECTORS[kind], told.values, strict=True):
                 getattr(ledger, name)[told.at] = math.nan if value is None else value
             if told.words is not None:

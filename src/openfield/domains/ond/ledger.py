@@ -151,7 +151,7 @@ class Ledger:
                 self._keep_writers(at, sheet.texts)
         if sheet.numbers is not None:
             self._keep_numbers(kind, at, sheet.numbers)
-        self.firm.restore(self, kind, at.tolist())
+        self.firm.restore(self, kind, at)
 
     def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
         self.columns[kind] = numbers.shape[1]

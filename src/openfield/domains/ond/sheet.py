@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -117,8 +117,15 @@ class Test:
     def red_light(self) -> str:
         """The id of the first novel sample; empty if there is none."""
         stated = self.metadata.get("red_light")
-        first = np.flatnonzero(self.novel)
-        return str(stated) if stated else self.ids[first[0]] if len(first) else ""
+        if isinstance(stated, str) and stated in self.index:
+            return stated
+        first = np.flatnonzero(self.novel)  # also where what is stated is no sample, whose light would never come
+        return self.ids[first[0]] if len(first) else ""
+
+    @functools.cached_property
+    def constrained(self) -> bool:
+        """Whether feedback is about the last posted round only; truth values may be texts, as numbers may."""
+        return str(self.metadata.get("feedback_constrained")).strip().lower() not in ("false", "0")
 
     def count(self, key: str) -> int | None:
         """A whole number of the metadata; None where they do not have it."""
@@ -267,8 +274,10 @@ def _read_share(found: Any, where: str) -> float | None:
 
 
 def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(content, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    try:  # Python's own reader, because its writer leaves NaN where a number is missing
+        found = json.loads(content.decode("utf-8-sig"), parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"Test {name}: its metadata cannot be read: {error}.") from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"Test {name}: its metadata cannot be read: they are no JSON object.")
     return {key.replace("-", "_"): value for key, value in found.items()}
