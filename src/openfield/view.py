@@ -31,6 +31,8 @@ SCORED = ("done", "truncated")
 OUR_FAILURES = ("world_error", "harness_error")
 """Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
 MOST_RETRIES = 3
+CHUNKS_AT_ONCE = 4
+"""How many chunks are in memory at a time: one may be a single reply of half a megabyte, or of fifty."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,15 +235,15 @@ class Run:
 
     def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
         query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
-        return (Chunk(*row) for row in self._rows(query, (cell, attempt)))
+        return (Chunk(*row) for row in self._rows(query, (cell, attempt), CHUNKS_AT_ONCE))
 
     def _all_chunks(self) -> Iterator[Chunk]:
         return (Chunk(*row) for row in self._rows("SELECT * FROM chunks ORDER BY cell, attempt, first"))
 
-    def _rows(self, query: str, values: Iterable[Any] = ()) -> Iterator[Any]:
+    def _rows(self, query: str, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
         with explaining(self.path):
             cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
-            while rows := cursor.fetchmany(256):
+            while rows := cursor.fetchmany(at_once):
                 yield from rows
 
 

@@ -6,32 +6,68 @@ Journal -> archive: everything is read from recorded steps.
 from __future__ import annotations
 
 import io
+import threading
+import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
+from openfield.core import Reply
 from openfield.domains.ond.areas import Area, Offer, find_area
 from openfield.domains.ond.listing import finished_tests
 from openfield.groups import Group
+from openfield.record import Step
 
 LABELS = "psuedo_labels"
 """What the original server keeps of a session under this name, spelled so; nothing here makes any."""
 
 
-def pack(group: Group, tests: Mapping[str, list[Any]]) -> bytes:
-    """The zip: the session, each test's doings, and all posted rows."""
+def pack(group: Group, tests: Mapping[str, Iterable[Step]], stopped: threading.Event) -> bytes:
+    """The zip: the session, each test's doings, and all posted rows.
+
+    Args:
+        group: The session.
+        tests: The recorded steps of each test. They are gone through several times, so that no more than one post is in
+            memory: what is posted of a large test is half a gigabyte.
+        stopped: Set when nobody waits for the zip any more, which is then left as it is.
+    """
     content = io.BytesIO()
     folder = f"{group.facts['protocol']}/{group.facts['domain']}"
     with zipfile.ZipFile(content, "w", zipfile.ZIP_BZIP2) as file:
         file.writestr(f"{group.id}.json", _json(_session(group)))
         for test, steps in tests.items():
             place = f"{folder}/{group.id}.{test}"
-            file.writestr(f"{group.id}.{test}.json", _json(_doings(group, test, steps, place)))
-            for kind, text in _gather(_posts(steps)).items():
-                file.writestr(f"{place}_{kind}.csv", text)
+            slim = [_without_rows(step) for step in _until(stopped, steps)]
+            file.writestr(f"{group.id}.{test}.json", _json(_doings(group, test, slim, place)))
+            for kind in _kinds(_posts(slim)):
+                _write_rows(file, f"{place}_{kind}.csv", kind, _until(stopped, steps))
     return content.getvalue()
+
+
+def _until(stopped: threading.Event, steps: Iterable[Step]) -> Iterator[Step]:
+    return takewhile(lambda _: not stopped.is_set(), steps)
+
+
+def _without_rows(step: Step) -> Step:
+    """A step that says of a post what it was of, but not the rows."""
+    if step.reply is None or not _is(step.reply.action, "post"):
+        return step
+    action = step.reply.action | {"results": dict.fromkeys(step.reply.action["results"], "")}
+    return msgspec.structs.replace(step, reply=Reply(action))
+
+
+def _write_rows(file: zipfile.ZipFile, name: str, kind: str, steps: Iterable[Step]) -> None:
+    """The rows of a type in the order they came, every row on a line of its own."""
+    entry = zipfile.ZipInfo(name, time.localtime()[:6])
+    entry.compress_type = file.compression
+    with file.open(entry, "w", force_zip64=True) as member:  # nobody knows yet how much it will be
+        for step in steps:
+            if step.reply is not None and _is(step.reply.action, "post"):
+                text = step.reply.action["results"].get(kind, "")
+                member.write((text if text.endswith("\n") or not text else f"{text}\n").encode())
 
 
 def _session(group: Group) -> dict[str, Any]:
@@ -55,7 +91,7 @@ def _doings(group: Group, test: str, steps: list[Any], place: str) -> dict[str, 
     found = _requests(rounds, group.facts.get(f"asked {test}", {}))
     if posts:
         times, last = [post["at"] for post in posts], str(posts[-1]["round"])
-        paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _gather(posts)}
+        paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _kinds(posts)}
         found["post_results"] = {"time": times, "last round": last, "rounds": rounds} | paths
     done = [action["at"] for action in _actions(steps, "complete")]
     return found | _feedback(steps, area) | ({"completion": {"time": done[:1]}} if done else {})
@@ -108,13 +144,9 @@ def _score(offer: Offer, lines: list[str], score: float) -> float:
     return score - len(lines) if offer.reads == "labels" else score
 
 
-def _gather(posts: list[dict[str, Any]]) -> dict[str, str]:
-    """The rows of each type in the order they came, every row on a line of its own."""
-    found: dict[str, str] = {}
-    for post in posts:
-        for kind, text in post["results"].items():
-            found[kind] = found.get(kind, "") + (text if text.endswith("\n") else f"{text}\n")
-    return found
+def _kinds(posts: list[dict[str, Any]]) -> list[str]:
+    """The types of what was posted, in the order they first came."""
+    return list(dict.fromkeys(kind for post in posts for kind in post["results"]))
 
 
 def _posts(steps: list[Any]) -> list[dict[str, Any]]:

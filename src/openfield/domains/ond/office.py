@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -188,7 +189,13 @@ class Office:
         if group is None:
             raise Refusal("session_id_invalid", "There is no such session.")
         chosen = [test for test in group.trials if tests is None or test in tests]
-        return await asyncio.to_thread(lambda: pack(group, {test: self._desk.steps(group, test) for test in chosen}))
+        stopped = threading.Event()
+        try:
+            return await asyncio.to_thread(
+                lambda: pack(group, {test: self._desk.steps(group, test) for test in chosen}, stopped)
+            )
+        finally:  # also where the server is told to end, which waits for its threads
+            stopped.set()
 
     async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
         """When results of these tests were first posted, those under way included."""
