@@ -26,27 +26,36 @@ import numpy as np
 CLASSES, SIZE = 413, 100
 QUICK = "--quick" in sys.argv
 ROUNDS = 200 if QUICK else 2_000
+KEPT = 100 if QUICK else 1_000
+"""Rounds of the test that is evaluated after a restart."""
 AREA = "image_classification"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name, count in {"small": 10_000, "large": ROUNDS * SIZE, "wide": 100_000}.items():
+        sizes = {"small": 10_000, "large": ROUNDS * SIZE, "wide": 100_000, "kept": KEPT * SIZE}
+        for name, count in sizes.items():
             write_test(root / "data", name, count)
         write_test(root / "data", "local", 2_560)
         server, port = start(root)
         try:
-            measure(Server(server.pid, port))
+            session = measure(Server(server.pid, port))
+        finally:
+            server.terminate()
+            server.wait()
+        server, port = start(root)
+        try:
+            after_restart(Server(server.pid, port), session)
         finally:
             server.terminate()
             server.wait()
         local_run(root / "data")
 
 
-def measure(server: Server) -> None:
+def measure(server: Server) -> str:
     report("idle memory", server.memory(), 120, "lower", "MB")
-    session = server.open(["small", "large", "wide"])
+    session = server.open(["small", "large", "wide", "kept"])
     asked = f"session_id={session}&test_id="
     metadata = [partial(server.get, f"/test/metadata?{asked}wide")] * 2_000
     report("metadata", server.cost(metadata), 0.2, "lower", "CPU ms")
@@ -57,6 +66,7 @@ def measure(server: Server) -> None:
     wide_posts(server, session)
     evaluations(server, session)
     report("64 sessions over 8 connections", asyncio.run(mixed(server)), 2_000, "higher", "requests/s")
+    return session
 
 
 def wide_posts(server: Server, session: str) -> None:
@@ -72,6 +82,9 @@ def wide_posts(server: Server, session: str) -> None:
     report(f"growth over {ROUNDS:,} rounds", costs[-1] / costs[0], 1.3, "lower", "x")
     for number in range(100):
         server.post(session, "small", number, both("small", number, rows))
+    for number in range(KEPT):
+        server.post_scores(session, "kept", number, rows)
+    server.ask("DELETE", f"/test?session_id={session}&test_id=kept")
 
 
 def evaluations(server: Server, session: str) -> None:
@@ -85,6 +98,13 @@ def evaluations(server: Server, session: str) -> None:
         count = 10_000 if name == "small" else ROUNDS * SIZE
         report(f"evaluate {count:,} x 414", took, bar, "lower", "s")
     report("memory after evaluation", server.memory(), 700, "lower", "MB")
+
+
+def after_restart(server: Server, session: str) -> None:
+    """A completed test that a server knows from its run file alone."""
+    job = partial(server.get, f"/session/evaluations?session_id={session}&test_id=kept")
+    report(f"evaluate {KEPT * SIZE:,} x 414 after a restart", server.cost([job]) / 1e3, 3.0, "lower", "CPU s")
+    report("memory for that", server.memory("VmHWM"), 700, "lower", "MB")
 
 
 async def mixed(server: Server, seconds: float = 4.0) -> float:
@@ -162,9 +182,9 @@ class Server:
             job()
         return (self._cpu() - before) * 1e3 / len(jobs)
 
-    def memory(self) -> float:
-        """Resident megabytes."""
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())
+    def memory(self, which: str = "VmRSS") -> float:
+        """Resident megabytes; VmHWM is the most there ever were."""
+        found = re.search(rf"{which}:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())
         return int(found[1]) / 1024 if found else 0.0
 
     def ask(self, method: str, path: str, body: bytes = b"", kind: str = "") -> bytes:

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +25,7 @@ from openfield.domain import Domain
 from openfield.errors import AgentFault, JournalError, RunBusy
 from openfield.journal import Journal
 from openfield.plan import Cell, check_visitor, facts_of
-from openfield.record import Recorder
+from openfield.record import Recorder, Step
 from openfield.rollout import Rollout
 from openfield.seat import Seat
 from openfield.trial import Trial
@@ -43,6 +44,19 @@ class Group(msgspec.Struct):
     trials: dict[str, str]
     """The session's own name of a trial -> its id."""
     facts: dict[str, Any]
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The steps an attempt had at some time: read anew whenever asked for, and never all in memory."""
+
+    path: Path
+    cell: str
+    attempt: int
+    count: int
+
+    def __iter__(self) -> Iterator[Step]:
+        with Run(self.path) as run:
+            yield from islice(run.steps(self.cell, self.attempt), self.count)
 
 
 class GroupDesk:
@@ -136,12 +150,12 @@ class GroupDesk:
             seat.rollout.close(seat.rollout.outcome)
         self._keep((group.id, trial), seat)
 
-    def steps(self, group: Group, trial: str) -> list[Any]:
+    def steps(self, group: Group, trial: str) -> Recorded:
         """All recorded steps of a trial's latest attempt."""
         cell = self._cell(group, trial)
         with Run(self._journal.path) as run:
             (record,) = run.cells(with_episodes=False, only=cell.id)
-            return list(run.steps(cell.id, record.attempt)) if record.attempt else []
+        return Recorded(self._journal.path, cell.id, record.attempt, record.steps)
 
     def close(self) -> None:
         """Books all seats; trials that are not over can be resumed."""
@@ -191,10 +205,10 @@ class GroupDesk:
             live = record.outcome in RESUMABLE or again
             if live and not self._journal.lease(cell.id):
                 raise RunBusy(f"Another process plays test {trial} of session {group.id}.")
-            attempt = self._journal.begin(cell.id) if again or not record.attempt else record.attempt
-            written = run.count_steps(cell.id, attempt)
-            recorder = Recorder(cell.id, attempt, self._journal.add, written) if live else None
-            past = run.raw_steps(cell.id, attempt)  # replayed as they are read: all of them may not fit into memory
+            begun = bool(record.attempt) and not again
+            attempt = record.attempt if begun else self._journal.begin(cell.id)
+            past = run.raw_steps(cell.id, attempt) if begun else ()
+            recorder = Recorder(cell.id, attempt, self._journal.add, record.steps if begun else 0) if live else None
             rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)

@@ -31,6 +31,8 @@ SCORED = ("done", "truncated")
 OUR_FAILURES = ("world_error", "harness_error")
 """Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
 MOST_RETRIES = 3
+CHUNKS_AT_ONCE = 4
+"""How many chunks are in memory at a time: one may be a single reply of half a megabyte, or of fifty."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,11 +147,6 @@ class Run:
         """All recorded steps of an attempt, for replay."""
         return (step for chunk in self._chunks(cell, attempt) for step in read_raw_chunk(chunk))
 
-    def count_steps(self, cell: str, attempt: int) -> int:
-        """How many steps of an attempt are recorded."""
-        ((count,),) = self._rows("SELECT sum(count) FROM chunks WHERE cell = ? AND attempt = ?", (cell, attempt))
-        return count or 0
-
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
         """The agent's last saved state, and after how many steps it was saved."""
         rows = self._rows("SELECT step, data FROM states WHERE cell = ? AND attempt = ?", (cell, attempt))
@@ -238,7 +235,7 @@ class Run:
 
     def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
         query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
-        return (Chunk(*row) for row in self._rows(query, (cell, attempt), 8))  # a chunk may be large
+        return (Chunk(*row) for row in self._rows(query, (cell, attempt), CHUNKS_AT_ONCE))
 
     def _all_chunks(self) -> Iterator[Chunk]:
         return (Chunk(*row) for row in self._rows("SELECT * FROM chunks ORDER BY cell, attempt, first"))

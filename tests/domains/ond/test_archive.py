@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,9 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
-from openfield.core import Reply
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.archive import pack
 from openfield.domains.ond.legacy import import_results, split_by_round
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.groups import Group
 
 SID = "0f0e7a3c-0000-4000-8000-00000000000d"
 WHEN = "2021-03-04 05:06:07.000000"
@@ -177,30 +173,6 @@ def test_what_comes_after_an_import_goes_by_the_servers_rules(data: Path, tmp_pa
     client = Client(data, tmp_path / "n.sqlite")  # and what was taken is still there
     assert client.ask("GET", "/session/latest", params={"session_id": SID}).json()["next_rounds"] == {TEST: 2}
     client.close()
-
-
-def test_a_large_session_is_packed_row_by_row(data: Path) -> None:
-    rows = "".join(f"sample-{at},0.5\n" for at in range(1000)).rstrip()
-    steps = [Step({"do": "post", "round": at, "results": {"detection": rows}, "at": WHEN}) for at in range(300)]
-    facts = {"protocol": "OND", "domain": "image_classification", "created": WHEN}
-    group = Group(SID, "probe", 0, {TEST: ""}, facts)
-    tracemalloc.start()
-    packed = pack(group, {TEST: steps}, {})
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    with zipfile.ZipFile(io.BytesIO(packed)) as file:
-        content = file.read(f"OND/image_classification/{SID}.{TEST}_detection.csv").decode()
-    assert content == f"{rows}\n" * 300
-    assert most < (8 << 20) + len(content) / 4  # the compressor's, and no copy of everything
-
-
-class Step:
-    """A recorded step, as far as a zip is concerned."""
-
-    turn = None
-
-    def __init__(self, action: Any) -> None:
-        self.reply = Reply(action)
 
 
 def test_rows_are_split_by_round_as_they_are() -> None:

@@ -6,32 +6,39 @@ Journal -> archive: everything is read from recorded steps.
 from __future__ import annotations
 
 import io
+import threading
+import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
+from openfield.core import Reply
 from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.areas import Area, Offer, find_area
 from openfield.domains.ond.listing import finished_tests
 from openfield.groups import Group
+from openfield.record import Step
 
-LARGE = 1 << 29
-"""Characters of rows beyond which a file in the zip may need 64 bits for its size."""
 TOLD = "told_answers"
 """Where a test's state keeps which answers count because something was told about them."""
 LABELS = "psuedo_labels"
 """What the original server keeps of a session under this name, spelled so; nothing here makes any."""
 
 
-def pack(group: Group, tests: Mapping[str, list[Any]], told: Mapping[str, Carry]) -> bytes:
+def pack(
+    group: Group, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
+) -> bytes:
     """The zip: the session, each test's doings, and all posted rows.
 
     Args:
         group: The session.
-        tests: The recorded steps of each test.
+        tests: The recorded steps of each test. They are gone through several times, so that no more than one post is in
+            memory: what is posted of a large test is half a gigabyte.
         told: Which answers go on to count, of tests of which something was told.
+        stopped: Set when nobody waits for the zip any more, which is then left as it is.
     """
     content = io.BytesIO()
     folder = f"{group.facts['protocol']}/{group.facts['domain']}"
@@ -39,11 +46,35 @@ def pack(group: Group, tests: Mapping[str, list[Any]], told: Mapping[str, Carry]
         file.writestr(f"{group.id}.json", _json(_session(group)))
         for test, steps in tests.items():
             place = f"{folder}/{group.id}.{test}"
-            doings = _doings(group, test, steps, place) | _told(told.get(test))
+            slim = [_without_rows(step) for step in _until(stopped, steps)]
+            doings = _doings(group, test, slim, place) | _told(told.get(test))
             file.writestr(f"{group.id}.{test}.json", _json(doings))
-            for kind in _kinds(_posts(steps)):
-                _write_rows(file, f"{place}_{kind}.csv", _posts(steps), kind)
+            for kind in _kinds(_posts(slim)):
+                _write_rows(file, f"{place}_{kind}.csv", kind, _until(stopped, steps))
     return content.getvalue()
+
+
+def _until(stopped: threading.Event, steps: Iterable[Step]) -> Iterator[Step]:
+    return takewhile(lambda _: not stopped.is_set(), steps)
+
+
+def _without_rows(step: Step) -> Step:
+    """A step that says of a post what it was of, but not the rows."""
+    if step.reply is None or not _is(step.reply.action, "post"):
+        return step
+    action = step.reply.action | {"results": dict.fromkeys(step.reply.action["results"], "")}
+    return msgspec.structs.replace(step, reply=Reply(action))
+
+
+def _write_rows(file: zipfile.ZipFile, name: str, kind: str, steps: Iterable[Step]) -> None:
+    """The rows of a type in the order they came, every row on a line of its own."""
+    entry = zipfile.ZipInfo(name, time.localtime()[:6])
+    entry.compress_type = file.compression
+    with file.open(entry, "w", force_zip64=True) as member:  # nobody knows yet how much it will be
+        for step in steps:
+            if step.reply is not None and _is(step.reply.action, "post"):
+                text = step.reply.action["results"].get(kind, "")
+                member.write((text if text.endswith("\n") or not text else f"{text}\n").encode())
 
 
 def _session(group: Group) -> dict[str, Any]:
@@ -120,9 +151,11 @@ def _score(offer: Offer, lines: list[str], score: float) -> float:
     return score - len(lines) if offer.reads == "labels" else score
 
 
-def has_purchases(steps: list[Any]) -> bool:
+def has_purchases(steps: Iterable[Step]) -> bool:
     """Whether something was told about a test, in this attempt or before."""
-    return bool(_actions(steps, "buy") or _actions(steps, "carry"))
+    return any(
+        step.reply is not None and (_is(step.reply.action, "buy") or _is(step.reply.action, "carry")) for step in steps
+    )
 
 
 def _told(carry: Carry | None) -> dict[str, Any]:
@@ -131,17 +164,8 @@ def _told(carry: Carry | None) -> dict[str, Any]:
 
 
 def _kinds(posts: list[dict[str, Any]]) -> list[str]:
-    """The types that were posted, in the order they first came."""
+    """The types of what was posted, in the order they first came."""
     return list(dict.fromkeys(kind for post in posts for kind in post["results"]))
-
-
-def _write_rows(file: zipfile.ZipFile, name: str, posts: list[dict[str, Any]], kind: str) -> None:
-    """The rows of a type in the order they came, every row on a line of its own; post by post, they may be many."""
-    texts = [post["results"][kind] for post in posts if kind in post["results"]]
-    large = sum(map(len, texts)) > LARGE
-    with file.open(name, "w", force_zip64=large) as member:
-        for text in texts:
-            member.write((text if text.endswith("\n") else f"{text}\n").encode())
 
 
 def _posts(steps: list[Any]) -> list[dict[str, Any]]:

@@ -169,8 +169,13 @@ class Client:
 
 
 def read_text(content: bytes) -> str:
-    """Text as the protocol has it: utf-16 where it begins with a BOM, else utf-8."""
-    return content.decode("utf-16" if content[:2] in BOMS else "utf-8-sig")
+    """Text as the protocol has it."""
+    return content.decode(text_encoding(content))
+
+
+def text_encoding(content: bytes) -> str:
+    """How text of the protocol is written: utf-16 where it begins with a BOM, else utf-8."""
+    return "utf-16" if content[:2] in BOMS else "utf-8-sig"
 
 
 def read_ids(content: bytes) -> list[str]:

@@ -32,7 +32,7 @@ def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str,
     detail = {
         "round": number,
         "novel": ledger.test.novel[at].astype(int).tolist(),
-        "label": open_labels(ledger)[at].tolist(),
+        "label": open_labels(ledger, at).tolist(),
         "named": np.where(ledger.predicted[at] == unknown, -1, ledger.predicted[at]).tolist(),
         "guess": ledger.best_known[at].tolist(),
         "confidence": _short(ledger.confidence[at]),
@@ -45,10 +45,10 @@ def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str,
     return (float((ranks[said] == 0).mean()) if said.any() else None), detail
 
 
-def open_labels(ledger: Ledger) -> NDArray[np.int64]:
-    """True classes as columns of the scores; -1 is the unknown one, and each that has no column."""
-    labels = ledger.test.labels
-    columns = ledger.columns.get("classification", int(labels.max()) + 1)
+def open_labels(ledger: Ledger, at: slice = slice(None)) -> NDArray[np.int64]:
+    """True classes of samples as columns of the scores; -1 is the unknown one, and each that has no column."""
+    labels = ledger.test.labels[at]
+    columns = ledger.columns.get("classification", NEVER)
     within = (labels >= 0) & (labels < columns) & (labels != ledger.test.unknown_index)
     return np.where(within, labels, -1)
 

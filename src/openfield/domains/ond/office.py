@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -187,12 +188,17 @@ class Office:
         if group is None:
             raise Refusal("session_id_invalid", "There is no such session.")
         chosen = [test for test in group.trials if tests is None or test in tests]
-        steps = await asyncio.to_thread(lambda: {test: self._desk.steps(group, test) for test in chosen})
+        steps = {test: self._desk.steps(group, test) for test in chosen}
         told: dict[str, Carry] = {}
-        for test in (test for test in chosen if has_purchases(steps[test])):
-            with suppress(Refusal):  # a test whose files are gone has none
-                told[test] = (await find_ledger(self._desk, group, test)).carry()
-        return await asyncio.to_thread(pack, group, steps, told)
+        stopped = threading.Event()
+        try:
+            sold = await asyncio.to_thread(lambda: [test for test, its in steps.items() if has_purchases(its)])
+            for test in sold:
+                with suppress(Refusal):  # a test whose files are gone has none
+                    told[test] = (await find_ledger(self._desk, group, test)).carry()
+            return await asyncio.to_thread(pack, group, steps, told, stopped)
+        finally:  # also where the server is told to end, which waits for its threads
+            stopped.set()
 
     async def _first_posts(self, group: Group, tests: Sequence[str]) -> dict[str, str]:
         """When results of these tests were first posted, those under way included."""

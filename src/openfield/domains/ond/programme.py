@@ -6,14 +6,14 @@ its zip, or of precomputed agents (`TEST_NAME_detection.csv`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from openfield.domains.ond.client import read_text
+from openfield.domains.ond.client import text_encoding
 from openfield.domains.ond.evaluation import detection_threshold, evaluate, evaluate_more, evaluate_reaction
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
@@ -24,6 +24,8 @@ from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measu
 from openfield.metrics.openset.ranks import Floats
 
 ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
+PART = 8 << 20
+"""Characters of a file that are read at a time."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,14 +109,40 @@ def _hits(ledger: Ledger) -> Floats | None:
 
 
 def read_files(test: Test, files: Mapping[str, Path]) -> Ledger:
-    """A ledger with everything the files of a test say."""
-    ledger, sheets = Ledger(test), dict[str, Sheet]()
+    """A ledger with everything the files of a test say; of the scores themselves no more than a part is in memory."""
+    ledger = Ledger(test)
     for kind, path in files.items():
         try:
-            sheets[kind] = read_sheet(kind, read_text(path.read_bytes()), test, 0, compat=True)
+            for sheet in _sheets(kind, path, test):
+                ledger.post(0, {kind: sheet})
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path} cannot be read: {error}.") from None
         except Refusal as error:
             raise InvalidInput(f"{path}: {error}") from None
-    ledger.post(0, sheets)
     return ledger
+
+
+def _sheets(kind: str, path: Path, test: Test) -> Iterator[Sheet]:
+    """What a file says, part by part; all parts have rows of one length."""
+    widths = set()
+    for text in _parts(path):
+        sheet = read_sheet(kind, text, test, 0, compat=True)
+        widths.add(None if sheet.numbers is None else sheet.numbers.shape[1])
+        if len(widths) > 1:
+            raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+        yield sheet
+
+
+def _parts(path: Path) -> Iterator[str]:
+    """The lines of a file, so many at a time that they take some megabytes; nothing, once, if there are none."""
+    with path.open("rb") as raw:
+        encoding = text_encoding(raw.read(2))
+    empty = True
+    with path.open(encoding=encoding, newline="\n") as file:
+        while lines := file.readlines(PART):
+            text = "".join(lines)
+            if text.strip():
+                empty = False
+                yield text
+    if empty:
+        yield ""

@@ -1,0 +1,214 @@
+"""Large tests cost what their parts cost: no request, zip, replay or file is copied or kept as a whole without need."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from domains.ond.protocol import TEST, Client, answers, known, refused, write_test
+from openfield.core import Reply
+from openfield.domains.ond import archive, office, programme, rows
+from openfield.domains.ond.http import _read_body
+from openfield.domains.ond.programme import read_files
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.world import TestWorld
+from openfield.errors import InvalidInput
+from openfield.record import Chunk, RawStep, Step, read_raw_chunk
+
+ROUNDS = 20
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The most bytes something had in memory at a time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def played(data: Path, tmp_path: Path) -> Iterator[tuple[Client, str]]:
+    """A completed test of some megabytes, asked of a server that was started anew."""
+    write_test(data, count=ROUNDS * 10)
+    first = Client(data, tmp_path / "large.sqlite")
+    session, test = first.open(), known(first)
+    for number in range(ROUNDS):
+        ids = test.ids[number * 10 : number * 10 + 10]
+        notes = "".join(f"{key},{'note ' * 5_000}\n" for key in ids).removesuffix("\n")
+        assert first.post(session, number, **answers(test, ids), x_notes=notes).text == "OK"
+    assert first.complete(session).text == "OK"
+    first.close()
+    again = Client(data, tmp_path / "large.sqlite")
+    yield again, session
+    again.close()
+
+
+def test_a_body_in_many_pieces_is_copied_once() -> None:
+    piece = b"x" * 65_536
+    events = [{"body": piece, "more_body": True}] * 255 + [{"body": piece}]
+    found: list[bytes] = []
+
+    def read() -> None:
+        left = iter(events)
+
+        async def receive() -> dict[str, object]:
+            return next(left)
+
+        async def keep() -> None:  # a task whose result this were would make a text of it
+            found.append(await _read_body(receive))
+
+        asyncio.run(keep())
+
+    assert peak(read) < 1.5 * 256 * len(piece)
+    assert found[0] == piece * 256
+
+
+def test_a_zip_has_one_post_in_memory_at_a_time(played: tuple[Client, str], monkeypatch) -> None:
+    client, session = played
+    monkeypatch.setattr(zipfile, "ZIP_BZIP2", zipfile.ZIP_DEFLATED)  # which itself takes eight megabytes
+    group, packed = client.desk.groups[session], list[bytes]()
+    steps = client.desk.steps(group, TEST)
+    assert peak(lambda: packed.append(archive.pack(group, {TEST: steps}, {}, threading.Event()))) < 3_000_000  # of 5
+    with zipfile.ZipFile(io.BytesIO(packed[0])) as file:
+        notes = file.read(f"OND/image_classification/{session}.{TEST}_x_notes.csv").decode().splitlines()
+        classes = file.read(f"OND/image_classification/{session}.{TEST}_classification.csv").decode().splitlines()
+    assert [line.partition(",")[0] for line in notes] == known(client).ids
+    assert [line.partition(",")[0] for line in classes] == known(client).ids
+
+
+def test_a_zip_holds_what_there_was_when_it_was_begun(client: Client) -> None:
+    session, test = client.open(), known(client)
+    assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
+    steps = client.desk.steps(client.desk.groups[session], TEST)
+    before = len(list(steps))
+    assert client.post(session, 1, **answers(test, test.ids[10:20])).text == "OK"
+    assert len(list(steps)) == before
+    assert len(list(client.desk.steps(client.desk.groups[session], TEST))) == before + 1
+
+
+def test_a_zip_nobody_waits_for_is_given_up(client: Client) -> None:
+    session, stopped, asked = client.open(), threading.Event(), list[int]()
+
+    def endless() -> Iterator[Step]:
+        while True:
+            asked.append(len(asked))
+            if len(asked) == 5:
+                stopped.set()
+            assert len(asked) < 10, "it goes on"
+            yield Step(Reply({"do": "post", "round": 0, "at": "now", "results": {"detection": "a,1\n"}}), 0, None)
+
+    archive.pack(client.desk.groups[session], {TEST: endless()}, {}, stopped)
+    assert len(asked) == 6  # the last was asked for its rows
+
+
+def test_a_server_that_ends_gives_up_its_zips(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, given_up = threading.Event(), threading.Event()
+
+    def slow(group: object, tests: object, told: object, stopped: threading.Event) -> bytes:
+        begun.set()
+        assert stopped.wait(20)
+        given_up.set()
+        return b""
+
+    async def ask_and_end() -> None:
+        asking = asyncio.ensure_future(client.http.get("/session/zip", params={"session_id": session}))
+        await asyncio.to_thread(begun.wait, 20)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.to_thread(given_up.wait, 20)
+
+    session = client.open()
+    monkeypatch.setattr(office, "pack", slow)
+    client.loop.run_until_complete(ask_and_end())
+    assert given_up.is_set()
+
+
+def test_a_test_is_replayed_post_by_post(played: tuple[Client, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, session = played
+    done: list[str] = []
+    read = TestWorld.read
+
+    def noted_chunk(chunk: Chunk) -> list[RawStep]:
+        done.append("chunk")
+        return read_raw_chunk(chunk)
+
+    def noted_post(world: TestWorld, post: object) -> object:
+        done.append("post")
+        return read(world, post)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("openfield.view.read_raw_chunk", noted_chunk)
+    monkeypatch.setattr(TestWorld, "read", noted_post)
+    found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
+    assert found["m_acc"]["full_top1"] == 1
+    assert done.count("post") == ROUNDS
+    assert done.count("chunk") >= ROUNDS
+    assert "chunk chunk chunk" not in " ".join(done[: done.index("post") + ROUNDS])
+    refused(client.post(session, 0, **answers(known(client), known(client).ids[:10])), 400, "TestCompleted")
+
+
+def write_results(folder: Path, client: Client) -> dict[str, Path]:
+    test = known(client)
+    paths = {kind: folder / f"{TEST}_{kind}.csv" for kind in ("detection", "classification")}
+    for kind, text in answers(test, test.ids).items():
+        paths[kind].write_text(text)
+    return paths
+
+
+def test_files_are_read_part_by_part(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = write_results(tmp_path, client)
+    whole, sizes, read = read_files(known(client), files), list[int](), rows.read_sheet
+
+    def noted(kind: str, content: str, *rest: object, compat: bool) -> rows.Sheet:
+        sizes.append(len(content))
+        return read(kind, content, *rest, compat=compat)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(programme, "PART", 200)
+    monkeypatch.setattr(programme, "read_sheet", noted)
+    parts = read_files(known(client), files)
+    assert len(sizes) > 8
+    assert max(sizes) < 300
+    for name in ("p_world", "p_unknown", "confidence", "ranks", "predicted", "best_known"):
+        assert np.array_equal(getattr(whole, name), getattr(parts, name))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [*lines[:-1], f"{lines[-1]},0.1"], "differ in their number of columns"),
+        (lambda lines: [*lines[:-9], *(line.partition(",")[0] for line in lines[-9:])], "differ in their number"),
+        (lambda _: ["", ""], "There are no rows"),
+        (lambda lines: [*lines[:-1], "stranger,1,0,0,0,0"], "is no sample of this test"),
+    ],
+)
+def test_parts_of_a_file_are_held_against_each_other(
+    client: Client, tmp_path: Path, monkeypatch, change, said: str
+) -> None:
+    files = write_results(tmp_path, client)
+    path = files["classification"]
+    path.write_text("\n".join(change(path.read_text().splitlines())))
+    for part in (100, 8 << 20):
+        monkeypatch.setattr(programme, "PART", part)
+        with pytest.raises(InvalidInput, match=said):
+            read_files(known(client), files)
+
+
+def test_numbers_are_the_same_however_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ["0,1,0.25", "1e-3,.5,0.1", "0.1,0.2,0.7", "1,0,0"]
+    whole = rows.read_numbers(table, "classification")
+    monkeypatch.setattr(rows, "NUMBERS_AT_ONCE", 4)
+    assert np.array_equal(rows.read_numbers(table, "classification"), whole)
+    assert whole[1].tolist() == [0.001, 0.5, 0.1]
+    for wrong in (["0.1,0.2", "0.1"], ["0.1,0.2", "0.1,x"], ["0.1,0.2", "0.1,2"], ["0.1,0.2", "0.1,NaN"]):
+        with pytest.raises(Refusal):
+            rows.read_numbers(wrong, "classification")
