@@ -296,6 +296,7 @@ CRAFTED = {
     "a count of zero after another": b"\x80\x02}(K\x01K\x01K\x01\x87K\x05K\x01K\x01K\x01\x87K\x00" + REST,
     "a code twice": pickle.dumps(({(1, 2, 3): 4}, {5: 1, 6: 2}), 2).replace(b"K\x06K\x02", b"K\x05K\x02"),
     "a plain number in the memo": b"\x80\x03}(K\x01q\x01K\x02K\x03\x87K\x04h\x01K\x03K\x03\x87K\x04" + REST,
+    "a short tuple in the long form": b"\x80\x02}(" + b"(K\x01K\x02K\x03tK\x04" + REST,
     "a frame within a number": pickle.dumps({(1, 149, 2): 3}, 4)[:2] + b"\x95\x04" + b"\x00" * 7 + b"}K\x01K"
     b"\x95\x10" + b"\x00" * 7 + b"K\x02\x87K\x03s.",
     "bytes after a frame": (raw := pickle.dumps({(1, 149, 2): 3}, 4))[:3] + b"\x06" + raw[4:],

@@ -31,6 +31,9 @@ def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
 def check_counts(rows: Rows, name: str) -> tuple[Rows, tuple[str, ...]]:
     """As `check_rows` with those rows left in whose count is zero."""
     counts, notes = _checked_counts(rows, name)
+    with np.errstate(over="ignore"):
+        if counts.dtype.kind == "f" and not np.isfinite(counts.sum()):
+            raise InvalidInput(f"{name}: the sum of all counts is beyond the range of float64.")
     return rows._replace(counts=counts), notes
 
 

@@ -98,6 +98,8 @@ def check_sizes(table: Summary, num_obs: int, num_actions: int | None = None) ->
     Raises:
         InvalidInput: It is said to have fewer.
     """
+    if not isinstance(num_obs, int | np.integer):
+        raise InvalidInput(f"{table.name}: the number of inputs is {num_obs!r}; it must be a whole number.")
     if num_obs < 1:
         raise InvalidInput(f"{table.name}: the number of inputs is {num_obs}; it must be positive.")
     if num_actions is not None and num_actions < 1:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
+from openfield.objectives.forms import as_column
 from openfield.objectives.histograms import Array
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, make_table
@@ -45,6 +46,7 @@ def transitions(
     for column, name in ((inputs, "Inputs"), (taken, "Actions")):
         if len(column) and column.dtype.kind not in "iu":
             raise InvalidInput(f"{name} must be whole numbers; these are {column.dtype}.")
+    inputs, taken = (column if column.dtype != np.uint64 else as_column(column.tolist()) for column in (inputs, taken))
     rows = _pairs(inputs, taken, _end_flags(episode_ends, len(inputs)), alignment)
     return make_table([sum_rows(rows)], single=True, meta=_with_alignment(meta, alignment))
 

@@ -81,8 +81,9 @@ def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
                 yield file, info.file_size
     except KeyError:
         raise InvalidInput(f"{path}: no array '{name}'; it has {listed(member_names(path))}.") from None
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError) as error:
-        raise InvalidInput(f"{path}: array '{name}' cannot be read ({error}).") from None
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        raise InvalidInput(f"{path}: array '{name}' cannot be read ({reason}).") from None
 
 
 def _check_size(path: Path, info: zipfile.ZipInfo) -> None:

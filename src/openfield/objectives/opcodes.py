@@ -75,7 +75,10 @@ def _tuple_of(size: int) -> Step:
 
 
 def _tuple_to_mark(state: State, data: bytes, at: int) -> int:
-    state.stack.append(check_tuple(tuple(_above_mark(state))))
+    items = tuple(_above_mark(state))
+    if state.protocol and len(items) <= 3:
+        raise Refused("a short tuple in the long form, in which no writer of binary pickles puts it")
+    state.stack.append(check_tuple(items))
     return at
 
 

@@ -30,6 +30,7 @@ WORDS = {
     "empowerment": "empowerment",
     REWARD: "task reward",
     SIMILARITY: "human similarity",
+    "rarefied": "rarefied similarity",
 }
 READING = (
     "Entropies and information in nats. Information gain is the paper's: distinct transitions once, per 10^8 steps. "

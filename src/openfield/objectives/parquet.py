@@ -250,7 +250,7 @@ def _open(path: Path) -> Any:
     arrow, parquet = _arrow()
     try:
         return parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}).") from None
 
 
@@ -272,4 +272,6 @@ def _column(column: Any, name: str, path: Path) -> Array:
     if column.null_count or array.dtype.kind not in ("iuf" if name == "count" else "iu"):
         raise InvalidInput(f"{path}: column {name} holds {column.type} or gaps; whole numbers are needed.")
     # Beyond 63 bits numbers become Python's, as they do from pickles; whoever gets them numbers them anew.
-    return array.astype(object) if array.dtype == np.uint64 and len(array) and array.max() > LARGEST else array
+    if array.dtype == np.uint64:  # the rest are brought to one type with a sign: NumPy mixes the two as fractions
+        return array.astype(object if len(array) and array.max() > LARGEST else np.int64)
+    return array
