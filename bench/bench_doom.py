@@ -65,7 +65,8 @@ def engine_of(world: DoomWorld) -> Path:
     name = str(world._engine.wad.parent / settings_name(world._engine._pulse.number)) if world._engine else ""
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            if name in command.read_bytes().decode().split("\0"):
+            words = command.read_bytes().decode().split("\0")
+            if name in words and Path(words[0]).name == "vizdoom":  # not the shell it was started by
                 return command.with_name("schedstat")
     raise LookupError(name)
 
