@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 import itertools
 
 from openfield.core import Reply, Turn
-from openfield.domains.doom import ARENA, DUEL
+from openfield.domains.doom import ARENA, DUEL, scenario
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.rules import ArenaRules
@@ -200,6 +201,80 @@ def test_enemies_reach_their_goal_and_win(grade: str, goal: tuple[int, int], rea
         assert apart[-1] <= reach < min(apart[:-1])
 
 
+def steps_of(turns: list[Turn], kind: str) -> list[tuple[float, float]]:
+    """How far enemies, or items of a kind, went along each axis in every tick."""
+    made = []
+    for before, after in itertools.pairwise(turns):
+        seen = [
+            turn.observation["enemies"] if kind == "enemies" else turn.observation["items"][kind]
+            for turn in (before, after)
+        ]
+        known = {body["id"]: body for body in seen[0]}
+        made += [
+            (abs(body["x_position"] - old["x_position"]), abs(body["y_position"] - old["y_position"]))
+            for body in seen[1]
+            if (old := known.get(body["id"]))
+        ]
+    return made
+
+
+def test_blocked_enemies_go_along_the_wall() -> None:
+    """Their steps go all the way or, from a diagonal one, along an axis, or nowhere."""
+    steps = [step for turns in episodes("102", 8, limit=150) for step in steps_of(turns, "enemies")]
+    part = 32 * math.sqrt(0.5)
+    whole = [(0.0, 0.0), (32.0, 0.0), (0.0, 32.0), (part, part), (part, 0.0), (0.0, part)]
+    found = [min(range(6), key=lambda number: math.dist(whole[number], step)) for step in steps]
+    assert max(math.dist(whole[number], step) for number, step in zip(found, steps, strict=True)) < 0.05
+    assert set(found) == set(range(6))
+
+
+def test_the_wind_takes_what_is_blocked_along_the_wall() -> None:
+    slid = 0
+    for turns in episodes("106:hard", 8, limit=120, enemy_damage=(0, 0)):
+        blown = max(steps_of(turns, "trap"), key=lambda step: math.hypot(*step))
+        for x, y in steps_of(turns, "trap"):
+            assert x < 0.01 or abs(x - blown[0]) < 0.01
+            assert y < 0.01 or abs(y - blown[1]) < 0.01
+            slid += (x < 0.01) != (y < 0.01)
+    assert slid > 20
+
+
+@pytest.fixture
+def heedless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Enemies that do not mind who is in their line of fire."""
+    content = scenario._content
+    monkeypatch.setattr(scenario, "_content", lambda name: content(name).replace("push 1  set_result", ""))
+    scenario._scripts.cache_clear()
+    yield
+    scenario._scripts.cache_clear()
+
+
+def lost_health(novelty: str) -> tuple[float, float]:
+    """What enemies and the player lose where nobody but enemies fires."""
+    enemies = player = 0.0
+    for turns in episodes(novelty, 6, limit=120, enemies=(4, 4)):
+        for before, after in itertools.pairwise(turns):
+            healths = [sum(enemy["health"] for enemy in turn.observation["enemies"]) for turn in (before, after)]
+            enemies += healths[0] - healths[1]
+            player += before.observation["player"]["health"] - after.observation["player"]["health"]
+    return enemies, player
+
+
+@pytest.mark.parametrize("novelty", ["102", "103", "205:hard"])
+def test_enemies_do_not_fire_at_each_other(novelty: str) -> None:
+    enemies, player = lost_health(novelty)
+    assert enemies == 0
+    assert player > 0
+
+
+@pytest.mark.usefixtures("heedless")
+@pytest.mark.parametrize("novelty", ["102", "103"])
+def test_enemies_bullets_would_hurt_enemies(novelty: str) -> None:
+    enemies, _ = lost_health(novelty)
+    assert enemies > 0
+    assert enemies % 5 == 0
+
+
 def distance(here: tuple[float, float], there: dict[str, Any]) -> float:
     return math.dist(here, (there["x_position"], there["y_position"]))
 
@@ -207,7 +282,7 @@ def distance(here: tuple[float, float], there: dict[str, Any]) -> float:
 def test_bullets_hurt_by_closeness() -> None:
     """Every hit takes 2500 by the distance of who fired, rounded down."""
     hits = 0
-    for turns in episodes("104", 10, limit=200):
+    for turns in episodes("104", 16, limit=200):
         for before, after in itertools.pairwise(turns):
             player = before.observation["player"]
             here = player["x_position"], player["y_position"]

@@ -19,9 +19,9 @@ INSTRUCTIONS = {
     "terminate": 1, "push": 3, "special1": 4, "special2": 5, "add": 14, "subtract": 15, "multiply": 16, "divide":
     17, "equal": 19, "less": 21, "greater": 22, "store": 25, "store_map": 26, "load": 28, "load_map": 29,
     "increment": 46, "goto": 52, "ifgoto": 53, "drop": 54, "delay": 56, "and": 72, "or": 73, "shift_left": 76,
-    "ifnot": 79, "take_inventory": 145, "spawn": 149, "actor_x": 196, "actor_y": 197, "actor_z": 198, "sine": 220,
-    "cosine": 221, "property": 246, "actor_angle": 260, "set_angle": 276, "set_position": 283, "player_input": 347,
-    "call": 351,
+    "ifnot": 79, "fixed_multiply": 136, "take_inventory": 145, "spawn": 149, "actor_x": 196, "actor_y": 197,
+    "actor_z": 198, "sine": 220, "cosine": 221, "property": 246, "set_result": 257, "actor_angle": 260, "set_angle":
+    276, "set_position": 283, "player_input": 347, "call": 351,
 }  # fmt: skip
 """The instructions our scripts need, by the engine's numbers."""
 KINDS = {"closed": 0, "open": 1, "enter": 4}

@@ -29,7 +29,7 @@ SOLIDS = (
 _SIDES = [msgspec.structs.astuple(solid) for solid in SOLIDS]
 GOAL_MARGIN = 100.0
 """How far outside the goal enemies start at least."""
-ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST = range(1, 9)
+ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST, GUARD = range(1, 10)
 """What an enemy can be ordered; 0 leaves it to itself."""
 MOST_TRIES = 20_000
 CHECK_TRIES = 1000

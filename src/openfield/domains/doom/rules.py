@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from openfield.domains.doom import arena
-from openfield.domains.doom.arena import LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
+from openfield.domains.doom.arena import GUARD, LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
 from openfield.domains.doom.march import Way
 from openfield.domains.doom.scenario import (
     ENEMY_HALF,
@@ -162,7 +162,7 @@ class ArenaRules:
     def _order(self, enemy: Body, scene: Scene, tick: int) -> int:
         settings, player = self._settings, scene.player
         if self._on_guard(tick):
-            return _turn(enemy, player.x, player.y) or SHOOT
+            return _turn(enemy, player.x, player.y) or GUARD
         match settings.behaviour:
             case "approach":
                 return self._go(enemy, player.x, player.y)

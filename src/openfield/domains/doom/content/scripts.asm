@@ -1,4 +1,5 @@
-# The scripts of every map. Script 1 runs for the player, the others are called from Python with `puke NUMBER ...`.
+# The scripts of every map. Script 1 runs for the player, the last for an enemy, the others are called from Python
+# with `puke NUMBER ...`.
 
 # The player goes $stride units per tic in one of four directions, at once; if blocked, along one axis only.
 # Then enemies learn how much their bullets hurt in the next tic: $closeness by their distance; 0 leaves it to them.
@@ -126,7 +127,8 @@ script 14 closed 1
     push 'Clip'  load 0  take_inventory
     terminate
 
-# blow X Y FIRST LAST: everything tagged FIRST to LAST, and the player, is moved, in hundredths of a unit.
+# blow X Y FIRST LAST: everything tagged FIRST to LAST, and the player, is moved, in hundredths of a unit;
+# what is blocked goes along y, else along x.
 script 15 closed 4
     load 0  push 65536  multiply  push 100  divide  store 0
     load 1  push 65536  multiply  push 100  divide  store 1
@@ -134,8 +136,36 @@ script 15 closed 4
 :next
     load 2  load 3  greater  ifgoto @done
     load 2
-    load 2  actor_x  load 0  add  load 2  actor_y  load 1  add  load 2  actor_z  push 0  set_position  drop
+    load 2  actor_x  load 0  add  load 2  actor_y  load 1  add  load 2  actor_z  push 0  set_position  ifgoto @blown
+    load 2
+    load 2  actor_x  load 2  actor_y  load 1  add  load 2  actor_z  push 0  set_position  ifgoto @blown
+    load 2
+    load 2  actor_x  load 0  add  load 2  actor_y  load 2  actor_z  push 0  set_position  drop
+:blown
     increment 2
     goto @next
 :done
+    terminate
+
+# For an enemy about to fire: whether another one is ahead and nearer to the line than 30 units and a 20th of how far.
+script 16 closed 0
+    push 0  set_result                                      # else the engine has it that it is so
+    push 0  actor_angle  cosine  store 0
+    push 0  actor_angle  sine  store 1
+    push 20  store 2
+:comrade
+    load 2  push 0  property  push 0  greater  ifnot @clear
+    load 2  actor_x  push 0  actor_x  subtract  store 3
+    load 2  actor_y  push 0  actor_y  subtract  store 4
+    load 3  load 0  fixed_multiply  load 4  load 1  fixed_multiply  add  store 5
+    load 5  push 0  greater  ifnot @clear                   # behind, or who fires
+    load 3  load 1  fixed_multiply  load 4  load 0  fixed_multiply  subtract  store 6
+    load 5  push 20  divide  push 30  push 16  shift_left  add  store 7
+    load 6  load 7  less  ifnot @clear
+    push 0  load 6  subtract  load 7  less  ifnot @clear
+    push 1  set_result
+    terminate
+:clear
+    increment 2
+    load 2  push 24  less  ifgoto @comrade
     terminate
