@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 import threading
 import tracemalloc
 import zipfile
@@ -15,8 +16,8 @@ import pytest
 
 from domains.ond.protocol import TEST, Client, answers, known, refused, write_test
 from openfield.core import Reply
-from openfield.domains.ond import archive, office, programme, rows
-from openfield.domains.ond.http import _read_body
+from openfield.domains.ond import archive, http, office, programme, rows
+from openfield.domains.ond.http import _read_body, run_app
 from openfield.domains.ond.programme import read_files
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.world import TestWorld
@@ -124,14 +125,40 @@ def test_a_server_that_ends_gives_up_its_zips(client: Client, monkeypatch: pytes
         asking = asyncio.ensure_future(client.http.get("/session/zip", params={"session_id": session}))
         await asyncio.to_thread(begun.wait, 20)
         asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
+        refused(await asking, 500, "ServerError")
         await asyncio.to_thread(given_up.wait, 20)
 
     session = client.open()
     monkeypatch.setattr(office, "pack", slow)
     client.loop.run_until_complete(ask_and_end())
     assert given_up.is_set()
+
+
+def test_a_server_told_to_end_waits_for_no_request_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, answers_given = list[int](), list[str]()
+
+    async def app(scope: object, receive: object, send: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            answers_given.append("given up")
+
+    async def serve() -> None:
+        opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        serving = asyncio.ensure_future(run_app(app, "127.0.0.1", 0, opened.set_result))
+        _, writer = await asyncio.open_connection("127.0.0.1", await opened)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(serving, 30)
+        writer.close()
+
+    monkeypatch.setattr(http, "GRACE", 0)
+    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    try:
+        asyncio.run(serve())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (told, answers_given) == ([signal.SIGTERM], ["given up"])
 
 
 def test_a_test_is_replayed_post_by_post(played: tuple[Client, str], monkeypatch: pytest.MonkeyPatch) -> None:

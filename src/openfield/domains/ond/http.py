@@ -30,6 +30,8 @@ MOST_BYTES = 64 << 20
 """Of a request's body; 100 rounds of 1,000 samples and 400 classes fit."""
 PARAMETER = re.compile(rb';\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))')
 """Of a part's header; a file's name may come before the part's, and may look like one."""
+GRACE = 3
+"""Seconds that requests under way have to be answered in when the server is told to end; a large zip takes longer."""
 ROOTS = ("test", "session", "openapi.json")
 LOG = logging.getLogger("openfield.ond")
 
@@ -117,6 +119,7 @@ async def run_app(app: App, host: str, port: int, ready: Callable[[int], None]) 
         access_log=False,
         lifespan="off",
         timeout_keep_alive=300,
+        timeout_graceful_shutdown=GRACE,
         ws="none",
     )
     server = uvicorn.Server(config)
@@ -145,6 +148,8 @@ async def _answer(wire: Wire, check: Callable[[str | None], None], scope: Any, r
         return await wire.answer(request.method, path, read_parameters(request))
     except Refusal as error:
         return refuse(error)
+    except asyncio.CancelledError:  # by the server, whose task ends with this answer
+        return refuse(Refusal("ServerError", "The server ends; ask again when it is back.", 500))
     except AgentFault as error:
         return refuse(Refusal("BadRequest", str(error)))
     except JournalError as error:
