@@ -118,6 +118,7 @@ async def run_app(app: App, host: str, port: int, ready: Callable[[int], None]) 
         log_level="warning",
         access_log=False,
         lifespan="off",
+        proxy_headers=False,
         timeout_keep_alive=300,
         timeout_graceful_shutdown=GRACE,
         ws="none",
