@@ -80,28 +80,25 @@ def cpu_seconds(tick: Callable[[], None], engine: Path) -> float:
 
 
 def ratios() -> None:
-    """The same episodes and actions for all, one after the other on one engine: two engines differ by some percent.
+    """The same episodes and actions for all, in turn, so that the engine does the same and a busy machine slows all.
 
-    The fastest rounds count, where a busy machine disturbed least.
+    The fastest rounds count, where it disturbed least.
     """
     worlds = {kind: open_world(observation=kind) for kind in ("features", "array")}
     worlds["raw"] = open_world()
     found: dict[str, list[float]] = {kind: [] for kind in worlds}
-    shared = worlds["raw"]._engine
-    clock = engine_of(worlds["raw"])
+    engine = {kind: engine_of(world) for kind, world in worlds.items()}
     for _ in range(ROUNDS):
         for kind, world in worlds.items():
-            if world._engine is not shared and world._engine is not None:
-                world._engine.close()
-            world._engine = shared
+            tick = raw_ticks(world) if kind == "raw" else world_ticks(world)
+            found[kind].append(cpu_seconds(tick, engine[kind]))
             world.step(Reply("give_up"))
             world.step(Reply())
-            tick = raw_ticks(world) if kind == "raw" else world_ticks(world)
-            found[kind].append(cpu_seconds(tick, clock))
     cost = {kind: statistics.quantiles(seconds, n=8)[0] for kind, seconds in found.items()}
     for kind, bar in (("features", 0.60), ("array", 0.75)):
         report(f"ticks per second against raw make_action, {kind}", cost["raw"] / cost[kind], bar, "higher")
-    worlds["raw"].close()
+    for world in worlds.values():
+        world.close()
 
 
 def turnover() -> None:
