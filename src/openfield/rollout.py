@@ -61,12 +61,6 @@ class _Resident(NamedTuple):
     ask: Callable[[Turn], Reply]
 
 
-class _Absence(NamedTuple):
-    """Takes the place of a reply: the agent was away for so many nanoseconds, which are none of its time."""
-
-    nanoseconds: int
-
-
 class Rollout:
     """A trial under way."""
 
@@ -115,10 +109,9 @@ class Rollout:
         self._book = recorder
         self._truth = Truth()
         self._episode = Underway()
-        self._hesitations = 0  # in a row, and before which turn the last of them was
-        self._hesitated_at = 0
-        self._stopping = False
-        self._late = False
+        self._away = 0  # nanoseconds of the reply that is awaited in which there was nobody to give it
+        self._hesitations = self._hesitated_at = 0  # in a row, and before which turn the last of them was
+        self._stopping = self._late = False
         self._pause_at = limits.episode_turns or NEVER
         self._open(next(steps, None), recorder)
         for step in itertools.islice(steps, max(rehearse_from - 1, 0)):
@@ -143,8 +136,7 @@ class Rollout:
 
     def excuse(self, nanoseconds: int) -> None:
         """Leaves the time an agent was away, because its connection had broken, out of what its next reply took."""
-        if not self.over:
-            self.reply(_Absence(nanoseconds))  # type: ignore[arg-type]
+        self._away += nanoseconds
 
     def commit(self) -> object:
         """Hands over all turns so far to be made durable; returns what the recorder's emitter returns."""
@@ -161,7 +153,7 @@ class Rollout:
 
     def _live(
         self, past: Iterator[RawStep], recorder: Recorder | None, pulse: Pulse | None
-    ) -> Generator[Turn, Reply | _Resident | _Absence, None]:
+    ) -> Generator[Turn, Reply | _Resident, None]:
         """Takes replies until the trial is over.
 
         The common reply, an action inside an episode, is handled here and over local names: this loop is what a turn
@@ -187,10 +179,8 @@ class Rollout:
                         pulse[0] = shown + deadline
                 if ask is None:
                     reply = yield turn
-                    while type(reply) is _Absence:
-                        if stamped:
-                            shown = min(shown + reply.nanoseconds, clock())
-                        reply = yield turn
+                    if self._away:
+                        shown, self._away = min(shown + self._away, clock()) if stamped else 0, 0
                     if type(reply) is _Resident:
                         ask = reply.ask
                         continue
