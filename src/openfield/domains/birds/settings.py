@@ -56,7 +56,8 @@ class BirdsSettings(Settings, frozen=True):
         bool, Meta(description="The next level is the same again where attempts have no limit, else the one after it.")
     ] = True
     finish_levels: Annotated[
-        bool, Meta(description="A level in play is finished before a test, also when all interactions are used up.")
+        bool,
+        Meta(description="A level in play is finished when a limit of its set is reached and another set follows."),
     ] = True
     endless: Annotated[bool, Meta(description="Trials that no limit ever ends are not refused.")] = False
     time_scope: Annotated[
