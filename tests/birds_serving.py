@@ -11,6 +11,8 @@ from openfield.domains.birds.wire import BirdsWire
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 
+NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
+
 
 @contextlib.contextmanager
 def serving(path, trials, **options):
@@ -61,3 +63,18 @@ def say(rollout, dialogue, request):
             rollout.reply(Reply())
         dialogue.turn = rollout.turn
         answer = Done(rollout.world.look("result"), rollout.world.look("frames"))
+
+
+@contextlib.contextmanager
+def short_server(tmp_path, levels, executions=1):
+    """Serves trials of nothing but training, each level once."""
+    write_short(tmp_path, levels, executions)
+    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"))) as port:
+        yield port
+
+
+def write_short(tmp_path, levels, executions):
+    (tmp_path / "config.xml").write_text(
+        f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
+        f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
+    )
