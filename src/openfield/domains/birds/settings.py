@@ -39,6 +39,9 @@ class BirdsSettings(Settings, frozen=True):
     profile: Annotated[
         Literal["auto", "sailon", "phyq"], Meta(description="The physics; auto goes by the level's file.")
     ] = "auto"
+    flight_seconds: Annotated[
+        int, Meta(ge=0, le=10**6, description="A bird that touches nothing so long has had its turn; 0: 60, phyq 20.")
+    ] = 0
     observe: Annotated[
         Literal["objects", "features", "image"], Meta(description="Ground truth, a table of numbers, or a picture.")
     ] = "objects"
