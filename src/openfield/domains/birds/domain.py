@@ -56,7 +56,7 @@ TASK = (
 class Birds(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 2
+    name, version = "birds", 3
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES

@@ -66,7 +66,7 @@ class Game(Yard):
         self._damage = Damage(self)
         self._flock = Flock()
         self._longest_flight = round((flight_seconds or self.profile.flight_seconds) * SECOND)
-        self._edge = 17.5 * level.width / 2 + 0.5
+        self._edge = 17.5 * level.width / 2
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._watchers: list[tuple[int, int, Callable[[], None]]] = []
         self._old_dots = 0  # those of the flight before, which stay until this one has touched something
@@ -214,11 +214,16 @@ class Game(Yard):
         fastest, edge = 0.0, self._edge
         for body in [body for body in self.bodies if body.moves and body.physical.awake]:
             x, y = body.place
-            if -edge < x < edge and DEPTH < y < SKY:
+            if (-edge < x < edge or not self._is_out(body)) and DEPTH < y < SKY:
                 fastest = max(fastest, body.speed, TURNING * abs(body.physical.angularVelocity))
             else:
                 self._lose(body)
         return fastest
+
+    def _is_out(self, body: Body) -> bool:
+        """Whether no part of it is left within the level."""
+        xs = [x for x, _ in body.outline()]
+        return min(xs) > self._edge or max(xs) < -self._edge
 
     def _lose(self, body: Body) -> None:
         if body.kind in ("bird", "egg"):
