@@ -46,9 +46,9 @@ def serving(path, trials, **options):
         assert not thread.is_alive()
 
 
-def say(rollout, dialogue, request):
+def say(rollout, dialogue, request, elapsed=0.1):
     """Has a request answered, as the wire does."""
-    talk, answer = dialogue.answer(request, 0.1), None
+    talk, answer = dialogue.answer(request, elapsed), None
     while True:
         try:
             step = talk.send(answer)

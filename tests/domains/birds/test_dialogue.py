@@ -82,8 +82,8 @@ def blocks(reply):
     return count
 
 
-@pytest.mark.parametrize(("speed", "passes"), [(0, False), (1, True), (100, True)])
-def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes):
+@pytest.mark.parametrize(("speed", "passes", "own"), [(0, False, 0.0), (1, True, 0.1), (100, True, 0.0)])
+def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))
     dialogue = Dialogue(rollout.turn)
@@ -95,7 +95,21 @@ def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes):
     assert (rollout.world.arena.game.seconds > before + 1) is passes
     before = rollout.world.arena.game.seconds
     assert say(rollout, dialogue, Request(41, (0, 300, 0, 0))) == b"\x00"
-    assert rollout.world.arena.game.seconds == before, "a refused shot takes no time"
+    assert rollout.world.arena.game.seconds == pytest.approx(before + own), "a refused shot takes the agent's own time"
+
+
+@pytest.mark.parametrize(("elapsed", "tries"), [(20.0, 1), (0.02, 100)])
+def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(elapsed, tries):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for request in (Request(68), Request(68), Request(53), Request(41, (600, 100, 0, 0))):
+        say(rollout, dialogue, request)
+    replies = []
+    while not replies or replies[-1] == b"\x00":
+        replies.append(say(rollout, dialogue, Request(41, (600, 100, 0, 0)), elapsed))
+    assert len(replies) <= tries
+    assert (len(replies) == 1) is (elapsed > 10), "no sooner than the first bird has touched something"
 
 
 def test_a_polar_shot_pulls_against_the_direction_it_names():

@@ -96,6 +96,7 @@ def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):
         ("training", False),
     ]
     assert cell.episodes[0].belief.detail["objects"] == [-4, 7]
+    assert cell.episodes[2].belief.novel == 0.75, "asked for with the last shot of all"
 
 
 def test_a_team_that_comes_back_goes_on_where_it_was(tmp_path, trials):
