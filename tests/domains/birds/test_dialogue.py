@@ -135,3 +135,14 @@ def test_a_report_out_of_bounds_is_brought_into_them():
     talk = dialogue.report(7.0, float("inf"), (), 1, "")
     said.append(next(talk).belief)
     assert said == [Belief(1.0, 1, {"not_novel": 0.0, "objects": [], "text": ""})]
+
+
+@pytest.mark.parametrize("code", [33, 43])
+def test_each_shot_of_a_sequence_has_the_next_bird(code):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for request in (Request(68), Request(68), Request(53)):
+        say(rollout, dialogue, request)
+    away = (31, 600, 100, 0, 0, 0, 0)
+    assert say(rollout, dialogue, Request(code, (away,) * 5)) == bytes((1, 1, 1, 0, 0)), "there are three"

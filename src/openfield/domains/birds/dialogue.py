@@ -122,9 +122,11 @@ class Dialogue:
         return protocol.flag((yield from self._command(shot)).result)
 
     def shoot_sequence(self, *shots: tuple[int, ...], fast: bool = False) -> Talk:
-        """33, 43: several shots; their numbers are a focus, an offset from it, and two times."""
+        """33, 43: several shots, a bird each; their numbers are a focus, an offset from it, and two times."""
         replies = b""
         for kind, fx, fy, dx, dy, t1, t2 in shots:
+            while replies and self.turn.ask is Ask.ACT and not (yield Look("bird ready")) and (yield Look("moving")):
+                yield Do(msgspec.to_builtins(Wait(SHORTEST_WAIT)))
             if kind in (31, 41):
                 replies += yield from self.shoot(fx + dx, fy + dy, t1, t2, fast)
             else:
