@@ -29,6 +29,7 @@ from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
+from openfield.receipt import Receipt
 from openfield.seat import Seat
 
 LOG = logging.getLogger("openfield.ond")
@@ -257,7 +258,7 @@ class Office:
         found = budget_hint(group.facts["hints"], known)
         return {"feedback_max_ids": found["cap"]} if found else {}
 
-    def _close(self, seat: Seat) -> object:
+    def _close(self, seat: Seat) -> Receipt[None] | None:
         """Everything from the declaration to the last booked round, in one go."""
         rollout = seat.rollout
         if not world_of(seat).completed:
