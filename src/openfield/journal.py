@@ -116,11 +116,13 @@ class Journal:
         try:
             task = self._queue.get(timeout=max(patience, 0.0))
             until = time.monotonic() + LEISURE_SECONDS
+            hurry = False
             while task is not None:
                 tasks.append(task)
-                if task.hurry:
-                    until = 0.0
-                task = self._queue.get(timeout=max(until - time.monotonic(), 0.0))
+                hurry = hurry or task.hurry
+                task = (
+                    self._queue.get_nowait() if hurry else self._queue.get(timeout=max(until - time.monotonic(), 0.0))
+                )
         except queue.Empty:
             return tasks, True
         return tasks, False

@@ -226,8 +226,10 @@ class Office:
         """The seat of a test that can be played on, also after it was waited for."""
         group = self._group(session, test)
         self._check_open(group, test)
-        seat = await find_seat(self._desk, group, test)
-        self._check_open(self._group(session, test), test)
+        seat = self._desk.at_hand(group, test)
+        if seat is None:
+            seat = await find_seat(self._desk, group, test)
+            self._check_open(self._group(session, test), test)
         return seat
 
     def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
