@@ -224,6 +224,7 @@ class DuelDomain(DoomDomain):
 class ArenaDomain(DoomDomain):
     """The larger task of the later phases."""
 
+    version = 4
     gym_name = "DoomArena"
     name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, ARENA_TASK
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
