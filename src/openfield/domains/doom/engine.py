@@ -129,7 +129,7 @@ class Engine:
     def _start(self) -> None:
         settings = keeper.settings_name(self._pulse.number)
         self._game = launch.start_game(self.wad, settings, self.large)
-        self._memory = share_sight(self._game, keeper.find_memory(self.wad.parent / settings))
+        self._memory = share_sight(keeper.find_memory(self.wad.parent / settings))
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
