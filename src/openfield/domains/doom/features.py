@@ -46,7 +46,7 @@ def item_features(scene: Scene) -> Features:
 
 
 def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
-    """The arena's vector, key for key as published."""
+    """The arena's vector, key for key as published; health and bullets are whole numbers, unlike the duel's."""
     player = scene.player
     return {
         "enemies": [
@@ -57,14 +57,14 @@ def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
                 "y_position": _decimals(body.y),
                 "z_position": _decimals(body.z),
                 "name": "ZombieMan",
-                "health": body.health,
+                "health": int(body.health),
             }
             for body in scene.enemies
         ],
         "items": {
             kind: [item.copy() for item in found] for kind, found in items.items()
         },  # the agent may change its own
-        "player": {**_turned(player), "health": player.health, "ammo": scene.ammo},
+        "player": {**_turned(player), "health": int(player.health), "ammo": int(scene.ammo)},
         "time_stamp": stamp,
         "image": None,
     }
@@ -72,7 +72,7 @@ def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
 
 def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
     """What only the first vector of an arena episode has."""
-    rounded = [{key: round(value, 2) for key, value in msgspec.structs.asdict(wall).items()} for wall in walls]
+    rounded = [{key: round(float(value), 2) for key, value in msgspec.structs.asdict(wall).items()} for wall in walls]
     return {"walls": rounded, "hint": hints}
 
 
