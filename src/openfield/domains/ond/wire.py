@@ -49,7 +49,8 @@ class Wire:
         """The answer to a request; refusals are answers too."""
         try:
             handler = find_handler(method, path)
-            await self._office.recover()
+            if self._office.failed:
+                await self._office.recover()
             return await handler(self, parameters)
         except Refusal as error:
             return refuse(error)
