@@ -100,11 +100,6 @@ class GroupDesk:
         """Refuses: a session here holds several trials; wires ask `take` for one of them."""
         raise AgentFault("Here a session holds several trials; this wire cannot play them.")
 
-    @property
-    def failed(self) -> bool:
-        """Whether something could not be written."""
-        return self._journal.failed
-
     async def recover(self) -> None:
         """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
 

@@ -52,11 +52,6 @@ class Office:
         self._closing: set[tuple[str, str]] = set()
         self.grades = Grades(desk)
 
-    @property
-    def failed(self) -> bool:
-        """Whether something could not be written."""
-        return self._desk.failed
-
     async def recover(self) -> None:
         """Goes on after a full disk, if there is room again."""
         await self._desk.recover()

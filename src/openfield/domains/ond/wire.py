@@ -49,8 +49,7 @@ class Wire:
         """The answer to a request; refusals are answers too."""
         try:
             handler = find_handler(method, path)
-            if self._office.failed:
-                await self._office.recover()
+            await self._office.recover()
             return await handler(self, parameters)
         except Refusal as error:
             return refuse(error)
