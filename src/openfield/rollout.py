@@ -26,6 +26,7 @@ from openfield.errors import (
     WorldFault,
 )
 from openfield.likeness import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
+from openfield.receipt import Receipt
 from openfield.record import (
     CHUNK_BYTES,
     REPLY_ENCODER,
@@ -103,6 +104,7 @@ class Rollout:
         self.world = world
         self.turns, self.over, self.outcome = 0, False, "done"
         self._timed = bool(getattr(world, "timed", False))
+        self._stays: Callable[[Reply], bool] = getattr(world, "stays", None) or (lambda _: False)
         self._limits = limits
         self._started = time.monotonic_ns()
         self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
@@ -138,8 +140,8 @@ class Rollout:
         """Leaves the time an agent was away, because its connection had broken, out of what its next reply took."""
         self._away += nanoseconds
 
-    def commit(self) -> object:
-        """Hands over all turns so far to be made durable; returns what the recorder's emitter returns."""
+    def commit(self) -> Receipt[None] | None:
+        """Hands over all turns so far to be made durable; the receipt says when they are."""
         return None if self._recorder is None else self._recorder.commit(self.turns + 1)
 
     def close(self, outcome: str = "cancelled", note: str = "") -> None:
@@ -271,7 +273,7 @@ class Rollout:
         hesitates = turn.ask is Ask.ACT and reply.action is None
         lingers = False
         try:
-            if turn.last is not None and self.world.over:
+            if turn.last is not None and self.world.over and not self._stays(reply):
                 self.over = True
                 self._write((reply, took, None))
             elif hesitates:

@@ -5,9 +5,10 @@ import struct
 
 import pytest
 
-from openfield.core import Ask, Belief, Reply
+from birds_serving import say
+from openfield.core import Belief
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.dialogue import Dialogue, Do, Done
+from openfield.domains.birds.dialogue import Dialogue
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.protocol import FIXED, Request
 from openfield.rollout import Rollout
@@ -34,25 +35,6 @@ SIZES = {
     },
     **{65: 4, 66: 1, 67: 1, 68: 19, 69: 4, 71: IMAGE, 72: 6},
 }
-
-
-def say(rollout, dialogue, request):
-    """Has a request answered, as the wire does."""
-    talk, answer = dialogue.answer(request, 0.1), None
-    while True:
-        try:
-            step = talk.send(answer)
-        except StopIteration as end:
-            return end.value
-        if not isinstance(step, Do):
-            answer = rollout.world.look(step.query)
-            continue
-        if not rollout.over:
-            rollout.reply(Reply(step.action, step.belief))
-        while rollout.turn.ask is Ask.NONE and not rollout.over:
-            rollout.reply(Reply())
-        dialogue.turn = rollout.turn
-        answer = Done(rollout.world.look("result"), rollout.world.look("frames"))
 
 
 def any_request(rng):

@@ -265,8 +265,8 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
     trials, away, gone = DOMAIN.trials(config=str(tmp_path / "config.xml")), [], threading.Event()
     real, real_ns, stand_up = time.monotonic, time.monotonic_ns, Hall._stand_up
 
-    def note(hall, table, writer):
-        stand_up(hall, table, writer)
+    async def note(hall, table, writer):
+        await stand_up(hall, table, writer)
         if table is not None:
             gone.set()
 

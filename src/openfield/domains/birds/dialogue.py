@@ -14,7 +14,7 @@ import msgspec
 from openfield.core import Ask, Belief, Turn
 from openfield.domains.birds import protocol
 from openfield.domains.birds.actions import MOST_FRAMES, Load, Restart, Shot, Stay, Wait, Watch, Zoom
-from openfield.domains.birds.harness import SET_STATES
+from openfield.domains.birds.harness import SET_STATES, State
 from openfield.domains.birds.protocol import Request
 
 FASTEST, SLOWEST = 50.0, 1e-5
@@ -212,7 +212,7 @@ class Dialogue:
         if request.code == 51:
             return request.fields[0] in (yield Look("open levels"))
         if request.code == 68:
-            return (yield Look("state")) in SET_STATES
+            return (yield Look("state")) in (State.NEW_TRIAL, *SET_STATES)
         return request.code == 53 or (request.code == 52 and (yield Look("may restart")))
 
     @property

@@ -178,9 +178,10 @@ def _classes(ledger: Ledger, span: range) -> list[str]:
     return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
 
 
-def _short(values: Any) -> list[float | None]:
+def _short(values: NDArray[np.float64]) -> list[float | None]:
     """Nine digits suffice for a chart and every threshold; None was not said."""
-    return [None if math.isnan(value) else round(value, 9) for value in values.tolist()]
+    rounded: list[float] = np.round(values, 9).tolist()
+    return [None if math.isnan(value) else value for value in rounded] if np.isnan(values).any() else [*rounded]
 
 
 def _finite(value: Any) -> Any:
