@@ -71,7 +71,7 @@ FLAGS = (
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
-    version = 4
+    version = 5
     """Raised whenever the same trial shows something else than before."""
     task: ClassVar[Task]
     words: ClassVar[str]
@@ -224,7 +224,6 @@ class DuelDomain(DoomDomain):
 class ArenaDomain(DoomDomain):
     """The larger task of the later phases."""
 
-    version = 4
     gym_name = "DoomArena"
     name, title, settings, task = "doom-arena", "Doom arena: kill all enemies", ArenaSettings, ARENA_TASK
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
