@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import socket
@@ -20,6 +21,7 @@ from openfield.database import APPLICATION_ID, SCHEMA_VERSION
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, OpenfieldError, RunBusy
 from openfield.journal import Journal, _birth
 from openfield.plan import Cell, make_cells
+from openfield.receipt import Receipt
 from openfield.record import AgentState, AttemptEnd, Chunk, EpisodeEnd, Recorder
 from openfield.view import Run
 from players import Learner
@@ -243,10 +245,18 @@ def test_after_a_failure_nothing_more_is_written(path: Path) -> None:
 
 
 def test_whoever_loses_interest_does_not_keep_the_rest_from_being_written(path: Path) -> None:
+    async def lose_interest(receipt: Receipt[None]) -> None:
+        async def wait() -> None:
+            await receipt
+
+        waiting = asyncio.ensure_future(wait())
+        await asyncio.sleep(0)
+        waiting.cancel()
+
     with Journal(path) as record:
         (cell,) = enter(record)
         record.begin(cell.id)
-        assert not record.add(chunk(cell.id, 0, 1)).cancel()
+        asyncio.run(lose_interest(record.add(chunk(cell.id, 0, 1))))
         record.add(chunk(cell.id, 1, 1)).result(10)
     with Run(path) as run:
         assert [found.steps for found in run.cells()] == [2]

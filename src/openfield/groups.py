@@ -12,7 +12,6 @@ import hmac
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -140,8 +139,8 @@ class GroupDesk:
             seat = await asyncio.to_thread(self._sit, group, trial, True)
             _, written = seat.take(carry)
             self._seats[group.id, trial] = seat
-        if isinstance(written, Future):
-            await asyncio.wrap_future(written)
+        if written is not None:
+            await written
         return seat
 
     def finish(self, group: Group, trial: str, seat: Seat) -> None:

@@ -13,7 +13,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +21,7 @@ import msgspec
 from openfield.database import close_written, explaining, open_to_write, transaction
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.plan import Cell
+from openfield.receipt import Receipt
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
 LEASE_SECONDS = 60.0
@@ -59,8 +59,8 @@ class Journal:
         """Whether something could not be written; nothing will be, from then on."""
         return self._failure is not None
 
-    def add(self, *entries: Entry) -> Future[None]:
-        """Takes entries that belong together; the future is done when they are safely on disk."""
+    def add(self, *entries: Entry) -> Receipt[None]:
+        """Takes entries that belong together; the receipt is settled when they are safely on disk."""
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
         return self._submit(lambda db: _write(db, entries, self._holder), hurry)
 
@@ -90,13 +90,12 @@ class Journal:
         """Starts a new attempt at a cell and returns its number; an earlier one is superseded."""
         return self._submit(lambda db: _begin(db, cell)).result()
 
-    def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Future[T]:
+    def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Receipt[T]:
         if self._failure is not None:
             raise self._failure
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # it will be written, whoever loses interest in hearing of it
-        self._queue.put(_Task(work, future, hurry))
-        return future
+        receipt: Receipt[T] = Receipt()
+        self._queue.put(_Task(work, receipt, hurry))
+        return receipt
 
     def _serve(self) -> None:
         """Does all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
@@ -105,9 +104,9 @@ class Journal:
         while going_on:
             tasks, going_on = self._gather(renew_at - time.monotonic())
             if not going_on:
-                tasks.append(_Task(lambda db: _give_up(db, self._holder), Future()))
+                tasks.append(_Task(lambda db: _give_up(db, self._holder), Receipt()))
             elif time.monotonic() >= renew_at:
-                tasks.append(_Task(lambda db: _renew(db, self._holder), Future()))
+                tasks.append(_Task(lambda db: _renew(db, self._holder), Receipt()))
                 renew_at = time.monotonic() + LEASE_SECONDS / 4
             self._commit(tasks)
 
@@ -117,11 +116,13 @@ class Journal:
         try:
             task = self._queue.get(timeout=max(patience, 0.0))
             until = time.monotonic() + LEISURE_SECONDS
+            hurry = False
             while task is not None:
                 tasks.append(task)
-                if task.hurry:
-                    until = 0.0
-                task = self._queue.get(timeout=max(until - time.monotonic(), 0.0))
+                hurry = hurry or task.hurry
+                task = (
+                    self._queue.get_nowait() if hurry else self._queue.get(timeout=max(until - time.monotonic(), 0.0))
+                )
         except queue.Empty:
             return tasks, True
         return tasks, False
@@ -138,17 +139,14 @@ class Journal:
             except Exception as error:  # whoever waits for this work must hear of it, whatever it was
                 self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
         for number, task in enumerate(tasks):
-            if self._failure is not None:
-                task.future.set_exception(self._failure)
-            else:
-                task.future.set_result(results[number])
+            task.receipt.settle(None if self._failure else results[number], self._failure)
 
 
 class _Task(NamedTuple):
     """Something to be written, and whoever waits for it."""
 
     work: Callable[[sqlite3.Connection], Any]
-    future: Future[Any]
+    receipt: Receipt[Any]
     hurry: bool = True
 
 
@@ -159,7 +157,8 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str) -> N
         match entry:
             case Chunk():
                 place = (entry.cell, entry.attempt, entry.first)
-                db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
+                if not entry.fresh:
+                    db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
                 row: tuple[Any, ...] = (*place, entry.count, entry.crc, entry.data)
                 db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
             case EpisodeEnd():

@@ -16,6 +16,7 @@ import numpy as np
 
 from openfield.core import Belief, PhaseName, Reply, Truth, Turn
 from openfield.errors import DamagedRun
+from openfield.receipt import Receipt
 
 CHUNK_BYTES = 64 * 1024
 """A chunk of the record; with 16 kB a turn costs 0.4 calls more, with 256 kB, which leave the cache, 0.3."""
@@ -23,6 +24,8 @@ HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode the agent is not told of may wait to be written: some last ten turns only."""
 LARGE_BYTES = 128 * 1024
 """Chunks from here on hold single large replies and are stored as they are: squeezing 450 kB of numbers takes 3 ms."""
+STORED_BYTES = 65_535
+"""The most that one stored block of a zlib stream holds."""
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out; larger ones leave a digest and are made again by replay."""
 
@@ -58,6 +61,8 @@ class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
     data: bytes
     full: bool = False
     """Emitted only because it was full: nobody waits for it."""
+    fresh: bool = False
+    """Nothing is recorded from its first step on, so there is nothing to be replaced."""
 
 
 class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
@@ -103,7 +108,7 @@ Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd
 class Emit(Protocol):
     """Takes entries that belong together: all of them are kept, or none."""
 
-    def __call__(self, *entries: Entry) -> object:
+    def __call__(self, *entries: Entry) -> Receipt[None] | None:
         """Takes them."""
         ...
 
@@ -124,6 +129,7 @@ class Recorder:
         self._state: AgentState | None = None  # what waits to be emitted with the next steps
         self._episodes: list[EpisodeEnd] = []
         self._emitted = 0  # when an episode was emitted last
+        self._sole = False  # whether all there is on record from the last chunk on came from here
 
     def rewind(self, steps: int) -> None:
         """Goes back to where the attempt had fewer steps, before anything is added; what follows replaces the rest."""
@@ -134,10 +140,14 @@ class Recorder:
         full = (msgspec.structs.replace(chunk, full=True) for chunk in self._chunk(steps))
         self._emit(*full, *self._waiting())
 
-    def commit(self, steps: int) -> object:
+    def commit(self, steps: int) -> Receipt[None] | None:
         """Emits the newest steps at once, on their own; the chunk they belong to will replace them."""
         count, first = steps - self._committed, self._committed
-        early = _chunk_of(self.cell, self.attempt, first, count, self.buffer[self._mark :])
+        early: tuple[Chunk, ...] = ()
+        if count:
+            data = _store(_array(self.buffer[self._mark :], count))  # not squeezed: it will not stay
+            early = (Chunk(self.cell, self.attempt, first, count, zlib.crc32(data), data, fresh=self._sole),)
+            self._sole = True
         self._committed, self._mark = steps, len(self.buffer)
         return self._emit(*early, *self._waiting())
 
@@ -171,13 +181,17 @@ class Recorder:
 
     def _chunk(self, steps: int) -> tuple[Chunk, ...]:
         count = steps - self.written
-        chunk = _chunk_of(self.cell, self.attempt, self.written, count, self.buffer)
-        if count:
-            self._latest = bytes(self.buffer), count
+        if not count:
+            return ()
+        data = _squeeze(_array(self.buffer, count))
+        fresh = self._sole and self._committed == self.written
+        chunk = Chunk(self.cell, self.attempt, self.written, count, zlib.crc32(data), data, fresh=fresh)
+        self._latest = bytes(self.buffer), count
+        self._sole = True
         self.buffer.clear()
         self.written = self._committed = steps
         self._mark = 0
-        return chunk
+        return (chunk,)
 
 
 def read_chunk(chunk: Chunk) -> list[Step]:
@@ -198,12 +212,17 @@ def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
         yield msgspec.structs.replace(step, truth=known)
 
 
-def _chunk_of(cell: str, attempt: int, first: int, count: int, steps: bytearray) -> tuple[Chunk, ...]:
-    if not count:
-        return ()
-    level = 1 if len(steps) < LARGE_BYTES else 0
-    data = zlib.compress(_array(steps, count), level)
-    return (Chunk(cell, attempt, first, count, zlib.crc32(data), data),)
+def _squeeze(steps: bytes) -> bytes:
+    return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
+
+
+def _store(steps: bytes) -> bytes:
+    """The zlib stream of one stored block, without asking zlib: what it sets up first takes ten times as long."""
+    if len(steps) > STORED_BYTES:
+        return zlib.compress(steps, 0)
+    size = len(steps)
+    block = size.to_bytes(2, "little") + (size ^ STORED_BYTES).to_bytes(2, "little") + steps
+    return _ZLIB_HEAD + block + zlib.adler32(steps).to_bytes(4, "big")
 
 
 def _array(steps: bytes | bytearray, count: int) -> bytes:
@@ -274,6 +293,8 @@ KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digested, order="sorted")
 """Gives equal text for equal values, whether arrays are at hand or only what the record has of them."""
 STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refused)
 """Writes whole steps fast, if they hold no large array."""
+_ZLIB_HEAD = b"\x78\x01\x01"
+"""Begins a stream whose first block is stored and the last."""
 _FIXARRAY = 0x90
 _ARRAY32 = b"\xdd"
 _STEPS = msgspec.msgpack.Decoder(list[Step])

@@ -26,6 +26,7 @@ from openfield.errors import (
     WorldFault,
 )
 from openfield.likeness import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
+from openfield.receipt import Receipt
 from openfield.record import (
     CHUNK_BYTES,
     REPLY_ENCODER,
@@ -139,8 +140,8 @@ class Rollout:
         """Leaves the time an agent was away, because its connection had broken, out of what its next reply took."""
         self._away += nanoseconds
 
-    def commit(self) -> object:
-        """Hands over all turns so far to be made durable; returns what the recorder's emitter returns."""
+    def commit(self) -> Receipt[None] | None:
+        """Hands over all turns so far to be made durable; the receipt says when they are."""
         return None if self._recorder is None else self._recorder.commit(self.turns + 1)
 
     def close(self, outcome: str = "cancelled", note: str = "") -> None:

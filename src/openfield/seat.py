@@ -9,11 +9,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 from openfield.core import Reply, Spec, Turn
 from openfield.errors import OpenfieldError
+from openfield.receipt import Receipt
 from openfield.rollout import Rollout
 
 
@@ -46,12 +46,11 @@ class Seat:
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
         """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
-        answered: Future[Turn] = Future()
-        answered.set_running_or_notify_cancel()  # it is taken, whoever loses interest in hearing of it
+        answered: Receipt[Turn] = Receipt()
         _workers.submit(self._answer, reply, durable, answered)
-        return await asyncio.wrap_future(answered)
+        return await answered
 
-    def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, object]:
+    def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, Receipt[None] | None]:
         """Takes a reply here and now, for worlds that answer at once; the second value is done when it is on disk."""
         with self._one_at_a_time:
             if self._closed:
@@ -62,17 +61,17 @@ class Seat:
             turn = self.rollout.reply(reply)
             return turn, self.rollout.commit() if durable else None
 
-    def _answer(self, reply: Reply, durable: bool, answered: Future[Turn]) -> None:
+    def _answer(self, reply: Reply, durable: bool, answered: Receipt[Turn]) -> None:
         """Takes a reply and leaves it to the journal to say so: the event loop is woken once, not twice."""
         try:
             turn, written = self.take(reply, durable)
         except BaseException as error:  # whatever it was, whoever waits must hear of it
-            answered.set_exception(error)
+            answered.settle(None, error)
             return
-        if isinstance(written, Future):
-            written.add_done_callback(lambda done: _pass_on(done, turn, answered))
+        if written is None:
+            answered.settle(turn)
         else:
-            answered.set_result(turn)
+            written.then(lambda: answered.settle(turn, written.failure))
 
     def settle(self) -> None:
         """Waits for a reply under way; none is taken after it."""
@@ -83,8 +82,8 @@ class Seat:
         """The seat for an agent that comes back: whatever still happens on the old connection counts no more."""
         await asyncio.to_thread(self.settle)
         written = self.rollout.commit()
-        if isinstance(written, Future):
-            await asyncio.wrap_future(written)
+        if written is not None:
+            await written
         heir = Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
         heir._left_at, heir._away = self._left_at, self._away
         return heir
@@ -109,12 +108,3 @@ class Seat:
 
 _workers = ThreadPoolExecutor(thread_name_prefix="seat")
 """Where worlds step; as many at a time as Python thinks good for this machine."""
-
-
-def _pass_on(done: Future[Any], turn: Turn, answered: Future[Turn]) -> None:
-    """Says that a turn is safely on disk, or why it is not."""
-    failure = done.exception()
-    if failure is None:
-        answered.set_result(turn)
-    else:
-        answered.set_exception(failure)

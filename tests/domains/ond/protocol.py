@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import msgspec
 import numpy as np
 
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.http import make_app
+from openfield.domains.ond.http import Answerer, make_answerer
 from openfield.domains.ond.office import Office
 from openfield.domains.ond.sheet import FACTS, SHEET, Shelf, Test, write_rows
+from openfield.domains.ond.transport import Connection
 from openfield.domains.ond.wire import Wire
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
@@ -94,15 +96,79 @@ class Requests:
         assert self.complete(session, test).text == "OK"
 
 
+class Wires(asyncio.Transport):
+    """What a connection writes to in place of a socket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.closed, self.reads, self.answered = b"", False, True, asyncio.Event()
+
+    def write(self, data: object) -> None:
+        self.written += bytes(data)  # type: ignore[call-overload]
+        self.answered.set()
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+        self.answered.set()
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+
+def connect(answer: Answerer) -> tuple[Connection, Wires]:
+    """A connection as a server has it, without a socket; to be made where an event loop runs."""
+    config, server = SimpleNamespace(loaded_app=answer, timeout_keep_alive=300), SimpleNamespace()
+    server.connections, server.tasks, server.default_headers = set(), set(), [(b"date", b"today")]
+    connection, wires = Connection(config, server, {}), Wires()
+    connection.connection_made(wires)
+    return connection, wires
+
+
+class NoSocket(httpx.AsyncBaseTransport):
+    """Hands requests to a connection byte by byte as they would come over a socket, and reads what it answers."""
+
+    def __init__(self, answer: Answerer) -> None:
+        self._answer = answer
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        connection, wires = connect(self._answer)
+        head = b"".join(b"%b: %b\r\n" % header for header in request.headers.raw)
+        connection.data_received(b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method.encode(), request.url.raw_path, head))
+        if body := await request.aread():
+            connection.data_received(body)
+        try:
+            await wires.answered.wait()
+        except asyncio.CancelledError:  # as by a server that ends, which cancels what it has not answered
+            for task in connection._server.tasks:
+                task.cancel()
+            await wires.answered.wait()
+        connection.connection_lost(None)
+        return read_answer(wires.written)
+
+
+def read_answer(written: bytes) -> httpx.Response:
+    """An answer as it was written."""
+    head, _, content = written.partition(b"\r\n\r\n")
+    status, *headers = head.split(b"\r\n")
+    named = [(name, value) for name, _, value in (line.partition(b": ") for line in headers)]
+    return httpx.Response(int(status.split()[1]), headers=named, content=content)
+
+
 class Client(Requests):
     """Opens a run file and talks to an office over HTTP without a socket."""
 
     def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
         self.shelf, self.journal = Shelf(root), Journal(run)
         self.desk = GroupDesk(self.journal, DOMAIN, token)
-        app = make_app(Wire(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
+        answer = make_answerer(Wire(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
         self.loop = asyncio.new_event_loop()
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://ond")
+        self.http = httpx.AsyncClient(transport=NoSocket(answer), base_url="http://ond")
 
     def close(self, at_once: bool = False) -> None:
         """Stops the server; at once means as if killed: nothing is booked."""

@@ -14,12 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from domains.ond.protocol import TEST, Client, answers, known, refused, write_test
+from domains.ond.protocol import TEST, Client, answers, connect, known, refused, write_test
 from openfield.core import Reply
 from openfield.domains.ond import archive, http, office, programme, rows
-from openfield.domains.ond.http import _read_body, run_app
+from openfield.domains.ond.http import serve_http
 from openfield.domains.ond.programme import read_files
 from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.request import Request
+from openfield.domains.ond.wire import Answer
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput
 from openfield.record import Chunk, RawStep, Step, read_raw_chunk
@@ -56,21 +58,21 @@ def played(data: Path, tmp_path: Path) -> Iterator[tuple[Client, str]]:
 
 def test_a_body_in_many_pieces_is_copied_once() -> None:
     piece = b"x" * 65_536
-    events = [{"body": piece, "more_body": True}] * 255 + [{"body": piece}]
     found: list[bytes] = []
 
-    def read() -> None:
-        left = iter(events)
+    async def keep(request: Request) -> Answer:
+        found.append(request.body)
+        return Answer()
 
-        async def receive() -> dict[str, object]:
-            return next(left)
+    async def send() -> None:
+        connection, wires = connect(keep)
+        connection.data_received(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (256 * len(piece)))
+        for _ in range(256):
+            connection.data_received(bytes(bytearray(piece)))  # a piece of its own, as from a socket
+        await wires.answered.wait()
+        connection.connection_lost(None)
 
-        async def keep() -> None:  # a task whose result this were would make a text of it
-            found.append(await _read_body(receive))
-
-        asyncio.run(keep())
-
-    assert peak(read) < 1.5 * 256 * len(piece)
+    assert peak(lambda: asyncio.run(send())) < 2.2 * 256 * len(piece)  # the pieces, and what they make
     assert found[0] == piece * 256
 
 
@@ -137,16 +139,17 @@ def test_a_server_that_ends_gives_up_its_zips(client: Client, monkeypatch: pytes
 def test_a_server_told_to_end_waits_for_no_request_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     told, answers_given = list[int](), list[str]()
 
-    async def app(scope: object, receive: object, send: object) -> None:
+    async def answer(request: Request) -> Answer:
         signal.raise_signal(signal.SIGTERM)
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             answers_given.append("given up")
+        return Answer()
 
     async def serve() -> None:
         opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.ensure_future(run_app(app, "127.0.0.1", 0, opened.set_result))
+        serving = asyncio.ensure_future(serve_http(answer, "127.0.0.1", 0, opened.set_result))
         _, writer = await asyncio.open_connection("127.0.0.1", await opened)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await asyncio.wait_for(serving, 30)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import tracemalloc
-from concurrent.futures import Future
 from pathlib import Path
 
 import httpx
@@ -21,6 +20,7 @@ from openfield.domains.ond.world import TestWorld
 from openfield.errors import DiskFull
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
+from openfield.receipt import Receipt
 from openfield.seat import Seat
 from openfield.view import Run
 
@@ -31,10 +31,10 @@ def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Pat
     test = known(client)
     assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
 
-    def fail(self: Journal, *entries: object) -> Future[None]:
-        future: Future[None] = Future()
-        future.set_exception(DiskFull("No room left."))
-        return future
+    def fail(self: Journal, *entries: object) -> Receipt[None]:
+        receipt: Receipt[None] = Receipt()
+        receipt.settle(None, DiskFull("No room left."))
+        return receipt
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "add", fail)

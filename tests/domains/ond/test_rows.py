@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
-from openfield.domains.ond.rows import _read_usual, read_sheet
+from openfield.domains.ond.evaluation import _short
+from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.rows import _read_any, _read_even, _read_usual, read_numbers, read_sheet
 from openfield.domains.ond.sheet import Test
 
 
@@ -145,3 +148,45 @@ def test_the_short_way_to_read_rows_reads_as_the_long_one(pieces: list[str]) -> 
             sheet = read_sheet("detection", content, test, 0, False)
         assert sheet.numbers.tolist() == short.tolist()
         assert sheet.positions.tolist() == [0, 1, 2]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 15), st.integers(1, 5), st.data())
+def test_numbers_of_one_width_are_read_as_any_reader_reads_them(
+    decimals: int, columns: int, data: st.DataObject
+) -> None:
+    values = st.floats(0, 9, allow_nan=False).map(lambda value: f"{value:.{decimals}f}"[: decimals + 2])
+    table = data.draw(st.lists(st.lists(values, min_size=columns, max_size=columns), min_size=1, max_size=6))
+    rests = [",".join(row) for row in table]
+    found = _read_even(rests, columns)
+    assert (found is not None) == (decimals < 15)
+    for one in (found, _read_any(rests, columns, "x")):
+        assert one is None or one.tolist() == [float(value) for row in table for value in row]
+
+
+@pytest.mark.parametrize(
+    "rests",
+    [
+        ["0.1,0.2,0.3", "0.1,0.2"],
+        ["0.1,0.2", "0.1", "0.1,0.2,0.3"],  # as many in all as there should be
+        ["0.1,0.2", "0.1;0.2"],
+        ["0.1,0.2", "0.1,0:2"],
+        ["0.1,0.2", "0.1,0/2"],
+        ["0.1,0.2", "0.1,-.2"],
+        ["0.1,0.2", "0.1,é.2"],
+        ["0.1,0.2", "0.1,NaN"],
+        ["0.1,0.2", "0.1,1.1"],
+        ["0.1],[0.2", "0.1,0.2"],
+        ["0.1,0.2", "0.1],[0.2"],
+        ["0.1,[0.2]", "0.1,0.2"],
+        ["0.1,1_0", "0.1,0.2"],
+    ],
+)
+def test_tables_that_are_not_all_numbers_from_0_to_1_are_refused(rests: list[str]) -> None:
+    with pytest.raises(Refusal):
+        read_numbers(rests, "classification")
+
+
+def test_rounds_are_described_with_nine_digits_and_nothing_for_what_was_not_said() -> None:
+    assert _short(np.array([0.175, 1 / 3, 1.0])) == [0.175, 0.333333333, 1.0]
+    assert _short(np.array([np.nan, 0.1])) == [None, 0.1]

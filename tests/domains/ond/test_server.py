@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from domains.ond.protocol import OTHER, REQUESTS, TEST, Client, answers, known, refused, write_test
-from openfield.domains.ond.http import _read_request
 from openfield.domains.ond.listing import finished_tests
 from openfield.groups import Group
 
@@ -259,18 +257,3 @@ def test_parameters_that_are_no_text_are_refused(client: Client, wrong: object) 
 def test_tests_are_finished_in_the_order_of_their_completion_whatever_the_clock_says() -> None:
     facts = {"test b": {"completed": "2026-01-02"}, "test a": {"completed": "2026-01-01"}}
     assert list(finished_tests(Group("s", "x", 0, {}, facts))) == ["b", "a"]
-
-
-def test_a_large_body_is_put_together_once() -> None:
-    class Chunk(bytes):
-        def __radd__(self, body: bytes) -> bytes:
-            raise AssertionError("all that came before is copied for each chunk")
-
-    chunk, count = Chunk(b"x" * 1000), 128
-    left = iter(range(count, 0, -1))
-
-    async def receive() -> dict[str, object]:
-        return {"body": chunk, "more_body": next(left) > 1}
-
-    scope = {"headers": [], "query_string": b"", "method": "POST", "path": "/session/results"}
-    assert asyncio.run(_read_request(scope, receive)).body == chunk * count

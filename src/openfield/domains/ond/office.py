@@ -29,6 +29,7 @@ from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
 from openfield.plan import LONGEST_NAME
+from openfield.receipt import Receipt
 from openfield.seat import Seat
 
 LOG = logging.getLogger("openfield.ond")
@@ -225,8 +226,10 @@ class Office:
         """The seat of a test that can be played on, also after it was waited for."""
         group = self._group(session, test)
         self._check_open(group, test)
-        seat = await find_seat(self._desk, group, test)
-        self._check_open(self._group(session, test), test)
+        seat = self._desk.at_hand(group, test)
+        if seat is None:
+            seat = await find_seat(self._desk, group, test)
+            self._check_open(self._group(session, test), test)
         return seat
 
     def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
@@ -257,7 +260,7 @@ class Office:
         found = budget_hint(group.facts["hints"], known)
         return {"feedback_max_ids": found["cap"]} if found else {}
 
-    def _close(self, seat: Seat) -> object:
+    def _close(self, seat: Seat) -> Receipt[None] | None:
         """Everything from the declaration to the last booked round, in one go."""
         rollout = seat.rollout
         if not world_of(seat).completed:

@@ -9,7 +9,7 @@ import csv
 import struct
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -32,6 +32,9 @@ TYPES = (
 """What may be posted; further types begin with `x_`."""
 NUMBERS_AT_ONCE = 8_000
 """How many numbers are Python's at a time: so many stay in the cache, and 41,400 are read in half the time."""
+
+MOST_DIGITS = 15
+"""Of numbers that are read as whole ones: so many are exact."""
 
 
 class Sheet(msgspec.Struct, frozen=True):
@@ -86,9 +89,9 @@ def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | 
         flat = _PAIRS.decode(f'["{text}]')
     except msgspec.DecodeError:
         return None
-    values = np.array(flat[1::2]) if flat[::2] == test.ids[span.start : span.stop] else np.zeros(0)
-    fits = values.size and values.min() >= 0 and values.max() <= 1
-    return values.astype(np.float64, copy=False)[:, None] if fits else None
+    if flat[::2] != test.ids[span.start : span.stop]:
+        return None
+    return np.array(flat[1::2], dtype=np.float64)[:, None]  # no text: there is no quote it could have come in
 
 
 def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
@@ -116,26 +119,60 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
     """Rows of comma separated numbers from 0 to 1, all of one length."""
     columns = rests[0].count(",") + 1
-    if len({rest.count(",") for rest in rests}) != 1:
-        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
     step = max(NUMBERS_AT_ONCE // columns, 1)
-    parts = [_floats(",".join(rests[first : first + step]), kind) for first in range(0, len(rests), step)]
-    flat = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    if not (flat.min() >= 0 and flat.max() <= 1):  # which a NaN is not
+    parts = []
+    for first in range(0, len(rests), step):
+        part = rests[first : first + step]
+        even = _read_even(part, columns)
+        parts.append(_read_any(part, columns, kind) if even is None else even)
+    table = (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(len(rests), columns)
+    if not (table.min() >= 0 and table.max() <= 1):  # which a NaN is not
         raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
-    return flat.reshape(len(rests), columns)
+    return table
 
 
-def _floats(text: str, kind: str) -> NDArray[np.float64]:
+def _read_even(rests: Sequence[str], columns: int) -> NDArray[np.float64] | None:
+    """Numbers that all have one digit and then equally many, as most tables have, in a third of the time.
+
+    None if they are anything else. Their digits are whole numbers below 2**53, so that one division gives what any
+    reader gives.
+    """
+    size, rest = divmod(len(rests[0]) + 1, columns)
+    if rest or not 4 <= size <= MOST_DIGITS + 2 or len(set(map(len, rests))) != 1:
+        return None
+    text = (",".join(rests) + ",").encode()
+    if len(text) != len(rests) * columns * size:  # some signs are not of one byte
+        return None
+    signs = np.frombuffer(text, np.uint8).reshape(-1, size)
+    ends, points, digits = signs[:, -1] == ord(","), signs[:, 1] == ord("."), signs - np.uint8(ord("0"))
+    digits[:, 1] = digits[:, -1] = 0
+    if not (ends.all() and points.all() and digits.max() <= 9):
+        return None
+    decimals = size - 3
+    worth = np.array([10**decimals, 0, *(10**place for place in range(decimals - 1, -1, -1)), 0], dtype=np.float64)
+    found: NDArray[np.float64] = digits.astype(np.float64) @ worth / 10.0**decimals
+    return found
+
+
+def _read_any(rests: Sequence[str], columns: int, kind: str) -> NDArray[np.float64]:
+    pack = struct.Struct(f"{columns}d").pack  # in two fifths of the time np.array takes
+    try:
+        return np.frombuffer(b"".join([pack(*row) for row in _rows_of_numbers(rests, kind)]))
+    except struct.error:
+        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.") from None
+
+
+def _rows_of_numbers(rests: Sequence[str], kind: str) -> list[list[float]]:
     """JSON's reader is the fastest there is (1 ms for 41,400 numbers, Python's float 6); `.5` needs the other."""
     try:
-        values = _LIST.decode(f"[{text}]")
-        return np.frombuffer(struct.pack(f"{len(values)}d", *values))  # in two fifths of the time np.array takes
+        rows = _TABLE.decode(f"[[{'],['.join(rests)}]]")
+        if len(rows) == len(rests):  # unless somebody posts brackets
+            return rows
     except msgspec.DecodeError:
         pass
     try:
-        if "_" not in text:  # which Python takes for a separator of digits
-            return np.array([float(part) for part in text.split(",")], dtype=np.float64)
+        if not any("_" in rest for rest in rests):  # which Python takes for a separator of digits
+            return [[float(part) for part in rest.split(",")] for rest in rests]
     except ValueError:
         pass
     raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
@@ -217,5 +254,5 @@ def _fields(rest: str) -> list[str]:
 
 _FIRST, _LAST = itemgetter(0), itemgetter(2)
 _RARE = ("|", '"', " ", "\t", "\r", "\\")
-_PAIRS: msgspec.json.Decoder[list[str | float]] = msgspec.json.Decoder(list[str | float])
-_LIST: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[float])
+_PAIRS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[str | Annotated[float, msgspec.Meta(ge=0, le=1)]])
+_TABLE: msgspec.json.Decoder[list[list[float]]] = msgspec.json.Decoder(list[list[float]])

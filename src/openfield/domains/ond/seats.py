@@ -5,15 +5,14 @@ Between the desk, which knows nothing of this domain, and those who ask it for s
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from concurrent.futures import Future
 
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
+from openfield.receipt import Receipt
 from openfield.seat import Seat
 
 LOG = logging.getLogger("openfield.ond")
@@ -37,10 +36,10 @@ async def find_ledger(desk: GroupDesk, group: Group, test: str) -> Ledger:
     return world_of(await find_seat(desk, group, test)).ledger
 
 
-async def wait_for_disk(written: object) -> None:
-    """Returns when what was taken is on disk."""
-    if isinstance(written, Future):
-        await asyncio.wrap_future(written)
+async def wait_for_disk(written: Receipt[None] | None) -> None:
+    """Returns when what was taken is on disk; nothing is where nothing is recorded."""
+    if written is not None:
+        await written
 
 
 def world_of(seat: Seat) -> TestWorld:
