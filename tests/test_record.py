@@ -13,7 +13,6 @@ from openfield.errors import DamagedRun
 from openfield.record import (
     ENCODER,
     SMALL_ARRAY,
-    STORED_BYTES,
     AgentState,
     AttemptEnd,
     Chunk,
@@ -183,17 +182,6 @@ def test_a_chunk_is_fresh_where_nothing_was_committed_early() -> None:
         ENCODER.encode_into((Reply(number), 0, None), recorder.buffer, -1)
         recorder.flush(number + 1)
     assert [(c.first, c.fresh) for c in kept.of(Chunk)] == [(0, False), (1, True), (2, True)]
-
-
-@pytest.mark.parametrize("size", [0, 1, STORED_BYTES - 20, STORED_BYTES, STORED_BYTES + 1, 200_000])
-def test_what_is_committed_early_reads_back_whatever_its_size(size: int) -> None:
-    kept = Kept()
-    recorder = kept.recorder()
-    ENCODER.encode_into((Reply("x" * size), 0, None), recorder.buffer, -1)
-    recorder.commit(1)
-    (chunk,) = kept.of(Chunk)
-    assert [step.reply for step in read_chunk(chunk)] == [Reply("x" * size)]
-    assert len(chunk.data) < size + 100
 
 
 def test_large_arrays_of_a_reply_are_written_in_full_and_those_of_a_turn_as_digests() -> None:

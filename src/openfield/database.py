@@ -9,13 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
 
+T = TypeVar("T")
 APPLICATION_ID = 0x6F66_6C64  # "ofld"
 SCHEMA_VERSION = 1
 SCHEMA = (
@@ -56,7 +58,7 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
             _check_schema(db, path)  # before anything is changed: it may be somebody else's
         wal = db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal"
         db.execute("PRAGMA synchronous = FULL")
-        _create(db)
+        commit(db, _create)
         _check_schema(db, path)
     return db, "" if wal else f"{path}: the write-ahead log does not work on this file system; a slower log is used."
 
@@ -85,44 +87,46 @@ def explaining(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        text = str(error)
-        unwritten = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_WRITE  # a limit on file sizes, say
-        if "full" in text or ("disk I/O" in text and (unwritten or _no_room(path))):
-            raise DiskFull(f"No room left for {path}. Make some, then the same command goes on.") from None
-        if "not a database" in text:
-            raise NotARun(f"{path} is not a run of openfield.") from None
-        if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
-            raise DamagedRun(f"{path} is damaged or cut short: {text}.") from None
-        if "unable to open" in text:
-            raise JournalError(
-                f"{path} cannot be opened: its permissions, or those of its folder, forbid it."
-            ) from None
-        if "locked" in text:
-            raise RunBusy(f"{path} is being written by another process and stays locked.") from None
-        raise JournalError(f"{path}: {text}.") from None
+        raise explain_error(error, path) from None
 
 
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All that happens inside is kept, or nothing of it."""
+def explain_error(error: sqlite3.Error, path: Path) -> JournalError:
+    """What SQLite said about a file, as a sentence for its owner."""
+    text = str(error)
+    unwritten = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_WRITE  # a limit on file sizes, say
+    if "full" in text or ("disk I/O" in text and (unwritten or _no_room(path))):
+        return DiskFull(f"No room left for {path}. Make some, then the same command goes on.")
+    if "not a database" in text:
+        return NotARun(f"{path} is not a run of openfield.")
+    if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
+        return DamagedRun(f"{path} is damaged or cut short: {text}.")
+    if "unable to open" in text:
+        return JournalError(f"{path} cannot be opened: its permissions, or those of its folder, forbid it.")
+    if "locked" in text:
+        return RunBusy(f"{path} is being written by another process and stays locked.")
+    return JournalError(f"{path}: {text}.")
+
+
+def commit(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Does some work, all of which is kept, or nothing of it. No context: those two cost a commit 0.02 ms."""
     db.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        result = work(db)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+    return result
 
 
 def _create(db: sqlite3.Connection) -> None:
-    with transaction(db):
-        if not _is_empty(db):
-            return
-        for statement in SCHEMA:
-            db.execute(f"{statement} STRICT")
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    if not _is_empty(db):
+        return
+    for statement in SCHEMA:
+        db.execute(f"{statement} STRICT")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _is_empty(db: sqlite3.Connection) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from openfield.database import close_written, explaining, open_to_write, transaction
+from openfield.database import close_written, commit, explain_error, open_to_write
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.plan import Cell
 from openfield.receipt import Receipt
@@ -132,10 +132,11 @@ class Journal:
         results: list[Any] = []
         if self._failure is None:
             try:
-                with explaining(self.path), transaction(self._db):
-                    results = [task.work(self._db) for task in tasks]
+                results = commit(self._db, lambda db: [task.work(db) for task in tasks])
             except OpenfieldError as error:
                 self._failure = error
+            except sqlite3.Error as error:
+                self._failure = explain_error(error, self.path)
             except Exception as error:  # whoever waits for this work must hear of it, whatever it was
                 self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
         for number, task in enumerate(tasks):

@@ -5,11 +5,13 @@ Between the journal, which settles receipts when a commit is on disk, and those 
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -60,7 +62,9 @@ class Receipt(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         if not self._done:
-            loop = asyncio.get_running_loop()
+            from asyncio import get_running_loop  # which those who have a loop have loaded, and nobody else needs
+
+            loop = get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
             self.then(lambda: _wake(loop, waiter))
             yield from waiter

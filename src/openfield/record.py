@@ -24,8 +24,6 @@ HIDDEN_NANOSECONDS = 200_000_000
 """How long the end of an episode the agent is not told of may wait to be written: some last ten turns only."""
 LARGE_BYTES = 128 * 1024
 """Chunks from here on hold single large replies and are stored as they are: squeezing 450 kB of numbers takes 3 ms."""
-STORED_BYTES = 65_535
-"""The most that one stored block of a zlib stream holds."""
 SMALL_ARRAY = 64
 """Arrays up to this many numbers are written out; larger ones leave a digest and are made again by replay."""
 
@@ -145,7 +143,7 @@ class Recorder:
         count, first = steps - self._committed, self._committed
         early: tuple[Chunk, ...] = ()
         if count:
-            data = _store(_array(self.buffer[self._mark :], count))  # not squeezed: it will not stay
+            data = _squeeze(_array(self.buffer[self._mark :], count))  # which costs less than the pages it saves
             early = (Chunk(self.cell, self.attempt, first, count, zlib.crc32(data), data, fresh=self._sole),)
             self._sole = True
         self._committed, self._mark = steps, len(self.buffer)
@@ -216,15 +214,6 @@ def _squeeze(steps: bytes) -> bytes:
     return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
 
 
-def _store(steps: bytes) -> bytes:
-    """The zlib stream of one stored block, without asking zlib: what it sets up first takes ten times as long."""
-    if len(steps) > STORED_BYTES:
-        return zlib.compress(steps, 0)
-    size = len(steps)
-    block = size.to_bytes(2, "little") + (size ^ STORED_BYTES).to_bytes(2, "little") + steps
-    return _ZLIB_HEAD + block + zlib.adler32(steps).to_bytes(4, "big")
-
-
 def _array(steps: bytes | bytearray, count: int) -> bytes:
     """Encoded steps as one encoded list."""
     return _ARRAY32 + count.to_bytes(4, "big") + steps
@@ -293,8 +282,6 @@ KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digested, order="sorted")
 """Gives equal text for equal values, whether arrays are at hand or only what the record has of them."""
 STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refused)
 """Writes whole steps fast, if they hold no large array."""
-_ZLIB_HEAD = b"\x78\x01\x01"
-"""Begins a stream whose first block is stored and the last."""
 _FIXARRAY = 0x90
 _ARRAY32 = b"\xdd"
 _STEPS = msgspec.msgpack.Decoder(list[Step])
