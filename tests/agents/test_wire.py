@@ -81,8 +81,7 @@ def test_a_server_is_told_to_end_once_and_waited_for(path: Path, client: Any, mo
         try:
             await serve(self, *arguments)
         finally:
-            for _ in range(100):
-                await asyncio.sleep(0)
+            await asyncio.sleep(0.5)  # longer than the program takes to leave
             ended.append(self)
 
     monkeypatch.setattr(LineWire, "serve", serve_and_end_slowly)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import openfield as of
+from domains.ond.protocol import Client, answers, known, write_test
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import NextBatch, Scores
 from openfield.metrics.openset.cells import measure_openset, read_answers
@@ -94,3 +96,42 @@ def test_a_change_counts_as_declared_from_the_trials_own_threshold_on(tmp_path: 
         assert delay == (20 if declared == 50 else None)  # the onset is at 30
         line = f'd="M{_frame(-30, 40).left} {_frame(-30, 40).y(threshold)}H'
         assert line in draw_openset({"slow": [cell]})
+
+
+def served(data: Path, run: Path, *sessions: tuple[str, float, int]) -> None:
+    """Sessions of agents with thresholds, who answer so many of the first rounds of six tests."""
+    names = [f"OND.1.{number:04d}.7" for number in range(6)]
+    for name in names:
+        write_test(data, name)
+    client = Client(data, run)
+    for agent, threshold, rounds in sessions:
+        session = client.open(*names, novelty_detector_version=agent, detection_threshold=threshold)
+        for name in names:
+            test = known(client, name)
+            for number in range(rounds):
+                ids = test.ids[number * 10 : number * 10 + 10]
+                assert client.post(session, number, name, **answers(test, ids, 0.6)).text == "OK"
+            assert client.complete(session, name).text == "OK"
+    client.close()
+
+
+def test_sessions_with_other_thresholds_are_told_apart_and_say_theirs(tmp_path: Path) -> None:
+    served(tmp_path / "data", tmp_path / "r.sqlite", ("ada", 0.5, 3), ("ada", 0.7, 3), ("ben", 0.7, 3))
+    found = of.Result([tmp_path / "r.sqlite"])
+    page = found.page(tmp_path / "page.html").read_text()
+    low, high = (part for part in page.split("<section>")[1:])
+    assert ("threshold=0.5" in low, "threshold=0.7" in low) == (True, False)
+    assert ("threshold=0.5" in high, "threshold=0.7" in high) == (False, True)
+    detected = {
+        (group.agent, "threshold=0.7" in group.scenario.settings): group.estimates["detected"].mean
+        for group in found.summary().groups
+    }
+    assert detected == {("ada", False): 1, ("ada", True): 0, ("ben", True): 0}
+
+
+def test_samples_left_unanswered_are_told_and_count_for_nobody(tmp_path: Path) -> None:
+    served(tmp_path / "data", tmp_path / "r.sqlite", ("whole", 0.5, 3), ("half", 0.5, 2))
+    page = of.Result([tmp_path / "r.sqlite"]).page(tmp_path / "page.html").read_text()
+    assert "Samples left unanswered, which are not counted: 60 of 180 by half." in page
+    lines = page.split("<b>half</b>, test by test")[1].split("</details>")[0]
+    assert re.findall(r'<td class="num">([^<]*)</td>', lines)[:5] == ["15", "15", "1.000", "1.000", "10"]

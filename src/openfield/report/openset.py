@@ -20,6 +20,7 @@ from openfield.view import CellRecord
 
 MOST_CLASSES, MOST_TESTS, BINS = 12, 24, 24
 """Larger confusions and longer lists are left to the export."""
+COLUMNS = ("red light", "declared", "accuracy before", "after", "unanswered")
 Played = Mapping[str, Sequence[CellRecord]]
 
 
@@ -81,7 +82,7 @@ def _stream(tests: Sequence[Answers]) -> str:
     for start, test in zip(starts, tests, strict=True):
         at = slice(start - first, start - first + len(test.world))
         total[at] += np.nan_to_num(test.world)
-        count[at] += 1
+        count[at] += ~np.isnan(test.world)
     mean = total / np.maximum(count, 1)
     frame = _frame(first, last)
     points = [(first + at, float(mean[at : at + step].mean())) for at in range(0, len(mean), step)]
@@ -171,14 +172,24 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], basel
     against = (
         f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT.</small></p>"
     )
-    note = against if len(known) > 1 else ""
+    note = (against if len(known) > 1 else "") + _say_unanswered(known)
     return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
+
+
+def _say_unanswered(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
+    """How much of their tests agents left unanswered, which counts neither for nor against them."""
+    left = {
+        agent: f"{missing:,} of {sum(len(answers.rank) for _, answers in found):,} by {agent}"
+        for agent, found in known.items()
+        if (missing := sum(int((~answers.answered).sum()) for _, answers in found))
+    }
+    told = f"Samples left unanswered, which are not counted: {'; '.join(left.values())}."
+    return f"<p><small>{escape(told)}</small></p>" if left else ""
 
 
 def facts_of(answers: Answers, baseline: Answers | None = None) -> TestFacts:
     """What the programme's measures need to know of a recorded test."""
-    theirs = (baseline.rank == 0).astype(float) if baseline is not None else None
-    return make_facts(answers.novel, answers.declared, (answers.rank == 0).astype(float), theirs)
+    return make_facts(answers.novel, answers.declared, answers.hits, None if baseline is None else baseline.hits)
 
 
 def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
@@ -186,20 +197,27 @@ def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
     rows = ""
     for cell, answers in found[:MOST_TESTS]:
         facts = facts_of(answers)
-        hits, onset = answers.rank == 0, facts.onset
+        onset = facts.onset
         numbers = [
             "-" if onset is None else str(onset),
             "-" if facts.detection is None else str(facts.detection),
-            f"{hits[:onset].mean():.3f}" if onset != 0 else "-",
-            "-" if onset is None else f"{hits[onset:].mean():.3f}",
+            _share(answers.hits[:onset]),
+            "-" if onset is None else _share(answers.hits[onset:]),
+            str(int((~answers.answered).sum())),
         ]
         name = next((file.removesuffix("_single_df.csv") for file in cell.trial.files), cell.trial.id)
         rows += f"<tr><th>{escape(name)}</th>" + "".join(f'<td class="num">{text}</td>' for text in numbers) + "</tr>"
-    head = "".join(f'<th class="num">{name}</th>' for name in ("red light", "declared", "accuracy before", "after"))
+    head = "".join(f'<th class="num">{name}</th>' for name in COLUMNS)
     left = f" <small>{len(found) - MOST_TESTS} more are left out</small>" if len(found) > MOST_TESTS else ""
     return (
         f"<details><summary><b>{escape(agent)}</b>, test by test{left}</summary>{_table('test', head, rows)}</details>"
     )
+
+
+def _share(hits: NDArray[np.float64]) -> str:
+    """Of what was answered."""
+    answered = hits[~np.isnan(hits)]
+    return f"{answered.mean():.3f}" if len(answered) else "-"
 
 
 def _table(corner: str, head: str, rows: str) -> str:

@@ -165,6 +165,26 @@ def test_phyq_things_take_no_damage_in_the_first_two_seconds():
     assert Game(level(*falling), "sailon").pigs == 0
 
 
+@pytest.mark.parametrize("profile", ["sailon", "phyq"])
+def test_a_bird_has_had_its_turn_with_its_first_contact_also_if_what_it_hits_is_gone_with_it(profile):
+    game = Game(level(pig(-8.0, -1.72), platform(-8.0, -2.25), FAR, birds=("BirdRed", "BirdRed")), profile)
+    game.shoot(1.0, 0.2)
+    while game.pigs == 2 and game.flying is not None:
+        game._tick()
+    assert (game.pigs, game.flying, len(game.queue)) == (1, None, 1)
+
+
+def test_both_sides_of_a_hit_are_hurt_also_if_one_is_gone_with_it():
+    for things in (
+        (pig(-8.0, 3.0), block("RectBig", "stone", -8.0, -1.8)),
+        (block("RectBig", "stone", -8.0, -1.8), pig(-8.0, 3.0)),
+    ):
+        game = Game(level(platform(-8.0, -2.25), *things, FAR))
+        (beam,) = (body for body in game.bodies if body.kind == "block")
+        assert game.pigs == 1, "the fall was too deep for it"
+        assert beam.life < beam.full - 4
+
+
 def test_the_ground_lies_where_the_original_has_it():
     for width, centres in ((2, [-8.75, 8.74]), (1, [0.0])):
         world = Game(level(FAR, width=width)).engine_world

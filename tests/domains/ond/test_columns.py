@@ -18,6 +18,7 @@ from openfield.domains.ond.columns import number_from_one, put_unknown_last
 from openfield.domains.ond.evaluation import evaluate
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.sheet import Shelf
+from openfield.result import Result
 from openfield.rollout import Rollout, drive
 
 KNOWN = 6
@@ -30,16 +31,9 @@ def videos(tmp_path: Path) -> tuple[Path, str]:
 
 def write_videos(tmp_path: Path, settings: OndSettings, seed: int) -> tuple[Path, str]:
     """A test of digits, and the same samples as an activity test: classes 0 to 5, and 6 is the unknown one."""
-    (name,) = write_tests(tmp_path, settings, msgspec.structs.replace(settings, new_classes=True), [seed])
-    test, place = Shelf(tmp_path).load("OND", "image_classification", name)[0], tmp_path / "OND/activity_recognition"
-    place.mkdir()
-    rows = [
-        f"{key},{int(new)},{int(new)},{label - 1 if label else KNOWN},0,0\n"
-        for key, new, label in zip(test.ids, test.novel, test.labels, strict=True)
-    ]
-    (place / f"{name}_single_df.csv").write_text("id,novel,detection,class,spatial,temporal\n" + "".join(rows))
-    facts = {key: value for key, value in test.metadata.items() if key != "unknown_index"}
-    (place / f"{name}_metadata.json").write_bytes(msgspec.json.encode(facts))
+    for area in ("image_classification", "activity_recognition"):
+        before = msgspec.structs.replace(settings, area=area)
+        (name,) = write_tests(tmp_path, before, msgspec.structs.replace(before, new_classes=True), [seed])
     return tmp_path, name
 
 
@@ -108,10 +102,22 @@ def test_agents_know_how_many_classes_there_are_where_metadata_do_not_say(videos
         assert shown.get("known_classes") == (count if renamed else None)
 
 
-def test_only_image_tests_are_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for area in ("activity_recognition", "transcripts", "nlt"):
-        assert run_command(["run", "ond", "--set", f"area={area}", "-o", str(tmp_path / "r.sqlite")]) == 2
-        assert f"bring a data directory with tests of {area}" in capsys.readouterr().err
+def test_a_test_that_departs_from_the_custom_of_its_area_says_so_and_is_answered_so(videos, capsys) -> None:
+    data, name = videos
+    usual = Shelf(data).load("OND", "image_classification", name)[0]
+    assert "unknown_index" not in usual.shown(red_light=False)  # clients know
+    folder = data / "OND/image_classification"
+    rows = [f"{row[0]},{row[1]},{int(row[2]) - 1 if row[2] != '0' else KNOWN}\n" for row in usual.rows]
+    (folder / f"{name}_single_df.csv").write_text("id,novel,class\n" + "".join(rows))
+    (folder / f"{name}_metadata.json").write_bytes(msgspec.json.encode(usual.metadata | {"unknown_index": KNOWN}))
+    assert Shelf(data).load("OND", "image_classification", name)[0].shown(False)["unknown_index"] == KNOWN
+    for way in (["--server", "here"], ["--set", f"test={name}", "--set", "training=1"]):
+        words = ["run", "ond", *way, "-a", "knn", "--set", f"data={data}", "--json"]
+        assert run_command([*words, "-o", str(data / f"{len(way)}.sqlite")]) == 0
+    told = capsys.readouterr().out
+    assert msgspec.json.decode(told[: told.index("}\n{") + 1])["knn"][name]["m_acc"]["full_top1"] > 0.7
+    (cell,) = Result([data / "4.sqlite"]).cells
+    assert np.mean([episode.performance for episode in cell.episodes if episode.phase == "test"]) > 0.7
 
 
 def test_a_local_agent_buys_labels_as_it_numbers_them(videos) -> None:

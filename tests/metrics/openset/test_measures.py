@@ -15,7 +15,7 @@ from sklearn import metrics as oracle
 from openfield.errors import InvalidInput
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import assignment_total, score_clusters
-from openfield.metrics.openset.fixed import TestFacts, accuracies, detection_delays, program_measures
+from openfield.metrics.openset.fixed import TestFacts, accuracies, detection_delays, make_facts, program_measures
 from openfield.metrics.openset.resample import NOTE, resample
 
 
@@ -113,7 +113,7 @@ def test_clusters_equal_scikit_learn(seed: int, classes: int, clusters: int) -> 
 
 
 def test_programme_measures_over_many_tests() -> None:
-    right = TestFacts(100, 50, 60, 0.6, (1.0,) * 50, 0.8, (0.5,) * 50)
+    right = TestFacts(100, 50, 60, 0.6, 1.0, 0.8, 0.3, 0.5)
     early, missed = TestFacts(100, 50, 10), TestFacts(100, 50, None)
     found = program_measures([right] * 5 + [early, missed, TestFacts(100, None, None)])
     assert found["M1"].mean == 10
@@ -129,3 +129,19 @@ def test_a_single_test_gets_intervals_and_says_how() -> None:
     found = resample(lambda at: {"auroc": measures.auroc(conf[at], label[at])}, label == -1)["auroc"]
     assert found.low < found.mean < found.high
     assert found.note == NOTE
+
+
+def test_what_was_not_answered_counts_for_nobody() -> None:
+    novel = np.arange(10) >= 4
+    declared = np.zeros(10, bool)
+    nan = np.nan
+    ours = np.array([1, 1, 1, 1, nan, nan, 1, 0, 1, 1], float)
+    theirs = np.array([1, nan, 0, 1, 1, 0, nan, nan, nan, 0], float)
+    facts = make_facts(novel, declared, ours, theirs)
+    assert (facts.after, facts.last, facts.baseline_before) == (0.75, 0.75, pytest.approx(2 / 3))
+    assert facts.baseline_after == facts.baseline_last == pytest.approx(1 / 3)
+    silent = make_facts(novel, declared, np.full(10, nan), theirs)
+    assert (silent.after, silent.last) == (None, None)
+    assert program_measures([silent])["M5"].mean is None
+    long = make_facts(np.ones(150, bool), np.zeros(150, bool), np.r_[np.zeros(50), np.ones(99), nan])
+    assert (long.last, long.after) == (1.0, pytest.approx(99 / 149))

@@ -230,7 +230,7 @@ class Builder:
         polygon = self.engine.b2PolygonShape(vertices=list(outline))
         self._fixture(physical, polygon, BLOCK, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, tnt.mass)
-        body = Body(physical, "tnt", "TNT", outline)
+        body = Body(physical, "tnt", "TNT", box(tnt.seen, tnt.seen) if tnt.seen else outline)
         body.life = body.full = tnt.life
         return _named(body)
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domain import Domain
+from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.data import Samples, load_samples
 from openfield.domains.ond.images import change_images
+from openfield.domains.ond.layouts import NEAREST, Drawn, find_layout
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.sheet import ARRAYS, FACTS, LIST, SHEET, Test, write_rows
 from openfield.errors import InvalidInput
 from openfield.trial import Trial, derive
-
-HEADER = ("id", "novel", "class", "novel_class")
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -64,8 +64,7 @@ def build_from(
 
     `other` are images of the same samples for where they are novel, if those are to be others.
     """
-    if settings.area != "image_classification":
-        raise InvalidInput(f"Only image tests are built; bring a data directory with tests of {settings.area}.")
+    _, lay_out = find_layout(settings.area)
     seed, split = seeds
     deck = _Deck(samples, settings, np.random.default_rng(derive(split, "split")))
     training = deck.draw_known(settings.training)
@@ -87,7 +86,7 @@ def build_from(
     images = samples.images[picked].copy()
     if novel.any() and images.ndim == 3:
         images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
-    rows = _rows(deck, picked, novel, ids)
+    rows = lay_out(deck.describe(samples, picked, novel, ids))
     test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, _metadata(settings), images)
     return Built(test, samples.images[training], deck.number(training))
 
@@ -96,10 +95,10 @@ def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings,
     """Writes tests as a data directory, with their images and training samples in `arrays.npz`; returns their names."""
     name = settings.protocol + ".built.{:04d}.{}"
     built = [build_test(settings, changed, seed, name.format(n, seed), seeds[0]) for n, seed in enumerate(seeds)]
-    place = Path(folder) / settings.protocol / settings.area
+    place, (header, _) = Path(folder) / settings.protocol / settings.area, find_layout(settings.area)
     place.mkdir(parents=True, exist_ok=True)
     for one in built:
-        (place / (one.test.name + SHEET)).write_bytes(write_rows(HEADER, one.test.rows))
+        (place / (one.test.name + SHEET)).write_bytes(write_rows(header, one.test.rows))
         facts = one.test.metadata | {"red_light": one.test.red_light}
         (place / (one.test.name + FACTS)).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
     names = [one.test.name for one in built]
@@ -172,6 +171,22 @@ class _Deck:
         match = self.labels[picked][:, None] == self.known[None, :]
         return np.where(match.any(axis=1), match.argmax(axis=1) + 1, 0)
 
+    def describe(
+        self, samples: Samples, picked: NDArray[np.int64], novel: NDArray[np.bool_], ids: Sequence[str]
+    ) -> Drawn:
+        """What is true of samples that were drawn."""
+        labels = self.number(picked)
+        texts = [samples.texts[at] for at in picked] if samples.texts else [""] * len(picked)
+        strange = np.where(labels == 0, self.labels[picked] + 1, 0)
+        return Drawn(ids, novel, labels, strange, self._nearest(samples, picked), texts, len(self.known))
+
+    def _nearest(self, samples: Samples, picked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The known classes whose means are nearest to samples, the nearest first; where there are few, some twice."""
+        flat = samples.images.reshape(len(samples.images), -1)
+        means = np.stack([flat[self.labels == label].mean(axis=0) for label in self.known])
+        far = (means**2).sum(axis=1) - 2 * flat[picked] @ means.T  # and what is the same for all classes
+        return np.take(np.argsort(far, axis=1, kind="stable"), range(NEAREST), axis=1, mode="wrap")
+
 
 def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which samples are novel: this share of them, the first one always."""
@@ -187,17 +202,6 @@ def _make_ids(count: int, rng: np.random.Generator) -> list[str]:
     return sorted(keys, key=lambda key: key[::-1])[:count]
 
 
-def _rows(
-    deck: _Deck, picked: NDArray[np.int64], novel: NDArray[np.bool_], ids: Sequence[str]
-) -> list[tuple[str, ...]]:
-    labels = deck.number(picked)
-    strange = np.where(labels == 0, deck.labels[picked] + 1, 0)
-    return [
-        (key, str(int(new)), str(label), str(odd))
-        for key, new, label, odd in zip(ids, novel, labels, strange, strict=True)
-    ]
-
-
 def _metadata(settings: OndSettings) -> dict[str, Any]:
     return {
         "protocol": settings.protocol,
@@ -208,5 +212,5 @@ def _metadata(settings: OndSettings) -> dict[str, Any]:
         "max_detection_feedback_ids": settings.budget,
         "pre_novelty_batches": settings.before // 2,  # free of novelty for sure; all of them would tell the onset
         "threshold": settings.threshold,
-        "unknown_index": 0,
+        "unknown_index": 0 if find_area(settings.area).unknown == "first" else settings.known,
     }

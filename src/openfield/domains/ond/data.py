@@ -34,6 +34,8 @@ class Samples(msgspec.Struct, frozen=True):
 
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
+    texts: tuple[str, ...] = ()
+    """What is written on them, where that is known."""
 
 
 def load_samples(settings: OndSettings, seed: int) -> Samples:
@@ -76,18 +78,18 @@ def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
 
 
 def read_arrays(path: Path) -> Samples:
-    """Samples from an .npz file with `images` (or `features`) and `labels`."""
+    """Samples from an .npz file with `images` (or `features`) and `labels`, and `texts` if there are any."""
     try:
         with np.load(path, allow_pickle=False) as file:
             images = file["images"] if "images" in file.files else file["features"]
-            return make_samples(images, file["labels"])
+            return make_samples(images, file["labels"], file["texts"] if "texts" in file.files else ())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise InvalidInput(
             f"{path} holds no samples: {error}. It needs `images` or `features`, and `labels`."
         ) from None
 
 
-def make_samples(images: Any, labels: Any) -> Samples:
+def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
     """Samples from any arrays; bytes are scaled to 0..1, colours are averaged."""
     array, known = np.asarray(images), np.asarray(labels).astype(np.int64)
     array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
@@ -97,7 +99,10 @@ def make_samples(images: Any, labels: Any) -> Samples:
         raise InvalidInput(f"Images {array.shape} and labels {known.shape} do not belong together.")
     if not np.isfinite(array).all():
         raise InvalidInput(f"Sample {np.argwhere(~np.isfinite(array))[0][0]} holds values that are no numbers.")
-    return Samples(array.astype(np.float32), known)
+    written = tuple(map(str, np.asarray(texts).tolist()))
+    if len(written) not in (0, len(known)):
+        raise InvalidInput(f"There are {len(written)} texts for {len(known)} samples.")
+    return Samples(array.astype(np.float32), known, written)
 
 
 def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.domains.ond.layouts import name_unknown
 from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.sheet import Test
@@ -19,16 +20,21 @@ from openfield.metrics.openset import compat
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.ranks import NEVER
 
+WRONG_WRITER = 3
+"""The rank of a writer that was not named: not among the three best, though there is only one."""
+
 
 def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str, Any]]:
     """A batch's top-1 accuracy, and per sample what the open-set metrics need.
 
-    Classes are columns of the scores, the unknown one is -1; a rank of -1 was not answered or has no column.
+    Classes are columns of the scores, the unknown one is -1. A rank is None where nothing was answered, and -1 where
+    the label has no column.
     """
     span = ledger.test.span(number)
     at = slice(span.start, span.stop)
     unknown, ranks = ledger.test.unknown_index, ledger.ranks[at]
     said = ranks >= 0
+    missed = WRONG_WRITER if ledger.test.area == "nlt" else -1
     detail = {
         "round": number,
         "novel": ledger.test.novel[at].astype(int).tolist(),
@@ -38,7 +44,7 @@ def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str,
         "confidence": _short(ledger.confidence[at]),
         "unknown": _short(ledger.p_unknown[at]),
         "world": _short(ledger.p_world[at]),
-        "rank": np.where(ranks == NEVER, -1, ranks).tolist(),
+        "rank": [None if rank < 0 else missed if rank == NEVER else rank for rank in ranks.tolist()],
     }
     if ledger.cluster[at].max(initial=-1) >= 0:
         detail |= {"cluster": ledger.cluster[at].tolist(), "class": _classes(ledger, span)}
@@ -174,7 +180,7 @@ def _classes(ledger: Ledger, span: range) -> list[str]:
     """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
     rows, last = (ledger.test.rows[at] for at in span), ledger.test.kind.label
     if ledger.test.area != "image_classification":  # where 0 is a class like any other
-        return [row[last] for row in rows]
+        return [name_unknown(row) or row[last] for row in rows]
     return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
 
 

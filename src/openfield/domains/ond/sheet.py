@@ -31,7 +31,8 @@ SHOWN = (
     "pre_novelty_training",
     "max_detection_feedback_ids",
 )
-"""The metadata that reaches a client; `red_light` joins it where it is granted."""
+"""The metadata that reaches a client; `red_light` joins it where it is granted, and `unknown_index` where that is not
+what clients expect of the area."""
 COUNTS = (
     "known_classes",
     "nonnovel_classes",
@@ -137,6 +138,8 @@ class Test:
         if stated["known_classes"] is None:
             stated["known_classes"] = self.stated_known
         seen = {key: stated[key] for key in SHOWN if stated.get(key) is not None} | dict(changes or {})
+        if self._unknown_first != (self.kind.unknown == "first"):  # which nobody could guess
+            seen["unknown_index"] = self.unknown_index
         return seen | ({"red_light": self.red_light} if red_light else {})
 
     def span(self, number: int) -> range:

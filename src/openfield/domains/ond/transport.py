@@ -26,6 +26,7 @@ MOST_ADDRESS = 8 << 20
 MOST_PATH = 8 << 10
 """Of an address before its query."""
 MOST_HEADERS = 64 << 10
+NOTHING = HTTPStatus.NO_CONTENT.value
 LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 
 
@@ -88,8 +89,9 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._url, self._headers, self._head_bytes = b"", dict[bytes, bytes](), 0
-        self._pieces, self._body_bytes, self._refused = list[bytes](), 0, False
+        self._url, self._head_bytes, self._body_bytes, self._refused = b"", 0, 0, False
+        self._headers: dict[bytes, bytes] = {}
+        self._pieces: list[bytes] = []
 
     def on_url(self, url: bytes) -> None:
         """A further part of the address."""
@@ -140,8 +142,10 @@ class Connection(asyncio.Protocol):
         path, _, query = address.partition(b"#")[0].partition(b"?")
         if len(path) > MOST_PATH or not path.isascii():
             raise httptools.HttpParserInvalidURLError("there is no such address")
-        method, name = self._parser.get_method().decode(), unquote(path.decode())
-        return Request(method, name, read_query(query), self._headers, b"".join(self._pieces))
+        method, name = self._parser.get_method().decode(), path.decode()
+        return Request(
+            method, unquote(name) if "%" in name else name, read_query(query), self._headers, b"".join(self._pieces)
+        )
 
     def _put(self, request: Request | Refusal) -> None:
         self._waiting.append(request)
@@ -175,7 +179,7 @@ class Connection(asyncio.Protocol):
         lines = [LINES[answer.status], *(b"%b: %b\r\n" % header for header in self._server.default_headers)]
         lines.append(f"content-type: {answer.type}\r\n".encode())
         lines += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in answer.headers]
-        if answer.status != HTTPStatus.NO_CONTENT:
+        if answer.status != NOTHING:
             lines.append(b"content-length: %d\r\n" % len(answer.body))
         lines.append(b"connection: close\r\n\r\n" if last else b"\r\n")
         self._transport.write(b"".join(lines if head_only else [*lines, answer.body]))

@@ -43,7 +43,8 @@ class TurnPlayer:
             root: A data directory with images.
             threshold: A belief above this declares that the world changed.
             detects: Whether beliefs are posted; those of a reaction baseline are not.
-            unknown_last: Whether the tests have the unknown class last; agents of ours have it first.
+            unknown_last: Whether tests have the unknown class last that say nothing of it; agents of ours have it
+                first.
         """
         self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
         self._unknown_last = unknown_last
@@ -60,10 +61,13 @@ class TurnPlayer:
         self._lit, self._shown = self._light in occasion.answered, list[str]()
         self._clusters: list[list[float]] | None = None
         self._condda, self._test = metadata.get("protocol") == "CONDDA", occasion.test
+        place = read_count(metadata.get("unknown_index"), f"Test {occasion.test}: unknown_index")
+        self._last = self._unknown_last if place is None else place > 0
         stated = read_count(metadata.get("known_classes"), f"Test {occasion.test}: known_classes")
         labels = self._arrays["train_labels"]
         self._known = int(labels.max(initial=0)) if stated is None else stated  # those there are to be learned
-        seen: dict[str, Any] = {"metadata": dict(metadata) | {"known_classes": self._known}}
+        told = {key: value for key, value in metadata.items() if key != "unknown_index"}  # which is the first here
+        seen: dict[str, Any] = {"metadata": told | {"known_classes": self._known}}
         seen |= {"images": self._arrays["train_images"], "labels": labels}
         with self._blamed():
             self._agent = self._make()
@@ -87,7 +91,7 @@ class TurnPlayer:
             scores, beliefs = read_table(reply.action.p, len(ids)), read_beliefs(reply.belief, len(ids))
         kind = "characterization" if self._condda else "classification"
         detection = {"detection": _rows(ids, beliefs[:, None])} if self._detects else {}
-        if self._unknown_last and not self._condda:
+        if self._last and not self._condda:
             scores = put_unknown_last(scores)
         yield detection | {kind: _rows(ids, scores)}
         self._trade(number, light)
@@ -141,7 +145,7 @@ class TurnPlayer:
     def _buy(self, action: Buy) -> dict[str, Any]:
         try:
             lines = self._feedback(action.type, action.ids)
-            if self._unknown_last and action.type in LABELLED:
+            if self._last and action.type in LABELLED:
                 lines = number_from_one(lines, self._known)
             return {"type": action.type, "lines": lines}
         except Refusal as error:

@@ -46,7 +46,9 @@ class TestWorld:
         """Shows what may be learned from before the test, and what may be known of it."""
         self.ledger = Ledger(self.test, self._settings.threshold, self.red_light, self._settings.cap)
         self._number, self._answered, self._closing = -1, False, False
-        seen: dict[str, Any] = {"metadata": self.test.shown(self.red_light)}
+        metadata = self.test.shown(self.red_light)
+        metadata.pop("unknown_index", None)  # which is always the first here
+        seen: dict[str, Any] = {"metadata": metadata}
         trains = bool(len(self._built.labels))
         if trains:
             seen |= {"images": self._built.images, "labels": self._built.labels}

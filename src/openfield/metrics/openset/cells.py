@@ -32,6 +32,16 @@ class Answers:
         """From which belief on a change counts as declared."""
 
     @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Which samples were answered at all."""
+        return np.asarray(~np.isnan(self.rank))
+
+    @property
+    def hits(self) -> NDArray[np.float64]:
+        """Which samples were named rightly, 1 or 0; NaN where nothing was answered."""
+        return np.where(self.answered, self.rank == 0, np.nan)
+
+    @property
     def declared(self) -> NDArray[np.bool_]:
         """At which samples the world was said to have changed; what was not said is no declaration."""
         return np.asarray(np.nan_to_num(self.world, nan=-1.0) >= self.threshold)

@@ -46,12 +46,13 @@ class TestFacts(msgspec.Struct, frozen=True):
     """The first novel sample, counted from 0."""
     detection: int | None
     """The first sample at which a change was declared, counted from 0."""
-    performance: float | None = None
-    """The agent's, over the last samples of the test, from the onset on."""
-    after: tuple[float, ...] = ()
-    """The agent's, sample by sample from the onset on."""
+    last: float | None = None
+    """The agent's performance over the last samples of the test, from the onset on, as far as it answered them."""
+    after: float | None = None
+    """Over all of them from the onset on."""
     baseline_before: float | None = None
-    baseline_after: tuple[float, ...] = ()
+    baseline_last: float | None = None
+    baseline_after: float | None = None
 
     @property
     def correct(self) -> bool:
@@ -67,20 +68,33 @@ def make_facts(
     Args:
         novel: Which samples are novel.
         declared: At which of them the agent said that the world had changed.
-        hits: What the agent got right; None where it did not say everything, and M3 to M6 are not defined.
+        hits: What the agent got right, NaN where it said nothing; None if that is not known, and M3 to M6 are not
+            defined.
         baseline: What the baseline got right; without one, M3 to M6 are not defined.
     """
     onset = first_of(novel)
-    after = hits[onset:] if hits is not None and onset is not None else np.zeros(0)
+    after, last = _answered_after(hits, onset)
+    base_after, base_last = _answered_after(baseline, onset)
     return TestFacts(
         length=len(novel),
         onset=onset,
         detection=first_of(declared),
-        performance=float(after[-LAST_SAMPLES:].mean()) if len(after) else None,
-        after=tuple(after.tolist()),
-        baseline_before=float(baseline[:onset].mean()) if baseline is not None and onset else None,
-        baseline_after=tuple(baseline[onset:].tolist()) if baseline is not None and onset is not None else (),
+        last=_mean(last),
+        after=_mean(after),
+        baseline_before=_mean(_answered(baseline[:onset])) if baseline is not None and onset else None,
+        baseline_last=_mean(base_last),
+        baseline_after=_mean(base_after),
     )
+
+
+def _answered_after(hits: Floats | None, onset: int | None) -> tuple[Floats, Floats]:
+    """What was answered from the onset on, and what of it among the last samples of the test."""
+    after = hits[onset:] if hits is not None and onset is not None else np.zeros(0)
+    return _answered(after), _answered(after[-LAST_SAMPLES:])
+
+
+def _answered(hits: Floats) -> Floats:
+    return hits[~np.isnan(hits)]
 
 
 def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[str, Estimate]:
@@ -121,19 +135,19 @@ def _early(test: TestFacts) -> bool:
 
 
 def _relative(test: TestFacts) -> float | None:
-    if test.performance is None or not test.baseline_before:
+    if test.last is None or not test.baseline_before:
         return None
-    return test.performance / test.baseline_before
+    return test.last / test.baseline_before
 
 
 def _share_of_both(test: TestFacts) -> float | None:
-    ours, theirs = sum(test.after), sum(test.baseline_after)
-    return ours / (ours + theirs) if test.after and test.baseline_after and ours + theirs else None
+    if test.after is None or test.baseline_after is None or not test.after + test.baseline_after:
+        return None
+    return test.after / (test.after + test.baseline_after)
 
 
 def _last_quotient(test: TestFacts) -> float | None:
-    theirs = sum(test.baseline_after[-LAST_SAMPLES:])
-    return sum(test.after[-LAST_SAMPLES:]) / theirs if test.after and theirs else None
+    return None if test.last is None or not test.baseline_last else test.last / test.baseline_last
 
 
 def _present(values: Iterable[float | None]) -> Sequence[float]:
