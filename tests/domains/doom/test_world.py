@@ -77,6 +77,16 @@ def test_projectiles_are_seen() -> None:
     assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
 
 
+def test_there_are_never_more_ids_than_projectiles_may_have() -> None:
+    """One who is thrown at for a whole episode meets two hundred; no two that are seen at once have the same id."""
+    spec, world = specification.read("duel"), open_world(DUEL, "bolts:hard", limit=2000, bolt_damage=0)
+    turns = [turn for turn in play(world, lambda turn: Reply("nothing")) if turn.observation["projectiles"]]
+    ids = [[bolt["id"] for bolt in turn.observation["projectiles"]] for turn in turns]
+    assert len(turns) > 1000
+    assert all(len(set(seen)) == len(seen) for seen in ids)
+    assert all(specification.faults(spec, turn.observation, turn.first) == [] for turn in turns)
+
+
 def test_time_stamps_are_ticks_from_the_epoch() -> None:
     turns = list(play(open_world(DUEL, limit=10), lambda turn: Reply("nothing")))
     stamps = [turn.observation["time_stamp"] for turn in turns[:11]]

@@ -109,11 +109,24 @@ class Reader:
 
     def _meet(self, sight: Sight, count: int) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
-        numbers = enumerate(sight.signs(0, count)[3:])
-        new = [(_kind(sight.name(index)), number) for index, number in numbers if number not in self._known]
+        numbers = sight.signs(0, count)[3:]
+        new = [(_kind(sight.name(index)), number) for index, number in enumerate(numbers) if number not in self._known]
         for kind, number in sorted(new, key=lambda thing: (_rank(thing[0]), -thing[1])):
-            self._known[number] = (kind, self._count, self._free_tag() if kind == "enemy" else 0)
-            self._count += bool(kind)
+            small = self._free_bolt(numbers) if kind == "bolt" else None
+            if small is None:
+                small = self._count
+                self._count += bool(kind)
+            self._known[number] = (kind, small, self._free_tag() if kind == "enemy" else 0)
+
+    def _free_bolt(self, present: Iterable[float]) -> int | None:
+        """The id of a projectile that is gone, for another one: in a long duel there are more of them than ids."""
+        gone = self._known.keys() - set(present)
+        bolts = [(self._known[number][1], number) for number in gone if self._known[number][0] == "bolt"]
+        free = min(bolts, default=None)
+        if free is None:
+            return None
+        del self._known[free[1]]
+        return free[0]
 
     def _free_tag(self) -> int:
         """The place of a new enemy: at the start one after the other, later that of the one it stands in for."""
