@@ -113,6 +113,22 @@ def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(
     assert (len(replies) == 1) is (elapsed > 10), "no sooner than the first bird has touched something"
 
 
+def test_who_observes_takes_none_of_the_time_of_an_agent():
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for request in (Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
+        say(rollout, dialogue, request, 0.0)
+    game = rollout.world.arena.game
+    before = game.seconds
+    for _ in range(10):
+        say(rollout, dialogue, Request(41, (0, 300, 0, 0)), 0.05)
+        watching = dialogue.observe(Request(62))
+        with pytest.raises(StopIteration):
+            watching.send(rollout.world.look(next(watching).query))
+    assert game.seconds == pytest.approx(before + 0.5)
+
+
 @pytest.mark.parametrize(("degrees", "pixels", "zoom"), [(30, 12, 34), (-5, 7, 35), (150, 9, 34), (45, 400, 35)])
 def test_a_polar_shot_flies_where_it_says_as_fast_as_it_says(degrees, pixels, zoom):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
