@@ -10,6 +10,7 @@ from openfield.domains.birds.game import Game
 from openfield.domains.birds.levels import Level, Thing
 from openfield.domains.birds.novelty import CHANGES, NOVELTIES, change_level, family_of
 from openfield.domains.birds.planner import aim, read_sight
+from openfield.domains.birds.pool import LevelPool
 from openfield.domains.birds.scene import load_palette, see
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.view import classify, ground_truth
@@ -66,6 +67,28 @@ def test_what_is_coloured_keeps_its_life_and_mass(material):
     ball = Thing(kind="Novelty", type="PinkCircle", x=0.0, y=-3.12)
     (pink,) = (body for body in Game(replace(LEVEL, things=(ball, PIG, STAND))).bodies if body.kind == "block")
     assert (pink.full, pink.physical.mass) == (23.4, pytest.approx(1.125)), "as the original file names it"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_normal_level_that_ships_looks_or_behaves_as_before_under_any_change(change):
+    pool = LevelPool()
+    levels = [pool.level(name) for type_ in pool.types(0) for name in pool.names(0, type_)]
+    assert len(levels) >= 160
+    assert [level.name for level in levels if change_level(level, [change]) == level] == []
+
+
+@pytest.mark.parametrize(("type_", "shots"), [("BasicBig", 3), ("BasicBigTwoShots", 2), ("BasicBigFourShots", 4)])
+def test_a_coloured_big_pig_takes_as_many_birds_as_before(type_, shots):
+    level = replace(LEVEL, birds=("BirdRed",) * 5, things=(STAND, replace(PIG, type=type_, y=-1.19)))
+    coloured = change_level(level, ["colour"])
+    assert coloured.things[1].type.startswith("Pink")
+    results = []
+    for played in (level, coloured):
+        game = Game(played)
+        (pig,) = (body for body in game.bodies if body.kind == "pig")
+        results.append((pig.birds, pig.physical.mass, pig.physical.gravityScale))
+        assert see(game, zoomed_out(level.camera)).items[0].look == ("novel" if played is coloured else "pig")
+    assert results == [(shots, 1.5, 0.5)] * 2
 
 
 def test_a_fan_pushes_birds_back():

@@ -35,7 +35,11 @@ SEAM = -0.005
 """Where two pieces meet in the middle of a level."""
 PLAIN_FRICTION = 0.4
 LAUNCH_GRAVITY = 0.48
-SHOTS_NEEDED = {"BasicBig": 3, "PinkBigPig": 3, "BasicBigTwoShots": 2, "BasicBigFourShots": 4}
+SHOTS_NEEDED = {
+    **dict.fromkeys(("BasicBig", "PinkBigPig"), 3),
+    **dict.fromkeys(("BasicBigTwoShots", "PinkBigPigTwoShots"), 2),
+    **dict.fromkeys(("BasicBigFourShots", "PinkBigPigFourShots"), 4),
+}
 """Different birds that must hit these pigs in the levels of the NovPhy test bed, whatever the damage."""
 LONG_LIFE, PINK_LONG_LIFE = 1e8, 1e4
 """Their lives, which no blast and no fall uses up."""

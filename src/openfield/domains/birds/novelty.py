@@ -18,7 +18,14 @@ from openfield.novelty import Novelty
 
 FOLDER_OF_LEVEL = "novelty_level_"
 PINK_BLOCKS = ("Circle", "RectFat", "SquareHole")
-PINK_PIGS = {"BasicSmall": "PinkPig", "BasicMedium": "PinkMediumPig", "BasicBig": "PinkBigPig"}
+PINK_PIGS = {
+    "BasicSmall": "PinkPig",
+    "BasicMedium": "PinkMediumPig",
+    "BasicBig": "PinkBigPig",
+    "BasicBigTwoShots": "PinkBigPigTwoShots",
+    "BasicBigFourShots": "PinkBigPigFourShots",
+}
+"""The published levels have the first three; without the others some normal levels could not be coloured at all."""
 MIRROR_HEIGHT = 3.4
 """Mirroring here puts what was the ground at 10.3."""
 WIND_SCALE = (7.0, 10.0)
