@@ -151,6 +151,18 @@ def test_a_magnet_lets_go_of_whatever_touches_it(bird):
     assert not body.physical.awake, "nothing pulls it any more"
 
 
+def test_no_magnet_that_is_added_reaches_a_block_before_anything_is_shot():
+    pool = LevelPool()
+    for type_ in pool.types(0):
+        for name in pool.names(0, type_):
+            level = change_level(pool.level(name), ["magnet"])
+            blocks = [thing for thing in level.things if thing.kind == "Block"]
+            *_, magnet = level.things
+            assert min((math.dist((magnet.x, magnet.y), (each.x, each.y)) for each in blocks), default=9.0) > 4, name
+    game = Game(change_level(pool.level(pool.names(0, "010204")[0]), ["magnet"]))
+    assert (game.score, [body.type for body in game.bodies if body.kind == "block"]) == (0, ["RectFat"])
+
+
 def test_a_magnet_pulls_stone_and_pushes_wood():
     for material, pushed in (("stone", False), ("wood", True)):
         floor = Thing(kind="Platform", x=4.0, y=-2.0, scale_x=20.0)

@@ -5,12 +5,13 @@ Trials name them, worlds apply them to the levels from the onset on, and the shi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from openfield.domains.birds.bodies import GROUND
-from openfield.domains.birds.fields import WINDS
+from openfield.domains.birds.fields import MAGNET_REACH, WINDS
 from openfield.domains.birds.levels import Level, Thing
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import UnknownName
@@ -29,8 +30,10 @@ PINK_PIGS = {
 MIRROR_HEIGHT = 3.4
 """Mirroring here puts what was the ground at 10.3."""
 WIND_SCALE = (7.0, 10.0)
-MAGNET_GAP = 5.5
-"""Units left of everything: nothing but birds comes within its reach of 4."""
+MAGNET_GAP, MAGNET_STAND, MAGNET_HEIGHT = 5.5, 0.696, 3.696
+"""Units: left of everything, above the middle of what it stands on, and above the middle of the world, or higher."""
+SPARE = 0.1
+"""Units between the reach of a magnet and the nearest block: nothing but birds is to come within."""
 
 
 def change_level(level: Level, names: Iterable[str]) -> Level:
@@ -60,10 +63,10 @@ def strengthen_wind(level: Level) -> Level:
 
 def add_magnet(level: Level) -> Level:
     """Something like a wooden ball, high on the way, pulls birds to it."""
-    x, y = min(thing.x for thing in level.things) - MAGNET_GAP, 3.0
-    x = max(x, level.sling[0] + 4.0)
-    stand = Thing(kind="Platform", type="Platform", x=round(x, 4), y=y)
-    ball = Thing(kind="Novelty", type="Magnet", material="wood", x=round(x, 4), y=y + 0.32 + 0.376)
+    x = max(min(thing.x for thing in level.things) - MAGNET_GAP, level.sling[0] + 4.0)
+    y = max(MAGNET_HEIGHT, *(_above(thing, x) for thing in level.things))
+    stand = Thing(kind="Platform", type="Platform", x=round(x, 4), y=round(y - MAGNET_STAND, 4))
+    ball = Thing(kind="Novelty", type="Magnet", material="wood", x=round(x, 4), y=round(y, 4))
     return _with(level, stand, ball)
 
 
@@ -176,6 +179,13 @@ def _pink(thing: Thing) -> Thing:
     if thing.kind == "Block" and thing.type in PINK_BLOCKS:
         return replace(thing, kind="Novelty", type=f"Pink{thing.type}")
     return thing
+
+
+def _above(thing: Thing, x: float) -> float:
+    """How high a magnet there must be to leave a thing alone; those that are no blocks it always does."""
+    aside, reach = abs(thing.x - x), MAGNET_REACH + SPARE
+    pulled = thing.kind == "Block" or thing.type.startswith("Pink")
+    return thing.y + math.sqrt(reach**2 - aside**2) if pulled and aside < reach else -math.inf
 
 
 def _wind(level: Level, type_: str) -> Level:
