@@ -27,8 +27,8 @@ from openfield.objectives.images import Names
 from openfield.objectives.pairs import Met, Pairs, images_of, merge_pairs, original_images_of, pair_up
 from openfield.objectives.parquet import Header, count_rows, read_codes, read_columns, read_header
 from openfield.objectives.parts import Parts
-from openfield.objectives.pickles import Codes, read_pickle
-from openfield.objectives.records import Rows
+from openfield.objectives.pickles import read_pickle
+from openfield.objectives.records import Codes, Rows
 from openfield.objectives.similarity import Similarity, check_thresholds, pair_tables, similarity_of
 from openfield.objectives.tables import is_parquet, load_table
 
