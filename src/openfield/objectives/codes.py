@@ -25,6 +25,8 @@ class CodeBook(msgspec.Struct, frozen=True, eq=False):
     """(K, W) of uint64, the lowest word first."""
     indices: Array
     """(K,) of int64."""
+    places: Array | None = None
+    """Where each code stood in the book it comes from, if codes no longer stand in that order."""
 
     @property
     def codes(self) -> list[int]:

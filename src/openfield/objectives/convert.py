@@ -20,10 +20,10 @@ from openfield.objectives.checks import check_counts, check_rows
 from openfield.objectives.codes import make_book
 from openfield.objectives.forms import as_column
 from openfield.objectives.histograms import Array
-from openfield.objectives.parquet import Header, TableWriter, read_codes, read_columns, read_header, write_table
+from openfield.objectives.parquet import Header, TableWriter, read_columns, read_header, write_table
 from openfield.objectives.pickles import read_pickle
 from openfield.objectives.records import Codes, Rows
-from openfield.objectives.spill import BookSpill, Spill
+from openfield.objectives.spill import BookSpill, Spill, read_codes_in_order
 from openfield.objectives.stream import Seen
 from openfield.objectives.tables import Table, is_parquet, load_table, meta_of_name
 from openfield.report.files import replacing
@@ -114,7 +114,7 @@ def _pieces(source: Path) -> Iterator[Rows | Codes]:
         return
     for part in read_columns(source):
         yield Rows(part.obs, part.action, part.next_obs, part.counts)
-    for book in read_codes(source):
+    for book in read_codes_in_order(source):
         yield Codes(as_column(book.codes), book.indices)
 
 
