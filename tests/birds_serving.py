@@ -1,13 +1,17 @@
-"""A server of birds in a thread, for tests that talk to a real socket."""
+"""Birds over its wire: a server in a thread for tests that talk to a real socket, and requests without one."""
 
 import asyncio
 import contextlib
 import threading
 
+from openfield.core import Ask, Reply
 from openfield.domains.birds import DOMAIN
+from openfield.domains.birds.dialogue import Do, Done
 from openfield.domains.birds.wire import BirdsWire
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
+
+NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
 
 
 @contextlib.contextmanager
@@ -40,3 +44,37 @@ def serving(path, trials, **options):
         stop[0]()
         thread.join(20)
         assert not thread.is_alive()
+
+
+def say(rollout, dialogue, request, elapsed=0.1):
+    """Has a request answered, as the wire does."""
+    talk, answer = dialogue.answer(request, elapsed), None
+    while True:
+        try:
+            step = talk.send(answer)
+        except StopIteration as end:
+            return end.value
+        if not isinstance(step, Do):
+            answer = rollout.world.look(step.query)
+            continue
+        if not rollout.over:
+            rollout.reply(Reply(step.action, step.belief))
+        while rollout.turn.ask is Ask.NONE and not rollout.over:
+            rollout.reply(Reply())
+        dialogue.turn = rollout.turn
+        answer = Done(rollout.world.look("result"), rollout.world.look("frames"))
+
+
+@contextlib.contextmanager
+def short_server(tmp_path, levels, executions=1):
+    """Serves trials of nothing but training, each level once."""
+    write_short(tmp_path, levels, executions)
+    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"))) as port:
+        yield port
+
+
+def write_short(tmp_path, levels, executions):
+    (tmp_path / "config.xml").write_text(
+        f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
+        f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
+    )

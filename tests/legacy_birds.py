@@ -11,6 +11,8 @@ import struct
 UNKNOWN, MENU, PLAYING, WON, LOST = 0, 1, 5, 6, 7
 TEST, TRAINING, RESUME, TRIAL, LIKELIHOOD, OVER = 8, 9, 10, 11, 12, 13
 PICTURE = 8 + 640 * 480 * 3
+AWAY = (600, 100)
+"""Pulled to here, a bird flies to the left, away from everything."""
 PIG = 125
 """The colour of which pigs have most."""
 
@@ -147,3 +149,41 @@ def release_points(truth):
     for step in range(40):
         angle = best + (-1) ** step * 0.02 * (step // 2)
         yield round(x - 10 * height * math.cos(angle)), round(y + 10 * height * math.sin(angle))
+
+
+def go_to(agent, state):
+    """Plays until the agent is in a state."""
+    if state == TRIAL:
+        return
+    agent.ready()
+    if state == TRAINING:
+        return
+    agent.ready()
+    if state == MENU:
+        return
+    assert agent.word(53) == 1
+    if state == PLAYING:
+        return
+    if state == WON:
+        win(agent)
+        return
+    assert agent.shoot(*AWAY) == 1, "the shot that ends a level counts"
+    if state in (LOST, LIKELIHOOD):
+        return
+    assert agent.word(53) == 1, "attempts have no limit: the next level is the same again"
+    assert agent.shoot(*AWAY) == 1
+    if state == TEST:
+        return
+    agent.ready()
+    assert agent.word(53) == 1
+    assert agent.shoot(*AWAY) == 1
+    if state == RESUME:
+        return
+    agent.ready()
+    assert agent.word(53) == 2, "training goes on after the level played last"
+    agent.shoot(*AWAY)
+
+
+def win(agent):
+    """Tries shots on the first level until one wins; each is another attempt, and none may be the last interaction."""
+    agent.shoot(*next(release_points(agent.truth())))

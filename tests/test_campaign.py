@@ -186,6 +186,21 @@ def test_resume_finds_files_from_another_folder(path: Path, monkeypatch: pytest.
     assert {cell.outcome for cell in of.resume(path).cells} == {"done"}
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_run_whose_folder_is_removed_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    gone = path.parent / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+
+    def remove(_: Any) -> None:
+        if gone.exists():
+            gone.rmdir()
+
+    result = of.run(["random"], tiny_trials(3), path, workers=workers, watch=remove)
+    assert not gone.exists()
+    assert {cell.outcome for cell in result.cells} == {"done"}
+
+
 def test_a_missing_extra_is_one_line_before_anything_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trials = tiny_trials(1)
     monkeypatch.setattr(worlds.Tiny, "extra", "tiny")

@@ -681,6 +681,36 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
     assert Rollout(Scripted(script), past=past_of(kept)).over
 
 
+class Patient(Scripted):
+    """Shows the last turn of the trial again to whoever waits."""
+
+    def stays(self, reply: Reply) -> bool:
+        return reply.action == "wait"
+
+    def step(self, reply: Reply) -> Turn:
+        self.at -= self.over
+        return super().step(reply)
+
+
+def test_of_the_last_episode_of_a_trial_more_is_said_where_the_world_lets_one_stay() -> None:
+    ended = end(1)
+    kept = Kept()
+    rollout = Rollout(Patient([act(0), ended]), recorder=kept.recorder())
+    rollout.reply(Reply("on"))
+    for novel in (0.2, 0.7):
+        assert rollout.reply(Reply("wait", Belief(novel))) is ended
+        assert not rollout.over
+    rollout.commit()
+    again = Rollout(Patient([act(0), ended]), past=past_of(kept))
+    assert (again.turn, again.turns, again.over) == (ended, 3, False)
+    rollout.reply(Reply("on"))
+    (episode,) = kept.of(EpisodeEnd)
+    assert (episode.turns, episode.belief, rollout.over) == (4, Belief(0.7), True)
+    steps = close_and_read(rollout, kept)
+    assert [step.turn is None for step in steps] == [False, False, True, True, True]
+    assert Rollout(Patient([act(0), ended]), past=past_of(kept)).over
+
+
 def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
     ended = end(1)
     rollout = Rollout(Scripted([act(0), *[ended] * (MOST_HESITATIONS + 2), act(2)]))

@@ -166,7 +166,9 @@ class Player:
 @contextmanager
 def _returning() -> Iterator[None]:
     """Comes back to this folder, if it is still there: an agent may leave it, and the next one starts here again."""
-    here = Path.cwd()
+    here = ""
+    with suppress(FileNotFoundError):
+        here = os.getcwd()
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -250,12 +251,19 @@ def _import(place: str, source: str) -> ModuleType:
     try:
         if place.endswith(".py"):
             return _import_file(Path(place))
-        if "" not in sys.path and str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))
+        _look_here()
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
         reason = traceback.format_exception_only(error)[-1].strip()
         raise InvalidInput(f"'{source}' cannot be imported: {reason}") from error
+
+
+def _look_here() -> None:
+    """Has modules found in the working directory, unless that was removed."""
+    with suppress(FileNotFoundError):
+        here = str(Path.cwd())
+        if "" not in sys.path and here not in sys.path:
+            sys.path.insert(0, here)
 
 
 def absolute(source: str) -> str:

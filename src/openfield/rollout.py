@@ -104,6 +104,7 @@ class Rollout:
         self.world = world
         self.turns, self.over, self.outcome = 0, False, "done"
         self._timed = bool(getattr(world, "timed", False))
+        self._stays: Callable[[Reply], bool] = getattr(world, "stays", None) or (lambda _: False)
         self._limits = limits
         self._started = time.monotonic_ns()
         self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
@@ -272,7 +273,7 @@ class Rollout:
         hesitates = turn.ask is Ask.ACT and reply.action is None
         lingers = False
         try:
-            if turn.last is not None and self.world.over:
+            if turn.last is not None and self.world.over and not self._stays(reply):
                 self.over = True
                 self._write((reply, took, None))
             elif hesitates:

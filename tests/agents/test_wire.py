@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import openfield as of
 from openfield.agents import wire
 from openfield.errors import Cancelled
+from openfield.lines import LineWire
 from openfield.trial import Limits
 from openfield.view import Run
 from stories import attempts, press_ctrl_c_after, story
@@ -69,6 +71,22 @@ def test_a_program_plays_a_cell_over_the_wire(path: Path, client: Any, workers: 
     assert [(cell.outcome, cell.note, cell.steps) for cell in cells] == [("done", "", 57)] * 2
     assert [e.performance for e in cells[0].episodes] == [1.0] * 5 + [0.0] * 3
     assert cells[0].episodes[-1].belief == of.Belief(0.25, 48)
+
+
+def test_a_server_is_told_to_end_once_and_waited_for(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that is told again while it ends may never do so."""
+    serve, ended = LineWire.serve, []
+
+    async def serve_and_end_slowly(self: LineWire, *arguments: Any) -> None:
+        try:
+            await serve(self, *arguments)
+        finally:
+            await asyncio.sleep(0.5)  # longer than the program takes to leave
+            ended.append(self)
+
+    monkeypatch.setattr(LineWire, "serve", serve_and_end_slowly)
+    of.run(client("play()"), tiny_trials(1), path, workers=0)
+    assert len(ended) == 1
 
 
 def test_a_program_may_leave_with_its_last_words(path: Path, client: Any) -> None:

@@ -89,3 +89,12 @@ def test_mistakes_in_a_real_shell(tmp_path: Path) -> None:
     done = shell(tmp_path, "show", "nowhere.sqlite")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "openfield: There is no run file nowhere.sqlite.\n"
+
+
+def test_a_removed_directory_is_said_in_one_line(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"rmdir {gone} && exec {sys.executable} -m openfield list domains"
+    done = subprocess.run(command, shell=True, cwd=gone, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "openfield: The current directory is not there any more. Go to one that is: cd\n"

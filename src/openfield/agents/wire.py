@@ -30,6 +30,7 @@ from openfield.serve import SingleDesk
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
+CLOSE_SECONDS = 10.0
 POLL_SECONDS = 0.1
 """How often it looks whether a program does nothing, or somebody said stop meanwhile."""
 PORT_SECONDS, PORT_TRIES = 0.2, 150
@@ -53,7 +54,7 @@ async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> st
                 return await _wait(desk)
             return await _run(_say(command, host, port, wire, cell), desk, wire, server)
         finally:
-            server.cancel()
+            await _see_off(server)
             desk.current.settle()
 
 
@@ -96,6 +97,13 @@ async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Ta
     finally:
         server.cancel()  # a program that is hung up on may end by itself
         await _end(program)
+
+
+async def _see_off(server: asyncio.Task[None]) -> None:
+    """Waits for a server to end: told once, since some libraries never end if they are told again while they do."""
+    if not server.cancelling():
+        server.cancel()
+    await asyncio.wait({server}, timeout=CLOSE_SECONDS)
 
 
 def check_program(source: str, domain: Domain[Any]) -> None:

@@ -6,6 +6,7 @@ Everything a command does is a few calls into the package; every mistake of the 
 from __future__ import annotations
 
 import io
+import os
 import sys
 import warnings
 
@@ -60,6 +61,8 @@ def run_command(words: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):  # a terminal that has no dash shows a question mark, not a traceback
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if not _is_somewhere():
+        return _complain("The current directory is not there any more. Go to one that is: cd", 2)
     try:
         app(words or ["--help"], result_action="return_value")
         if words and words[0] in FLAGGED and HELP & set(words):
@@ -74,6 +77,14 @@ def run_command(words: list[str]) -> int:
         sys.stderr.close()
         return 0
     return 0
+
+
+def _is_somewhere() -> bool:
+    """Whether there is a current directory; agents, domains and files are looked for in it."""
+    try:
+        return bool(os.getcwd())
+    except FileNotFoundError:
+        return False
 
 
 def _print_domain_help(command: str, domain: str) -> None:

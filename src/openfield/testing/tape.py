@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import Any
@@ -59,6 +59,7 @@ class Watched:
     def __init__(self, world: World) -> None:
         self._world = world
         self.timed = bool(getattr(world, "timed", False))
+        self.stays: Callable[[Reply], bool] | None = getattr(world, "stays", None)
         self.turns: list[Turn] = []
         self.truths: list[Truth] = []
 

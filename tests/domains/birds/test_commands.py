@@ -1,5 +1,8 @@
 """Birds on the command line: generating, exporting, and mistakes in one line."""
 
+import subprocess
+import sys
+import warnings
 from importlib.resources import files
 from pathlib import Path
 
@@ -135,6 +138,28 @@ def test_a_trial_that_nothing_ends_is_refused_and_one_with_any_limit_ends(say):
         assert (cell.outcome, set(played)) == ("done", {0}), "the first level again and again"
 
 
+@pytest.mark.parametrize("place", ["no/such.xml", ".", "x" * 300])
+def test_a_configuration_that_is_not_there_gives_way_to_the_default_and_one_line_says_so(say, place):
+    small = ("--set", "before=1", "--set", "after=1", "--trials", 1, "--workers", 0, "--agent", "random")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        status, said = say("run", "birds", "--config", place, *small, "-o", "run.sqlite")
+    assert status == 0
+    assert said.count(f"openfield: There is no configuration at {place}; the default trials stand in for it.\n") == 1
+    with Run(Path("run.sqlite")) as run, pytest.warns(UserWarning, match="There is no configuration at"):
+        assert [cell.trial for cell in run.cells()] == DOMAIN.trials(1, config=place, before=1, after=1)
+
+
+def test_a_server_says_so_too_and_serves(tmp_path):
+    command = [sys.executable, "-m", "openfield", "serve", "birds", "--config", "no.xml", "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        line = server.stdout.readline()
+        server.terminate()
+        _, errors = server.communicate(timeout=60)
+    assert line.startswith("Serving 5 trials of birds on 127.0.0.1:")
+    assert errors == "openfield: There is no configuration at no.xml; the default trials stand in for it.\n"
+
+
 @pytest.mark.parametrize("command", ["run", "play", "serve"])
 def test_help_shows_the_flags_of_the_domain(say, command):
     status, said = say(command, "birds", "--help")
@@ -153,7 +178,6 @@ def test_help_shows_the_flags_of_the_domain(say, command):
         (("serve", "birds", "--port", "99999"), "--port is a number from 0 to 65,535, not 99999"),
         (("serve", "birds", "--token", "secret"), "--token 8472913"),
         (("serve", "birds", "--host", "0.0.0.0"), "needs a token"),
-        (("run", "birds", "--config", "no/such.xml"), "no/such.xml cannot be read"),
         (("run", "birds", "--levels", "no/levels"), "no folder of levels at no/levels"),
         (("generate", "birds", "no/such.xml"), "no/such.xml cannot be read"),
         (("run", "birds", "--set", "scenario=flying"), "Setting 'scenario' cannot be 'flying'"),

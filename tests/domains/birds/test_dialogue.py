@@ -5,9 +5,10 @@ import struct
 
 import pytest
 
-from openfield.core import Ask, Belief, Reply
+from birds_serving import say
+from openfield.core import Belief
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.dialogue import Dialogue, Do, Done
+from openfield.domains.birds.dialogue import Dialogue
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.protocol import FIXED, Request
 from openfield.rollout import Rollout
@@ -34,25 +35,6 @@ SIZES = {
     },
     **{65: 4, 66: 1, 67: 1, 68: 19, 69: 4, 71: IMAGE, 72: 6},
 }
-
-
-def say(rollout, dialogue, request):
-    """Has a request answered, as the wire does."""
-    talk, answer = dialogue.answer(request, 0.1), None
-    while True:
-        try:
-            step = talk.send(answer)
-        except StopIteration as end:
-            return end.value
-        if not isinstance(step, Do):
-            answer = rollout.world.look(step.query)
-            continue
-        if not rollout.over:
-            rollout.reply(Reply(step.action, step.belief))
-        while rollout.turn.ask is Ask.NONE and not rollout.over:
-            rollout.reply(Reply())
-        dialogue.turn = rollout.turn
-        answer = Done(rollout.world.look("result"), rollout.world.look("frames"))
 
 
 def any_request(rng):
@@ -100,8 +82,8 @@ def blocks(reply):
     return count
 
 
-@pytest.mark.parametrize(("speed", "passes"), [(0, False), (1, True), (100, True)])
-def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes):
+@pytest.mark.parametrize(("speed", "passes", "own"), [(0, False, 0.0), (1, True, 0.1), (100, True, 0.0)])
+def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))
     dialogue = Dialogue(rollout.turn)
@@ -113,7 +95,21 @@ def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes):
     assert (rollout.world.arena.game.seconds > before + 1) is passes
     before = rollout.world.arena.game.seconds
     assert say(rollout, dialogue, Request(41, (0, 300, 0, 0))) == b"\x00"
-    assert rollout.world.arena.game.seconds == before, "a refused shot takes no time"
+    assert rollout.world.arena.game.seconds == pytest.approx(before + own), "a refused shot takes the agent's own time"
+
+
+@pytest.mark.parametrize(("elapsed", "tries"), [(20.0, 1), (0.02, 100)])
+def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(elapsed, tries):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for request in (Request(68), Request(68), Request(53), Request(41, (600, 100, 0, 0))):
+        say(rollout, dialogue, request)
+    replies = []
+    while not replies or replies[-1] == b"\x00":
+        replies.append(say(rollout, dialogue, Request(41, (600, 100, 0, 0)), elapsed))
+    assert len(replies) <= tries
+    assert (len(replies) == 1) is (elapsed > 10), "no sooner than the first bird has touched something"
 
 
 def test_a_polar_shot_pulls_against_the_direction_it_names():
@@ -139,3 +135,14 @@ def test_a_report_out_of_bounds_is_brought_into_them():
     talk = dialogue.report(7.0, float("inf"), (), 1, "")
     said.append(next(talk).belief)
     assert said == [Belief(1.0, 1, {"not_novel": 0.0, "objects": [], "text": ""})]
+
+
+@pytest.mark.parametrize("code", [33, 43])
+def test_each_shot_of_a_sequence_has_the_next_bird(code):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for request in (Request(68), Request(68), Request(53)):
+        say(rollout, dialogue, request)
+    away = (31, 600, 100, 0, 0, 0, 0)
+    assert say(rollout, dialogue, Request(code, (away,) * 5)) == bytes((1, 1, 1, 0, 0)), "there are three"

@@ -165,6 +165,64 @@ def test_phyq_things_take_no_damage_in_the_first_two_seconds():
     assert Game(level(*falling), "sailon").pigs == 0
 
 
+@pytest.mark.parametrize("profile", ["sailon", "phyq"])
+def test_a_bird_has_had_its_turn_with_its_first_contact_also_if_what_it_hits_is_gone_with_it(profile):
+    game = Game(level(pig(-8.0, -1.72), platform(-8.0, -2.25), FAR, birds=("BirdRed", "BirdRed")), profile)
+    game.shoot(1.0, 0.2)
+    while game.pigs == 2 and game.flying is not None:
+        game._tick()
+    assert (game.pigs, game.flying, len(game.queue)) == (1, None, 1)
+
+
+def test_both_sides_of_a_hit_are_hurt_also_if_one_is_gone_with_it():
+    for things in (
+        (pig(-8.0, 3.0), block("RectBig", "stone", -8.0, -1.8)),
+        (block("RectBig", "stone", -8.0, -1.8), pig(-8.0, 3.0)),
+    ):
+        game = Game(level(platform(-8.0, -2.25), *things, FAR))
+        (beam,) = (body for body in game.bodies if body.kind == "block")
+        assert game.pigs == 1, "the fall was too deep for it"
+        assert beam.life < beam.full - 4
+
+
+def test_the_ground_lies_where_the_original_has_it():
+    for width, centres in ((2, [-8.75, 8.74]), (1, [0.0])):
+        world = Game(level(FAR, width=width)).engine_world
+        found = [body.position.x for body in world.bodies if body.position.y == pytest.approx(-5.703448)]
+        assert sorted(found) == pytest.approx(centres)
+
+
+def test_what_is_entirely_beyond_the_edge_is_gone_and_what_still_reaches_in_is_not():
+    long_block = block("RectBig", "wood", 18.4, -0.5)
+    game = Game(level(FAR, platform(17.0, -1.0, 6.0), long_block))
+    (beam,) = (body for body in game.bodies if body.kind == "block")
+    assert beam.place[0] > 17.5
+    beam.physical.linearVelocity = (3.0, 0.0)
+    game.slow_ticks = 0
+    game.settle()
+    assert (beam.gone, game.score) == (True, 500)
+
+
+@pytest.mark.parametrize(("profile", "wanted", "seconds"), [("sailon", 0, 60), ("phyq", 0, 20), ("sailon", 90, 90)])
+def test_a_bird_that_never_touches_anything_has_had_its_turn_some_time(profile, wanted, seconds):
+    game = Game(level(FAR, birds=("BirdRed", "BirdRed")), profile, wanted)
+    game.shoot(1.0, 0.0)
+    game.flying.physical.gravityScale, game.flying.physical.linearVelocity = 0.0, (0.001, 0.0)
+    start = game.seconds
+    while game.flying is not None:
+        game.run(1.0)
+    assert game.seconds - start == pytest.approx(seconds, abs=1.1)
+    assert (len(game.queue), game.state) == (1, "playing")
+
+
+def test_a_shot_is_waited_for_as_long_as_birds_may_fly():
+    game = Game(level(FAR, birds=("BirdRed", "BirdRed")), "sailon", 90)
+    game.shoot(1.0, 0.0)
+    game.flying.physical.gravityScale, game.flying.physical.linearVelocity = 0.0, (0.001, 0.0)
+    game.settle()
+    assert game.bird_ready
+
+
 def test_what_is_destroyed_lingers_in_one_profile_and_nothing_touches_it():
     sight = {}
     for profile in ("sailon", "phyq"):

@@ -1,12 +1,11 @@
-"""The rules of a trial, by table and by random requests."""
+"""The rules of a trial, by table."""
+
+import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from openfield.domains.birds.harness import Harness, Options, State
-from openfield.domains.birds.progress import Progress
 from openfield.domains.birds.script import LevelSet, Script
 
 SHOTS_ONLY = Options(count_loads=False)
@@ -203,13 +202,27 @@ def test_the_end_of_a_trial_waits_for_no_level_in_play():
     assert harness.state is State.TERMINATED
 
 
-def test_the_last_interaction_may_also_end_the_level_in_play():
+@pytest.mark.parametrize("limit", [{"interactions": 1}, {"seconds": 5}])
+def test_a_limit_may_also_end_the_level_in_play_where_a_test_follows(limit):
     options = Options(count_loads=False, finish_levels=False)
-    harness = start(Script(training=levels(9, interactions=1), tests=(levels(1),)), options)
+    harness = start(Script(training=levels(9, **limit), tests=(levels(1),)), options)
     harness.load()
+    harness.spend(4.0)
+    harness.update()
+    assert (harness.state, harness.seconds_left) == (State.PLAYING, 1.0 if "seconds" in limit else math.inf)
+    harness.spend(1.0)
     harness.interact()
     harness.update()
     assert harness.state is State.NEW_TEST_SET
+
+
+def test_a_checkpoint_waits_for_the_level_also_where_limits_do_not():
+    script = Script(training=levels(9), tests=(levels(1),), checkpoint_seconds=5)
+    harness = start(script, Options(finish_levels=False))
+    harness.load()
+    harness.spend(6.0)
+    harness.update()
+    assert (harness.state, harness.seconds_left) == (State.PLAYING, math.inf)
 
 
 def test_time_does_not_count_while_something_is_announced():
@@ -302,71 +315,3 @@ def test_beliefs_are_asked_for_only_where_the_script_says_so():
         harness.load()
         harness.interact()
         assert harness.state is State.PLAYING
-
-
-REQUESTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.floats(0, 4)), max_size=60)
-LIMIT = st.integers(-1, 6)
-SETS = st.builds(
-    levels, st.integers(0, 3), seconds=LIMIT, interactions=LIMIT, attempts=st.integers(-1, 2), selection=st.booleans()
-)
-SCRIPTS = st.builds(
-    Script,
-    training=SETS,
-    tests=st.lists(SETS, max_size=3).map(tuple),
-    checkpoint_seconds=LIMIT,
-    checkpoint_interactions=LIMIT,
-    report_step=st.integers(-1, 3),
-    report_in_training=st.booleans(),
-    report_in_testing=st.booleans(),
-    informed=st.booleans(),
-)
-OPTIONS = st.builds(
-    Options,
-    count_loads=st.booleans(),
-    checkpoint_policy=st.sampled_from(["next_set", "all_sets"]),
-    repeat_unlimited=st.booleans(),
-    finish_levels=st.booleans(),
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(SCRIPTS, OPTIONS, REQUESTS)
-def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
-    harness, visited = Harness(script, options), []
-    waits = options.finish_levels and any(test.levels for test in script.tests)
-    for kind, index, seconds in requests:
-        before = harness.stage
-        request(harness, kind, index, seconds)
-        harness.update()
-        check(harness)
-        visited.append(harness.current)
-        assert before is not State.TERMINATED or harness.stage is State.TERMINATED, "the end is the end"
-        assert waits or harness.state is not State.PLAYING or not harness.current.out_of_interactions
-    for progress in visited:
-        limit = progress.set.interactions
-        assert progress.interactions <= limit or limit <= 0 or waits, "beyond it only a level in play is finished"
-
-
-def request(harness, kind, index, seconds):
-    match kind:
-        case 0:
-            harness.ready()
-        case 1 | 2 | 3:
-            current, spent = harness.current, harness.current.spent
-            loaded = [harness.load, lambda: harness.load(index), harness.restart][kind - 1]()
-            assert loaded is None or (not spent and harness.current is current), "no level after a limit"
-        case 4 if harness.may_shoot:
-            harness.interact()
-        case 5 if harness.stage is State.PLAYING:
-            harness.end_level(index == 0, index)
-        case _:
-            harness.report()
-    harness.spend(seconds)
-
-
-def check(harness):
-    current: Progress = harness.current
-    assert all(left is None or 0 <= left <= max(current.set.attempts, 0) for left in current.left)
-    assert -1 <= current.position < max(len(current.left), 1)
-    if harness.report_pending:
-        assert not harness.script.informed

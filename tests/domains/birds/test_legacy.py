@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
-from birds_serving import serving
+from birds_serving import NORMAL, serving, short_server
 from legacy_birds import (
+    AWAY,
     LIKELIHOOD,
     LOST,
     MENU,
@@ -22,10 +23,9 @@ from legacy_birds import (
     LegacyAgent,
     bounds,
     features,
-    release_points,
+    go_to,
 )
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.logs import write_logs
 from openfield.view import Run
 
 CONFIG = """<evaluation>
@@ -45,8 +45,6 @@ CONFIG = """<evaluation>
   </trials>
 </evaluation>
 """
-AWAY = (600, 100)
-"""Pulled to here, a bird flies to the left, away from everything."""
 
 
 @contextlib.contextmanager
@@ -54,20 +52,6 @@ def legacy_server(tmp_path, step=0, informed=False, **options):
     (tmp_path / "config.xml").write_text(CONFIG.format(step=step, informed=informed))
     trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), dev=options.pop("dev", False))
     with serving(tmp_path / "run.sqlite", trials, **options) as port:
-        yield port
-
-
-NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
-
-
-@contextlib.contextmanager
-def short_server(tmp_path, levels, executions=1):
-    """Serves trials of nothing but training, each level once."""
-    (tmp_path / "config.xml").write_text(
-        f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
-        f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
-    )
-    with serving(tmp_path / "run.sqlite", DOMAIN.trials(config=str(tmp_path / "config.xml"))) as port:
         yield port
 
 
@@ -81,44 +65,6 @@ def port(tmp_path_factory):
 def asking_port(tmp_path_factory):
     with legacy_server(tmp_path_factory.mktemp("asking"), step=2) as number:
         yield number
-
-
-def go_to(agent, state):
-    """Plays until the agent is in a state."""
-    if state == TRIAL:
-        return
-    agent.ready()
-    if state == TRAINING:
-        return
-    agent.ready()
-    if state == MENU:
-        return
-    assert agent.word(53) == 1
-    if state == PLAYING:
-        return
-    if state == WON:
-        win(agent)
-        return
-    assert agent.shoot(*AWAY) == 1, "the shot that ends a level counts"
-    if state in (LOST, LIKELIHOOD):
-        return
-    assert agent.word(53) == 1, "attempts have no limit: the next level is the same again"
-    assert agent.shoot(*AWAY) == 1
-    if state == TEST:
-        return
-    agent.ready()
-    assert agent.word(53) == 1
-    assert agent.shoot(*AWAY) == 1
-    if state == RESUME:
-        return
-    agent.ready()
-    assert agent.word(53) == 2, "training goes on after the level played last"
-    agent.shoot(*AWAY)
-
-
-def win(agent):
-    """Tries shots on the first level until one wins; each is another attempt, and none may be the last interaction."""
-    agent.shoot(*next(release_points(agent.truth())))
 
 
 def reads(agent):
@@ -315,10 +261,7 @@ def test_the_last_level_is_there_to_be_seen_until_the_next_trial_is_begun(tmp_pa
             go_to(agent, WON)
             assert (agent.state(), agent.word(65) >= 5000) == (state, True)
             assert label(features(agent.truth())[1]) == "Slingshot"
-            assert agent.report(0.9, 0.1) == 1, "too late for this trial, and too early for the next"
         assert agent.word(65) >= 5000, "also when all is over"
-    with Run(tmp_path / "run.sqlite") as run:
-        assert [episode.belief for cell in run.cells() for episode in cell.episodes] == [None, None]
 
 
 def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):
@@ -353,32 +296,6 @@ def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
             assert agent.state() == TRIAL
     with Run(tmp_path / "run.sqlite") as run:
         assert [cell.outcome for cell in run.cells()] == ["cancelled", None, None]
-
-
-def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(tmp_path):
-    with short_server(tmp_path, NORMAL.format(last=2)) as port, LegacyAgent(port, team=1) as agent:
-        go_to(agent, LOST)
-        assert agent.report(0.8, 0.2) == 1
-        assert agent.describe("I was wrong") == 1
-        assert (agent.byte(34), agent.shoot(*AWAY), agent.watch(5, 1)) == (0, 0, [])
-        assert (agent.byte(52), agent.byte(51, "I", 1), agent.ready()[2]) == (0, 0, 3), "refused, or nothing new"
-        assert agent.report(0.3, 0.7) == 1
-        assert agent.state() == LOST
-        assert agent.word(53) == 2
-        assert agent.describe("nothing but words") == 1
-        assert agent.shoot(*AWAY) == 1
-        assert agent.word(53) == 3
-        assert agent.report(0.9, 0.1) == 1
-    with Run(tmp_path / "run.sqlite") as run:
-        (cell,) = run.cells()
-        said = [step.reply.action for step in run.steps(cell.id, cell.attempt) if step.reply is not None]
-    assert [episode.belief and episode.belief.novel for episode in cell.episodes] == [0.3, None]
-    assert {"do": "stay", "text": "nothing but words"} in said
-    assert {"do": "stay", "text": "I was wrong"} in said
-    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
-    reports = (tmp_path / "logs" / "NoveltyLikelihoodData.csv").read_text().splitlines()[1:]
-    rows = [["0", "2", "0.8", "0.2"], ["0", "2", "0.3", "0.7"], ["2", "5", "0.9", "0.1"]]
-    assert [row.split(",")[1:5] for row in reports] == rows
 
 
 def test_the_level_an_agent_left_after_it_ended_is_booked_when_the_server_ends(tmp_path):

@@ -60,11 +60,23 @@ def test_names_are_hidden_and_the_order_is_fixed(scene):
     assert all("currentLife" in feature["properties"] for feature in features(scene, dev=True)[2:])
 
 
-def test_sizes_are_those_of_the_recorded_game(scene):
+def sizes_of(scene):
     sizes = {}
     for item in scene.items:
         xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
         sizes[item.sprite] = max(xs) - min(xs), max(ys) - min(ys)
+    return sizes
+
+
+def test_of_boxes_the_picture_is_reported_in_both_profiles(scene):
+    other = sizes_of(see(Game(LEVEL, "phyq"), zoomed_out(LEVEL.camera)))
+    for sprite in ("wood_rect_big_1", "TNT"):
+        assert other[sprite] == sizes_of(scene)[sprite], "although what collides is smaller"
+    assert other["ice_square_hole_1"] < sizes_of(scene)["ice_square_hole_1"], "of others it is what collides"
+
+
+def test_sizes_are_those_of_the_recorded_game(scene):
+    sizes = sizes_of(scene)
     expected = {"wood_rect_big_1": (44, 5), "ice_square_hole_1": (18, 18), "TNT": (14, 14), "bird_red_1": (9, 9)}
     expected["pig_basic_small_1"] = (10, 8)
     for sprite, size in expected.items():

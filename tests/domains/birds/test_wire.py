@@ -96,6 +96,7 @@ def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):
         ("training", False),
     ]
     assert cell.episodes[0].belief.detail["objects"] == [-4, 7]
+    assert cell.episodes[2].belief.novel == 0.75, "asked for with the last shot of all"
 
 
 def test_a_team_that_comes_back_goes_on_where_it_was(tmp_path, trials):
@@ -265,8 +266,8 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
     trials, away, gone = DOMAIN.trials(config=str(tmp_path / "config.xml")), [], threading.Event()
     real, real_ns, stand_up = time.monotonic, time.monotonic_ns, Hall._stand_up
 
-    def note(hall, table, writer):
-        stand_up(hall, table, writer)
+    async def note(hall, table, writer):
+        await stand_up(hall, table, writer)
         if table is not None:
             gone.set()
 

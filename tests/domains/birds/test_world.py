@@ -154,9 +154,9 @@ TIMED = """<evaluation><trials><trial>
 </trial></trials></evaluation>"""
 
 
-def timed(tmp_path, mode):
+def timed(tmp_path, mode, **settings):
     (tmp_path / "config.xml").write_text(TIMED.format(mode=mode))
-    return DOMAIN.world(DOMAIN.trials(config=str(tmp_path / "config.xml"))[0])
+    return DOMAIN.world(DOMAIN.trials(config=str(tmp_path / "config.xml"), **settings)[0])
 
 
 def test_what_is_done_after_the_time_is_over_does_not_count(tmp_path):
@@ -193,6 +193,14 @@ def test_an_agent_that_only_looks_is_told_when_the_time_is_over(tmp_path, mode, 
     dialogue = Dialogue(opened.step(Reply()))
     for silent, told in ((4.0, State.MAIN_MENU), (6.0, state)):
         assert ask_state(dialogue, opened, silent) is told
+
+
+@pytest.mark.parametrize(("finish", "state"), [(True, State.PLAYING), (False, State.NEW_TEST_SET)])
+def test_so_is_one_in_a_level_that_is_not_to_be_finished(tmp_path, finish, state):
+    opened = timed(tmp_path, "test", finish_levels=finish)
+    dialogue = Dialogue(begin(opened))
+    assert ask_state(dialogue, opened, 6.0) is state
+    assert opened.truth.episode_over is not finish
 
 
 def ask_state(dialogue, opened, silent):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str": (str,)}
+TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (str,)}
 
 
 def read(task: str) -> dict[str, Any]:

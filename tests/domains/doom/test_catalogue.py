@@ -132,7 +132,7 @@ def test_the_duels_ranges() -> None:
         assert [body["id"][key] for key in ("type", "min", "max")] == ["int", 0, 128]
         assert {(body[axis]["min"], body[axis]["max"]) for axis in ("x_position", "y_position")} == {(-500, 500)}
     for body in (sensors["player"], sensors["enemy"]):
-        assert (body["health"]["min"], body["health"]["max"]) == (0, 100)
+        assert [body["health"][key] for key in ("type", "min", "max")] == ["float", 0, 100]
         assert (body["z_position"]["min"], body["z_position"]["max"]) == (-10, 10)
 
 
@@ -145,5 +145,5 @@ def test_the_arenas_ranges() -> None:
         assert (body["z_position"]["min"], body["z_position"]["max"]) == (0, 0)
         assert (body["angle"]["min"], body["angle"]["max"]) == (0, 359.99)
     counted = [sensors["player"]["health"], sensors["player"]["ammo"], sensors["enemies"][0]["health"]]
-    assert {(each["min"], each["max"]) for each in counted} == {(0, 200)}
+    assert {(each["type"], each["min"], each["max"]) for each in counted} == {("int", 0, 200)}
     assert specification.read("arena")["actions"][-1] == "give_up"

@@ -39,7 +39,23 @@ def test_the_broker_waits_for_slow_agents_and_is_met_where_they_expect_it(servic
     assert int(words[2]) >= 600
     assert broker["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
     assert services["doom"]["depends_on"]["broker"]["condition"] == "service_healthy"
-    assert broker["healthcheck"]["test"][0] == "CMD"
+    kind, program, _, check = broker["healthcheck"]["test"]
+    assert (kind, program, check) == ("CMD", "rabbitmq-diagnostics", "check_port_connectivity")
+
+
+def test_every_key_is_one_of_a_service(services: dict[str, Any]) -> None:
+    """Those this file uses, with the kinds of values the Compose specification gives them."""
+    kinds: dict[str, type | tuple[type, ...]] = {
+        **dict.fromkeys(("image", "hostname", "working_dir", "command"), str),
+        **dict.fromkeys(("ports", "volumes"), list),
+        **dict.fromkeys(("environment", "healthcheck", "depends_on"), dict),
+        **{"init": bool, "shm_size": (int, str)},
+    }
+    for service in services.values():
+        assert service.keys() <= kinds.keys()
+        assert all(isinstance(value, kinds[key]) for key, value in service.items())
+        assert all(isinstance(value, str) for value in service.get("environment", {}).values())
+        assert service.get("healthcheck", {}).keys() <= {"test", "interval", "timeout", "retries", "start_period"}
 
 
 def test_the_server_is_started_as_the_command_line_has_it(services: dict[str, Any]) -> None:

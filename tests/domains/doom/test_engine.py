@@ -189,6 +189,44 @@ def test_an_engine_that_is_killed_at_its_start_is_not_noticed() -> None:
     assert "[0.0, 0.03, 0.1]" in play_elsewhere(KILLED)
 
 
+LATE = """
+    import os, signal, sys, threading, time
+    from pathlib import Path
+    import openfield as of
+    from domains.doom.test_engine import own_engines, signal_engines
+    from domains.doom.test_world import open_world
+    from openfield.domains.doom import DUEL, launch
+
+    launch.check_wad(open_world(DUEL)._wad)
+    launch.START_SECONDS = 1.0
+
+    def hold_first():
+        while not own_engines():
+            time.sleep(0.001)
+        signal_engines(signal.SIGSTOP)
+        late = own_engines()
+        while len(own_engines()) < 2:
+            time.sleep(0.01)
+        if sys.argv[2]:
+            os.kill(late[0], getattr(signal, sys.argv[2]))
+            while set(late) & set(own_engines()):
+                time.sleep(0.01)
+
+    holder = threading.Thread(target=hold_first)
+    holder.start()
+    trials = DUEL.trials(3, training=0, episodes=1, limit=20)
+    for cell in of.run("random", trials, Path(sys.argv[1]), workers=0).cells:
+        print(cell.outcome)
+    holder.join()
+"""
+
+
+@pytest.mark.parametrize("later", ["", "SIGCONT", "SIGKILL"], ids=["hangs on", "starts late", "dies late"])
+def test_a_run_in_one_process_survives_an_engine_that_hangs_at_its_start(tmp_path: Path, later: str) -> None:
+    """Whatever becomes of that engine: its start is given up, the cell is played on another."""
+    assert play_elsewhere(LATE, str(tmp_path / "run.sqlite"), later).split() == ["done"] * 3
+
+
 CROWD = """
     import threading
     from domains.doom.test_world import open_world

@@ -6,15 +6,18 @@ import itertools
 import math
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.experiments import make_experiment
 from openfield.domains.doom.ini import ServerConfig
 from openfield.domains.doom.trials import episode_seeds
 from openfield.domains.doom.world import DoomWorld
+from openfield.errors import InvalidInput
 from openfield.trial import Trial
 
 NOVELTIES = [101, 106, 108, 200, 201, 203, 208]
@@ -110,6 +113,49 @@ def check_seeds(config: ServerConfig, training: list[Trial], tests: list[Trial])
         assert len(set(seeds)) == len(seeds)
         assert all(42_949_672 <= seed <= 4_294_967_295 for seed in seeds)
     assert all(one[0] != other[0] for one, other in itertools.combinations(drawn, 2))
+
+
+@given(st.integers(0, 20), st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.integers(0, 1000))
+def test_a_share_of_training_is_novel_by_any_of_the_configured_novelties(count: int, share: float, seed: int) -> None:
+    config = ServerConfig(
+        trials=1,
+        training_episodes=count,
+        training_novelty_p1=share,
+        novelty=(200, 204, 101),
+        difficulty=("easy", "hard"),
+    )
+    trials = make_experiment(config, seed)
+    if not count:
+        assert all(phase.name == "test" for trial in trials for phase in trial.phases)
+        return
+    drawn = [phase.novelty for phase in trials[0].phases for _ in range(phase.episodes)]
+    assert {phase.name for phase in trials[0].phases} == {"training"}
+    assert len(drawn) == count
+    assert sum(map(bool, drawn)) == math.floor(count * share)
+    assert set(drawn) <= {(), ("204:easy",), ("204:hard",), ("101",)}
+
+
+def test_without_a_novelty_none_can_be_drawn_for_training() -> None:
+    with pytest.raises(InvalidInput, match=r"training_novelty_p1 is 0\.2, and there is no novelty to draw"):
+        make_experiment(ServerConfig(training_novelty_p1=0.2, novelty=(200,)), 0)
+
+
+def test_novel_training_has_no_labels() -> None:
+    pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
+    config = ServerConfig(
+        trials=1, training_episodes=4, training_novelty_p1=0.5, novelty=(204,), testing_episodes=1, shortdemo=True
+    )
+    trial = make_experiment(config, 0)[0]
+    world, labelled = DoomWorld(ARENA, trial), []
+    turn = world.reset()
+    while True:
+        labelled.append((world.truth.novel, "label" in (turn.feedback or {})))
+        if world.over:
+            break
+        turn = world.step(Reply("give_up"))
+        turn = world.step(Reply(None))
+    world.close()
+    assert sorted(labelled) == [(False, True), (False, True), (True, False), (True, False)]
 
 
 def test_one_seed_for_every_episode_if_it_is_asked_for() -> None:

@@ -132,7 +132,7 @@ def test_what_would_have_an_effect_elsewhere_is_mentioned(tmp_path: Path, line: 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("[sail-on]\ntraining_novelty_p1 = 0.2", "training_novelty_p1 is 0.2; training has normal episodes only"),
+        ("[sail-on]\ntraining_novelty_p1 = 1.2", "training_novelty_p1"),
         ("[options]\nload_experiment_json = True", "load_experiment_json is True; experiments cannot be loaded"),
         ("[options]\nshortdemo = maybe", "shortdemo is 'maybe', neither true nor false"),
         ("[options]\ndemo = ture", "demo is 'ture', neither true nor false"),
@@ -155,7 +155,7 @@ def test_every_published_key_is_known(tmp_path: Path) -> None:
         [postgresql]\nuser = u\npass = p\nhost = h\nport = 5432\ndatabase = d
         [sota]\nusername = u\nsecret = s
         [sail-on]\ntrials = 2\nnovelty = [200, 201]\ndifficulty = easy,hard\nnovelty_visibility = 0,1
-        hint_level = -1,3\nnormal_timeout_seconds = 60\ntraining_timeout_multiplier = 5\ntraining_novelty_p1 = 0.0
+        hint_level = -1,3\nnormal_timeout_seconds = 60\ntraining_timeout_multiplier = 5\ntraining_novelty_p1 = 0.2
         testing_novelty_p2 = 0.5\nphase = 4a\nrandom_sleep_seconds = 3
         [vizdoom]\ntraining_episodes = 1\ntesting_episodes = 4\npre_novel_episodes = 2\nlive = True
         use_image = False\nbudget = 0.5
@@ -171,7 +171,7 @@ def test_every_published_key_is_known(tmp_path: Path) -> None:
     assert (config.novelty_visibility, config.hint_level, config.phase) == ((0, 1), (-1, 3), "4a")
     assert (config.training_episodes, config.testing_episodes, config.pre_novel_episodes) == (1, 4, 2)
     assert (config.normal_timeout_seconds, config.training_timeout_multiplier) == (60, 5)
-    assert (config.testing_novelty_p2, config.shortdemo) == (0.5, True)
+    assert (config.training_novelty_p1, config.testing_novelty_p2, config.shortdemo) == (0.2, 0.5, True)
 
 
 def test_a_client_of_another_domain_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,42 @@ def test_as_an_agent_of_a_run(broker: PrivateBroker, tmp_path: Path, monkeypatch
     assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 6
     assert config.read_text() == CLIENT.format(port=broker.port)
     assert len(list((tmp_path / "model").iterdir())) == 2
+
+
+BESIDE = """
+    import asyncio, sys
+    from pathlib import Path
+    from openfield.core import Reply
+    from openfield.domains.doom.client import play_file
+
+    class Taught:
+        state = b"untaught"
+
+        def __call__(self, turn):
+            assert turn.phase == "training" or self.state == b"taught"
+            return Reply(None if turn.last else "shoot")
+
+        def save(self):
+            return b"taught"
+
+        def load(self, state):
+            self.state = state
+
+    asyncio.run(play_file(Path(sys.argv[1].removeprefix("--config=")), Taught()))
+"""
+
+
+def test_a_model_kept_beside_the_file_is_found_again(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `play_file` keeps it; every cell has a copy of the file in a folder of its own."""
+    monkeypatch.setenv("OPENFIELD_AMQP", broker.url)
+    config, program = write_client(tmp_path, broker), tmp_path / "agent.py"
+    program.write_text(textwrap.dedent(BESIDE))
+    command = f"wire:{sys.executable} {program} --config={config}"
+    trials = DUEL.trials(1, novelty="moving:easy", **SMALL)
+    result = of.run({"ada": command}, trials, tmp_path / "run.sqlite", workers=0)
+    assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 2
 
 
 @pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: domain.name)

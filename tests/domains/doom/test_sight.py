@@ -54,14 +54,14 @@ def test_a_nonsensical_count_is_no_agreement(tmp_path: Path) -> None:
     assert world._engine is not None
     path = tmp_path / "memory"
     path.write_bytes(b"\xff" * (sight._FIRST + 4 * sight._SIZE))
-    other = sight.SharedSight(world._engine._game, path)
+    other = sight.SharedSight(path)
     assert not sight.agree(other, sight.ListedSight(world._engine._game.get_state()))
     path.write_bytes(b"short")
-    other = sight.SharedSight(world._engine._game, path)
+    other = sight.SharedSight(path)
     assert not sight.agree(other, sight.ListedSight(world._engine._game.get_state()))
     path.write_bytes(b"")
-    assert sight.share_sight(world._engine._game, path) is None
-    assert sight.share_sight(world._engine._game, tmp_path / "none") is None
+    assert sight.share_sight(path) is None
+    assert sight.share_sight(tmp_path / "none") is None
     world.close()
 
 

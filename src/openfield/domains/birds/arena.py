@@ -30,7 +30,8 @@ class Arena:
     game: Game
 
     def __init__(self, level: Level, settings: BirdsSettings, seed: int) -> None:
-        self.game = Game(level, None if settings.profile == "auto" else settings.profile)
+        profile = None if settings.profile == "auto" else settings.profile
+        self.game = Game(level, profile, settings.flight_seconds)
         self.birds_at_start = len(level.birds)
         self.frames: list[GroundTruth] = []
         """Ground truths kept during the last shot or watch."""

@@ -31,6 +31,8 @@ SLING_OUTLINE: Ring = (
 GROUND = -3.5
 GROUND_BOX = (17.49, 4.40689564, -5.703448)
 """Width and height of a piece of ground, and the height of its centre."""
+SEAM = -0.005
+"""Where two pieces meet in the middle of a level."""
 PLAIN_FRICTION = 0.4
 LAUNCH_GRAVITY = 0.48
 SHOTS_NEEDED = {"BasicBig": 3, "PinkBigPig": 3, "BasicBigTwoShots": 2, "BasicBigFourShots": 4}
@@ -120,7 +122,7 @@ class Builder:
         width, height, centre = GROUND_BOX
         count = self._level.width
         for number in range(count):
-            x = (number - (count - 1) / 2) * width
+            x = (number - (count - 1) / 2) * width + (SEAM if count > 1 else 0.0)
             self._static((x, centre), 0.0, [box(width, height)], FRAME)
         self._static(self._level.sling, 0.0, [SLING_OUTLINE], SLING)
 
@@ -228,7 +230,7 @@ class Builder:
         polygon = self.engine.b2PolygonShape(vertices=list(outline))
         self._fixture(physical, polygon, BLOCK, 1.0, PLAIN_FRICTION, 0.0)
         self._weigh(physical, tnt.mass)
-        body = Body(physical, "tnt", "TNT", outline)
+        body = Body(physical, "tnt", "TNT", box(tnt.seen, tnt.seen) if tnt.seen else outline)
         body.life = body.full = tnt.life
         return _named(body)
 

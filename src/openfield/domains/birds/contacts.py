@@ -59,23 +59,27 @@ class Damage:
         self._game = game
 
     def resolve(self, hits: list[Hit]) -> None:
-        """Does to all bodies what hits do."""
-        immortal = self._game.seconds < self._game.profile.immortal_seconds
+        """Does to all bodies what hits do: each side of a hit is hurt by it, also where the other goes with it."""
         for hit in hits:
-            for body, other in ((hit.first, hit.second), (hit.second, hit.first)):
-                if body is None or body.gone or (other is not None and other.gone):
-                    continue
-                if body.kind == "bird":
-                    self._game.touch(body)
-                elif body.kind == "egg":
-                    self._game.explode(body.place, self._game.profile.blasts["egg"])
-                    self._game.remove(body)
-                elif body.life < math.inf and not immortal:
-                    self._strike(body, other, hit)
+            sides = ((hit.first, hit.second), (hit.second, hit.first))
+            here = [(body, other) for body, other in sides if body is not None and not body.gone]
+            damages = [self._damage(body, other, hit) for body, other in here]
+            for (body, other), damage in zip(here, damages, strict=True):
+                if not body.gone:
+                    self._take(body, other, damage)
 
-    def _strike(self, body: Body, other: Body | None, hit: Hit) -> None:
+    def _take(self, body: Body, other: Body | None, damage: float) -> None:
+        game = self._game
+        if body.kind == "bird":
+            game.touch(body)
+        elif body.kind == "egg":
+            game.explode(body.place, game.profile.blasts["egg"])
+            game.remove(body)
+        elif body.life < math.inf and game.seconds >= game.profile.immortal_seconds:
+            self._strike(body, other, damage)
+
+    def _strike(self, body: Body, other: Body | None, damage: float) -> None:
         by_bird = other is not None and other.kind == "bird"
-        damage = self._damage(body, other, hit)
         if body.birds:
             if by_bird and other is not None:
                 self._count_bird(body, other)
@@ -94,6 +98,8 @@ class Damage:
             self._game.destroy(pig)
 
     def _damage(self, body: Body, other: Body | None, hit: Hit) -> float:
+        if body.life == math.inf or (other is not None and other.gone):
+            return 0.0
         profile = self._game.profile
         (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
         speed = math.hypot(ux - wx, uy - wy)

@@ -14,13 +14,15 @@ import msgspec
 from openfield.core import Ask, Belief, Turn
 from openfield.domains.birds import protocol
 from openfield.domains.birds.actions import MOST_FRAMES, Load, Restart, Shot, Stay, Wait, Watch, Zoom
-from openfield.domains.birds.harness import SET_STATES
+from openfield.domains.birds.harness import SET_STATES, State
 from openfield.domains.birds.protocol import Request
 
 FASTEST, SLOWEST = 50.0, 1e-5
 SHORTEST_WAIT = 0.5
 """Simulated seconds; what passes at least between two looks at moving things, unless the agent slows them down."""
 LONGEST_WAIT = 30.0
+SHORTEST_TIME = 0.1
+"""Simulated seconds; the level goes on in steps of this length."""
 OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 
 
@@ -56,6 +58,7 @@ class Dialogue:
         self.turn = turn
         """What the world shows now; whoever drives the dialogue keeps it fresh."""
         self._speed = 1.0
+        self._unspent = 0.0  # simulated seconds that passed on the agent's side and not yet in the level
 
     def answer(self, request: Request, elapsed: float = 0.0, silent: float = 0.0) -> Talk:
         """Answers a request.
@@ -69,9 +72,9 @@ class Dialogue:
             yield Do() if self.turn.ask is Ask.NONE else Do(msgspec.to_builtins(Stay()))
         if self.turn.ask is Ask.NONE and (yield from self._goes_on(request)):
             yield Do()
-        if request.code not in _QUIET and self.turn.ask is Ask.ACT and (yield Look("moving")):
-            wait = min(LONGEST_WAIT, max(SHORTEST_WAIT * min(1.0, self._speed), elapsed * self._speed))
-            yield Do(msgspec.to_builtins(Wait(wait)))
+        self._unspent += elapsed * self._speed
+        if request.code not in _QUIET:
+            yield from self._pass_time(SHORTEST_WAIT * min(1.0, self._speed))
         return (yield from _ANSWERS[request.code](self, *request.fields))
 
     def configure(self, team: int, mode: int) -> Talk:
@@ -119,9 +122,11 @@ class Dialogue:
         return protocol.flag((yield from self._command(shot)).result)
 
     def shoot_sequence(self, *shots: tuple[int, ...], fast: bool = False) -> Talk:
-        """33, 43: several shots; their numbers are a focus, an offset from it, and two times."""
+        """33, 43: several shots, a bird each; their numbers are a focus, an offset from it, and two times."""
         replies = b""
         for kind, fx, fy, dx, dy, t1, t2 in shots:
+            while replies and self.turn.ask is Ask.ACT and not (yield Look("bird ready")) and (yield Look("moving")):
+                yield Do(msgspec.to_builtins(Wait(SHORTEST_WAIT)))
             if kind in (31, 41):
                 replies += yield from self.shoot(fx + dx, fy + dy, t1, t2, fast)
             else:
@@ -212,8 +217,16 @@ class Dialogue:
         if request.code == 51:
             return request.fields[0] in (yield Look("open levels"))
         if request.code == 68:
-            return (yield Look("state")) in SET_STATES
+            return (yield Look("state")) in (State.NEW_TRIAL, *SET_STATES)
         return request.code == 53 or (request.code == 52 and (yield Look("may restart")))
+
+    def _pass_time(self, least: float = 0.0) -> Generator[Do | Look, Any, None]:
+        """Lets pass in the level what has passed on the agent's side, where anything moves there."""
+        if self.turn.ask is not Ask.ACT or not (yield Look("moving")):
+            self._unspent = 0.0
+        elif (wait := max(least, self._unspent)) >= SHORTEST_TIME:
+            self._unspent = 0.0
+            yield Do(msgspec.to_builtins(Wait(min(LONGEST_WAIT, wait))))
 
     @property
     def _announces_set(self) -> bool:
@@ -226,7 +239,10 @@ class Dialogue:
         if not (self.turn.ask is Ask.ACT or (chooses and between)):
             return Done()
         if isinstance(action, Shot) and not (yield Look("bird ready")):
-            return Done()  # and no time passes
+            yield from self._pass_time()
+            if not (yield Look("bird ready")):
+                return Done()
+        self._unspent = 0.0
         done: Done = yield Do(msgspec.to_builtins(action))
         return done
 

@@ -5,6 +5,7 @@ The registry finds it; plans ask it for trials, rollouts for worlds.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from openfield.domains.birds.trials import (
     digest,
     level_files,
     open_pool,
+    present,
     read_scripts,
     refuse_endless,
     script_of,
@@ -54,7 +56,7 @@ TASK = (
 class Birds(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
-    name, version = "birds", 2
+    name, version = "birds", 3
     title = "Birds shot at pigs, with laws of nature that may change"
     settings = BirdsSettings
     novelties = NOVELTIES
@@ -147,7 +149,11 @@ class Birds(Domain[BirdsSettings]):
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
         """Trials drawn by their seeds, or all those of a configuration; each has a digest of what it is played on."""
-        chosen = make_settings(self.settings, settings)
+        given = make_settings(self.settings, settings)
+        chosen = present(given)
+        if chosen is not given:  # a mistyped path must not pass in silence
+            why = f"There is no configuration at {given.config}; the default trials stand in for it."
+            warnings.warn(why, stacklevel=2)
         pool = open_pool(chosen)
         if not chosen.config:
             if chosen.trial or chosen.trial_list or chosen.told != "all":
@@ -182,7 +188,7 @@ class Birds(Domain[BirdsSettings]):
     def lists_trials(self, settings: BirdsSettings) -> str:
         """A configuration does; some of its trials are chosen by their place."""
         told = "lists its trials: --trials and --config exclude each other. Some of them: --trial 0, or --trial 0-4."
-        return f"{settings.config} {told}" if settings.config else ""
+        return f"{settings.config} {told}" if present(settings).config else ""
 
     def check_end(self, settings: BirdsSettings, seed: int) -> None:
         """A set without any limit is for who comes over the wire, or plays as a person, and stops when it likes."""

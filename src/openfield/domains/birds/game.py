@@ -30,7 +30,7 @@ LONGEST_TAP = 5.0
 LONGEST_WAIT = 30 * SECOND
 """A level that never comes to rest is taken as it is after this."""
 LONGEST_REST = 62 * SECOND
-"""How long a shot is waited for; no bird flies longer."""
+"""How long a shot is waited for, unless birds may fly longer."""
 SLOW = 0.02
 """Units a second; below it, for half a second, a body rests."""
 TURNING = 0.5
@@ -46,8 +46,14 @@ GameState = Literal["playing", "won", "lost"]
 class Game(Yard):
     """A level being played."""
 
-    def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
-        """Builds the level and lets it come to rest."""
+    def __init__(self, level: Level, profile: ProfileName | None = None, flight_seconds: float = 0.0) -> None:
+        """Builds the level and lets it come to rest.
+
+        Args:
+            level: What is played.
+            profile: The physics, if not those the level was made for.
+            flight_seconds: After which the next bird is up, whatever the last one does; 0 is what the profile says.
+        """
         super().__init__(level, profile)
         self.state: GameState = "playing"
         self.queue = [(bird, self.next_id()) for bird in level.birds]
@@ -59,7 +65,8 @@ class Game(Yard):
         self._contacts = ContactLog(self.builder.engine, self.engine_world)
         self._damage = Damage(self)
         self._flock = Flock()
-        self._edge = 17.5 * level.width / 2 + 0.5
+        self._longest_flight = round((flight_seconds or self.profile.flight_seconds) * SECOND)
+        self._edge = 17.5 * level.width / 2
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._watchers: list[tuple[int, int, Callable[[], None]]] = []
         self._old_dots = 0  # those of the flight before, which stay until this one has touched something
@@ -122,7 +129,7 @@ class Game(Yard):
 
         A level that is about to end is run to its end, which never takes long; else it gives up after a while.
         """
-        stop = self.steps + LONGEST_REST
+        stop = self.steps + max(LONGEST_REST, self._longest_flight + 2 * SECOND)
         while self.moving and (self.steps < stop or self._ends_at >= 0) and not (until_contact and self.flying is None):
             self._tick()
 
@@ -207,11 +214,16 @@ class Game(Yard):
         fastest, edge = 0.0, self._edge
         for body in [body for body in self.bodies if body.moves and body.physical.awake]:
             x, y = body.place
-            if -edge < x < edge and DEPTH < y < SKY:
+            if (-edge < x < edge or not self._is_out(body)) and DEPTH < y < SKY:
                 fastest = max(fastest, body.speed, TURNING * abs(body.physical.angularVelocity))
             else:
                 self._lose(body)
         return fastest
+
+    def _is_out(self, body: Body) -> bool:
+        """Whether no part of it is left within the level."""
+        xs = [x for x, _ in body.outline()]
+        return min(xs) > self._edge or max(xs) < -self._edge
 
     def _lose(self, body: Body) -> None:
         if body.kind in ("bird", "egg"):
@@ -223,7 +235,7 @@ class Game(Yard):
     def _follow(self, bird: Body) -> None:
         """Dots its path, and gives the turn on if it flies too long."""
         self.trajectory.append(bird.place)
-        if self.steps - self._launched > self.profile.flight_seconds * SECOND:
+        if self.steps - self._launched > self._longest_flight:
             self._flock.add(bird, self.steps)
             self._next_bird()
 

@@ -48,7 +48,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     repeat_unlimited: bool = True
     """A level with any number of attempts is the next one again, until another is chosen; else the one after it is."""
     finish_levels: bool = True
-    """A level in play is finished where a test or training follows, also when all interactions are used up."""
+    """A level in play is finished when a limit of its set is reached, where a test or training follows.
+
+    States 8, 9 and 10 wait for the end of a level, so its birds are the only ones that may still fly; else it is cut
+    short, and no limit is ever exceeded.
+    """
 
 
 class Harness:
@@ -163,12 +167,12 @@ class Harness:
     @property
     def seconds_left(self) -> float:
         """How long the agent may wait before something happens by itself; infinite if nothing will."""
-        waits_for_level = self.stage is State.PLAYING and not self._last_set
-        if waits_for_level or self.stage not in (*RESTING, State.PLAYING):
+        playing = self.stage is State.PLAYING
+        if (playing and not self._cuts_short) or self.stage not in (*RESTING, State.PLAYING):
             return math.inf
         current, script = self.current, self.script
         left = [current.set.seconds - current.seconds] if current.set.seconds > 0 else []
-        if script.checkpoint_seconds > 0 and self._unused and not current.testing:
+        if script.checkpoint_seconds > 0 and self._unused and not current.testing and not playing:
             left.append(script.checkpoint_seconds - current.recent_seconds)
         return min(left, default=math.inf)
 
@@ -225,13 +229,14 @@ class Harness:
         self.stage = State.PLAYING
 
     def _interrupt(self) -> None:
-        """Ends the level in play where a limit is reached and the trial is over with it.
-
-        What follows within a trial, a test or training, waits for the end of the level.
-        """
-        at_once = self._last_set or (self.current.out_of_interactions and not self.options.finish_levels)
-        if self.current.spent and at_once:
+        """Ends the level in play where a limit is reached; a checkpoint always waits for its end."""
+        if self.current.spent and self._cuts_short:
             self.stage = State.MAIN_MENU
+
+    @property
+    def _cuts_short(self) -> bool:
+        """Whether a limit ends the level in play: the trial is over with it, or levels are not finished."""
+        return self._last_set or not self.options.finish_levels
 
     @property
     def _last_set(self) -> bool:

@@ -39,6 +39,9 @@ class BirdsSettings(Settings, frozen=True):
     profile: Annotated[
         Literal["auto", "sailon", "phyq"], Meta(description="The physics; auto goes by the level's file.")
     ] = "auto"
+    flight_seconds: Annotated[
+        int, Meta(ge=0, le=10**6, description="A bird that touches nothing so long has had its turn; 0: 60, phyq 20.")
+    ] = 0
     observe: Annotated[
         Literal["objects", "features", "image"], Meta(description="Ground truth, a table of numbers, or a picture.")
     ] = "objects"
@@ -56,7 +59,8 @@ class BirdsSettings(Settings, frozen=True):
         bool, Meta(description="The next level is the same again where attempts have no limit, else the one after it.")
     ] = True
     finish_levels: Annotated[
-        bool, Meta(description="A level in play is finished before a test, also when all interactions are used up.")
+        bool,
+        Meta(description="A level in play is finished when a limit of its set is reached and another set follows."),
     ] = True
     endless: Annotated[bool, Meta(description="Trials that no limit ever ends are not refused.")] = False
     time_scope: Annotated[

@@ -83,6 +83,7 @@ class Tnt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mass: float
     life: float
     blast: Blast
+    seen: float | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

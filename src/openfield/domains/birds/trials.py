@@ -6,6 +6,7 @@ that a world is never played on other files than the trial was made of.
 
 from __future__ import annotations
 
+import os.path
 import random
 import re
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ import msgspec
 
 from openfield.domains.birds.config import read_config
 from openfield.domains.birds.elements import MOST
-from openfield.domains.birds.generation import find_config
+from openfield.domains.birds.generation import CONFIG_NAME, META_NAME, find_config
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.pool import LevelPool, folder_of, is_novel, natural
 from openfield.domains.birds.scenarios import SCENARIOS
@@ -27,6 +28,13 @@ from openfield.trial import Phase, Trial, derive, file_digest
 
 NUMBER = "trial "
 """Begins the key under which `Trial.files` has which trial of a configuration it is, and the digest of all it needs."""
+
+
+def present(settings: BirdsSettings) -> BirdsSettings:
+    """The settings as they are played: a configuration that is not there counts for none, as in the original."""
+    places = (settings.config, *(os.path.join(settings.config, name) for name in (CONFIG_NAME, META_NAME)))
+    there = not settings.config or any(map(os.path.isfile, places))
+    return settings if there else msgspec.structs.replace(settings, config="")
 
 
 def open_pool(settings: BirdsSettings) -> LevelPool:
@@ -98,6 +106,7 @@ def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[P
 
 def refuse_endless(settings: BirdsSettings, seed: int) -> None:
     """Refuses trials that go on for as long as their agent does, unless they are wanted."""
+    settings = present(settings)
     if settings.endless:
         return
     if not settings.config and settings.attempts <= 0:

@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openfield.core import Ask, Reply, Turn, World
-from openfield.domains.birds.dialogue import OBSERVER_CODES, Dialogue, Do, Done, Look
+from openfield.core import Ask, Reply
+from openfield.domains.birds.dialogue import OBSERVER_CODES, Do, Done, Look
 from openfield.domains.birds.looks import LEVEL_LOOKS, nothing_to_see
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
+from openfield.domains.birds.table import Table
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.listening import check_port
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16
+STATE = 12
+"""The request that tells an agent whether all is over."""
 FIRST_SECRET, LAST_TEAM = 100_000, 2**32 - 1
 """Teams have any number; one that is to be a secret is not a small one."""
 NO_NAME = "remote"
@@ -92,50 +95,6 @@ def read_token(token: str) -> list[int]:
     return numbers
 
 
-class Table:
-    """Where an agent plays: its seat, and what is said there. It outlives a broken connection."""
-
-    def __init__(self, name: str, seat: Seat | None = None) -> None:
-        self.name = name
-        self.lock = asyncio.Lock()
-        self.writer: asyncio.StreamWriter | None = None
-        """The connection; None while there is none."""
-        self.heard = self.replied = self.left = time.monotonic()
-        """When the agent last said anything, when that was last taken for a reply, and when it last left."""
-        self.seat: Seat | None = None
-        """None where there is nothing left to play."""
-        self.world: World | None = None
-        """What there is to see: the world of the last seat, also when all is over."""
-        self.before: World | None = None
-        """That of the trial before, until the agent has done something in the next one."""
-        self.dialogue = Dialogue(Turn(ask=Ask.NONE))
-        self.sit(seat)
-
-    def sit(self, seat: Seat | None) -> None:
-        """Takes a seat: the first, or that of the next trial."""
-        self.seat = seat
-        if seat is not None:
-            seat.__enter__()
-            self.before, self.world = self.world, seat.rollout.world
-            self.dialogue.turn = seat.rollout.turn
-
-    def return_to(self, writer: asyncio.StreamWriter) -> None:
-        """Goes on over another connection; the old one is closed."""
-        if self.writer is not None and self.writer is not writer:
-            self.writer.close()
-        if self.writer is None:  # the time it was away is none of its own
-            away = time.monotonic() - self.left
-            self.heard, self.replied = self.heard + away, self.replied + away
-        self.writer = writer
-        if self.seat is not None:
-            self.seat.__enter__()
-
-    def leave(self, error: OpenfieldError | None = None) -> None:
-        """Leaves the seat, because its trial is over, the connection broke, or the agent failed."""
-        if self.seat is not None:
-            self.seat.__exit__(None, error, None)
-
-
 class Hall:
     """Leads agents to their tables, each with a game of its own."""
 
@@ -158,7 +117,7 @@ class Hall:
         except (BadFrame, ConnectionError, OpenfieldError):
             pass  # the record stands; the same team may come back, and the others are not concerned
         finally:
-            self._stand_up(table, writer)
+            await self._stand_up(table, writer)
             writer.close()
 
     async def meet_observer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -183,9 +142,11 @@ class Hall:
             name = self._name(request)
             table = self._tables.get(name)
             if table is None:
-                table = self._tables[name] = Table(name, await self._find_seat(name))
+                table = self._tables[name] = Table(name)
+                table.sit(await self._find_seat(name))
+                await self._pass_on(table)  # what is on record may be a trial of which nothing is left but words
             if old is not table:
-                self._stand_up(old, writer)
+                await self._stand_up(old, writer)
             table.return_to(writer)
         self._latest = table
         return table
@@ -205,10 +166,15 @@ class Hall:
         names = itertools.chain([self._agent], (f"{self._agent}.{number}" for number in itertools.count(2)))
         return next(name for name in names if name not in self._tables or self._tables[name].writer is None)
 
-    def _stand_up(self, table: Table | None, writer: asyncio.StreamWriter) -> None:
+    async def _stand_up(self, table: Table | None, writer: asyncio.StreamWriter) -> None:
         """Leaves a table, unless the agent has come back to it over another connection."""
-        if table is not None and table.writer is writer:
-            table.writer, table.left = None, time.monotonic()
+        if table is None or table.writer is not writer:
+            return
+        table.writer, table.left = None, time.monotonic()
+        with suppress(ConnectionError, OpenfieldError):  # the server ends, or cannot write: the record is gone on with
+            async with table.lock:
+                await table.finish()
+        if table.writer is None:
             table.leave()
 
     async def _find_seat(self, name: str) -> Seat | None:
@@ -220,7 +186,10 @@ class Hall:
     async def _serve(self, table: Table, request: Request) -> bytes:
         async with table.lock:
             elapsed, table.heard = time.monotonic() - table.heard, time.monotonic()
-            return await self._answer(table, request, elapsed)
+            answer = await self._answer(table, request, elapsed)
+            if request.code == STATE and table.seat is None:
+                await table.finish()  # it knows now that all is over
+            return answer
 
     async def _answer(self, table: Table, request: Request, elapsed: float, observing: bool = False) -> bytes:
         """Does what the dialogue asks for until it has its answer; for observers nothing is done and no time passes."""
@@ -244,23 +213,40 @@ class Hall:
         return await asyncio.to_thread(world.look, query)
 
     async def _do(self, table: Table, step: Do) -> Done:
-        """Replies for the agent, passes over what asks for nothing, and goes on to its next trial."""
-        if table.seat is None:
-            return Done()
-        table.before = None
+        """Replies for the agent, passes over what asks for nothing, and goes on to its next trial.
+
+        What is said after the last level of a trial is said of that level, until the agent goes on.
+        """
         try:
+            if table.ended is not None:
+                await table.say(Reply(step.action, step.belief))
+                return Done()
+            if table.seat is None:
+                return Done()
+            table.before = None
             done = await self._reply(table.seat, Reply(step.action, step.belief))
         except (OpenfieldError, ConnectionError) as error:
             table.leave(error if isinstance(error, OpenfieldError) else None)
             self._tables = {name: other for name, other in self._tables.items() if other is not table}
             raise
         table.replied = time.monotonic()
-        if table.seat.rollout.over:
-            table.leave()
-            table.sit(await self._find_seat(table.name))
-        else:
-            table.dialogue.turn = table.seat.rollout.turn
+        table.dialogue.turn = table.seat.rollout.turn
+        await self._pass_on(table)
         return done
+
+    async def _pass_on(self, table: Table) -> None:
+        """Goes on from a trial that is over, or of which nothing is left but what is said of its last level."""
+        seat = table.seat
+        if seat is None or not (seat.rollout.over or table.played_out):
+            return
+        if seat.rollout.over:
+            table.leave()
+        following = await self._find_seat(table.name)
+        if following is not None and following.rollout is seat.rollout:  # a desk of one trial gives it again
+            following.__enter__()
+            seat, following = following, None
+        table.ended = None if seat.rollout.over else seat
+        table.sit(following)
 
     async def _reply(self, seat: Seat, reply: Reply) -> Done:
         """What came of a reply; it is read before the last word of a trial, which closes the world.

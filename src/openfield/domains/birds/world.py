@@ -87,8 +87,12 @@ class BirdsWorld:
 
     @property
     def lingers(self) -> bool:
-        """Whether a level has ended and what comes next waits for the agent."""
-        return self._shown == "end" and self._wanted is None and not self.harness.over
+        """Whether a level has ended and what comes next waits for the agent, be it the end of the trial."""
+        return self._shown == "end" and self._wanted is None and self._ended is not None
+
+    def stays(self, reply: Reply) -> bool:
+        """Whether a reply only says something of the level that has ended, which is shown again then."""
+        return self.lingers and isinstance(self._read(reply.action), Stay)
 
     def reset(self) -> Turn:
         """Announces the trial."""
@@ -106,7 +110,7 @@ class BirdsWorld:
         """Takes a reply; who stays where a level has ended is shown its end again."""
         action = self._read(reply.action)
         self.harness.spend(reply.took)
-        if self.lingers and isinstance(action, Stay):
+        if self.stays(reply):
             return self._latest
         if self._shown != "end":  # there nothing was asked for: what was done before it stands
             self.result = 0

@@ -15,6 +15,7 @@ import msgspec
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.doom.ini import read_client, write_client
 from openfield.domains.doom.messages import REGISTRATION_QUEUE, Message
+from openfield.domains.doom.rabbit import MODELS
 from openfield.domains.doom.rpc import Rpc
 from openfield.errors import AgentFault, InvalidInput
 
@@ -183,7 +184,7 @@ async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> C
     about = {"organization": config.organization, "description": config.description}
     async with Rpc(config.amqp) as rpc:
         about |= {"aiq_username": config.username, "aiq_secret": config.secret}
-        client = Client(rpc, agent, config.model_name, path.parent / "model", **about)
+        client = Client(rpc, agent, config.model_name, path.parent / MODELS, **about)
         await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
         write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
         await client._obey()

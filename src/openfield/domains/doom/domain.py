@@ -71,7 +71,7 @@ FLAGS = (
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
-    version = 3
+    version = 5
     """Raised whenever the same trial shows something else than before."""
     task: ClassVar[Task]
     words: ClassVar[str]
@@ -117,12 +117,12 @@ class DoomDomain(Domain[Any]):
             made.append(self.test_trial(chosen, root, compose(chosen, names, root), red_light, training))
         return made
 
-    def training_trial(self, settings: DoomSettings, seed: int) -> Trial | None:
-        """The labelled episodes every agent starts with, or None where there are none."""
+    def training_trial(self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...] = ()) -> Trial | None:
+        """The labelled episodes every agent starts with, all normal if nothing is said; None where there are none."""
         if not settings.training:
             return None
-        phases = (Phase("training", settings.training),)
-        return self.test_trial(settings, derive(seed, self.name, "training"), phases, False, None)
+        chosen = phases or (Phase("training", settings.training),)
+        return self.test_trial(settings, derive(seed, self.name, "training"), chosen, False, None)
 
     def test_trial(
         self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...], red_light: bool, training: Trial | None

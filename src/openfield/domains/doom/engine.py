@@ -129,7 +129,7 @@ class Engine:
     def _start(self) -> None:
         settings = keeper.settings_name(self._pulse.number)
         self._game = launch.start_game(self.wad, settings, self.large)
-        self._memory = share_sight(self._game, keeper.find_memory(self.wad.parent / settings))
+        self._memory = share_sight(keeper.find_memory(self.wad.parent / settings))
 
 
 _alive: weakref.WeakSet[Engine] = weakref.WeakSet()
@@ -170,9 +170,17 @@ def _keeper(process: int) -> keeper.Keeper:
 def _leave() -> None:
     for engine in list(_alive):  # also those of worlds nobody closed
         engine.close()
-    if _keeper.cache_info().currsize and not any(thread.is_alive() for thread in launch.abandoned):
-        _keeper(os.getpid()).close()  # otherwise it ends them when this process is gone
+    if _keeper.cache_info().currsize:
+        _leave_keeper(_keeper(os.getpid()))
     workplace.leave()
+
+
+def _leave_keeper(own: keeper.Keeper) -> None:
+    """Has engines ended, at once or, where one is still starting, once it cannot take this process with it."""
+    if any(thread.is_alive() for thread in launch.abandoned):
+        own.outlive()
+    else:
+        own.close()
 
 
 # Worker processes leave without `atexit`; this is heeded by them and by any other process.

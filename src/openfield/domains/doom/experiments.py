@@ -15,13 +15,13 @@ import msgspec
 from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
 from openfield.domains.doom.settings import DoomSettings
-from openfield.domains.doom.trials import compose, episode_seeds
+from openfield.domains.doom.trials import compose, compose_training, episode_seeds
 from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.plan import LONGEST_NAME, check_visitor
 from openfield.seat import Seat
 from openfield.serve import SingleDesk, TrialDesk
 from openfield.settings import make_settings
-from openfield.trial import Limits, Trial, derive, with_changes, with_limits
+from openfield.trial import Limits, Phase, Trial, derive, with_changes, with_limits
 from openfield.view import SCORED
 
 NORMAL = (0, 50, 200)
@@ -57,7 +57,7 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
     """The trials of an experiment: training first, then group by group."""
     domain = domain_of(config)
     chosen = make_settings(domain.settings, _settings(config, episode_seed))
-    training = domain.training_trial(chosen, seed)
+    training = domain.training_trial(chosen, seed, _training_phases(config, domain, seed))
     made = [training] if training is not None else []
     for group in groups_of(config):
         names = novelty_names(domain, group.novelty, group.difficulty)
@@ -73,6 +73,15 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
             played.update(seeds)
             made.append(trial)
     return made
+
+
+def _training_phases(config: ServerConfig, domain: DoomDomain, seed: int) -> tuple[Phase, ...]:
+    """Which training episodes are novel: a share of them, each by any novelty and difficulty of the configuration."""
+    changes = [number for number in config.novelty if number not in NORMAL]
+    kinds = [novelty_names(domain, number, difficulty) for number in changes for difficulty in config.difficulty]
+    if config.training_novelty_p1 and not kinds:
+        raise InvalidInput(f"training_novelty_p1 is {config.training_novelty_p1:g}, and there is no novelty to draw.")
+    return compose_training(config.training_episodes, config.training_novelty_p1, kinds, seed)
 
 
 def _roots(*path: Any) -> Iterator[int]:

@@ -46,25 +46,25 @@ def item_features(scene: Scene) -> Features:
 
 
 def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
-    """The arena's vector, key for key as published."""
+    """The arena's vector, key for key as published; health and bullets are whole numbers, unlike the duel's."""
     player = scene.player
     return {
         "enemies": [
             {
                 "id": body.id,
-                "angle": body.angle,
-                "x_position": body.x,
-                "y_position": body.y,
-                "z_position": body.z,
+                "angle": _angle(body.angle),
+                "x_position": _decimals(body.x),
+                "y_position": _decimals(body.y),
+                "z_position": _decimals(body.z),
                 "name": "ZombieMan",
-                "health": body.health,
+                "health": int(body.health),
             }
             for body in scene.enemies
         ],
         "items": {
             kind: [item.copy() for item in found] for kind, found in items.items()
         },  # the agent may change its own
-        "player": {**_turned(player), "health": player.health, "ammo": scene.ammo},
+        "player": {**_turned(player), "health": int(player.health), "ammo": int(scene.ammo)},
         "time_stamp": stamp,
         "image": None,
     }
@@ -72,7 +72,7 @@ def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
 
 def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
     """What only the first vector of an arena episode has."""
-    rounded = [{key: round(value, 2) for key, value in msgspec.structs.asdict(wall).items()} for wall in walls]
+    rounded = [{key: round(float(value), 2) for key, value in msgspec.structs.asdict(wall).items()} for wall in walls]
     return {"walls": rounded, "hint": hints}
 
 
@@ -153,6 +153,19 @@ def _coarse_place(x: float, y: float, angle: float, health: float) -> tuple[int,
     return int(x // SQUARE), int(y // SQUARE), round(angle / 45) % 8, math.ceil(health / 25)
 
 
+_WHOLE = 1.5 * 2**52
+"""Added and taken away again, it leaves a number rounded to a whole one, ties to even."""
+
+
+def _decimals(value: float) -> float:
+    """What `round(value, 4)` gives, at a fifth of the cost: as many decimals as feature vectors carry."""
+    return (value * 1e4 + _WHOLE - _WHOLE) / 1e4
+
+
+def _angle(value: float) -> float:
+    return _decimals(value) % 360.0
+
+
 def _filled(values: list[float], size: int) -> np.ndarray[Any, Any]:
     array = np.zeros(size, np.float32)
     array[: len(values)] = values
@@ -160,21 +173,26 @@ def _filled(values: list[float], size: int) -> np.ndarray[Any, Any]:
 
 
 def _place(body: Body) -> Features:
-    return {"id": body.id, "x_position": body.x, "y_position": body.y, "z_position": body.z}
-
-
-def _alive(body: Body) -> Features:
     return {
         "id": body.id,
-        "x_position": body.x,
-        "y_position": body.y,
-        "z_position": body.z,
-        "health": body.health,
+        "x_position": _decimals(body.x),
+        "y_position": _decimals(body.y),
+        "z_position": _decimals(body.z),
     }
 
 
+def _alive(body: Body) -> Features:
+    return {**_place(body), "health": body.health}
+
+
 def _turned(body: Body) -> Features:
-    return {"id": body.id, "angle": body.angle, "x_position": body.x, "y_position": body.y, "z_position": body.z}
+    return {
+        "id": body.id,
+        "angle": _angle(body.angle),
+        "x_position": _decimals(body.x),
+        "y_position": _decimals(body.y),
+        "z_position": _decimals(body.z),
+    }
 
 
 def _distance(body: Body, other: Body) -> float:

@@ -38,7 +38,6 @@ UNSERVED = {
 }
 """Published keys whose absence is said when they are switched on."""
 REFUSED = {
-    "training_novelty_p1": "training has normal episodes only, so the share of novel ones must be 0",
     "load_experiment_json": "experiments cannot be loaded from JSON; leave it out to have one made",
 }
 """Published keys that would make another experiment."""
@@ -58,6 +57,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     hint_level: Annotated[tuple[Annotated[int, Meta(ge=-1, le=3)], ...], Meta(min_length=1)] = (-1, 0, 1, 2, 3)
     normal_timeout_seconds: Annotated[float, Meta(gt=0, le=1e9)] = 1200.0
     training_timeout_multiplier: Annotated[float, Meta(gt=0, le=1e9)] = 100.0
+    training_novelty_p1: Annotated[float, Meta(ge=0, le=1)] = 0.0
     testing_novelty_p2: Annotated[float, Meta(ge=0, le=1)] = 0.8
     phase: Literal["1", "2", "3", "4a", "4b"] = "3"
     training_episodes: Annotated[int, Meta(ge=0)] = 100

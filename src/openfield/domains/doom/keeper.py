@@ -55,6 +55,11 @@ class Keeper:
         """Has the process end what is left, and itself."""
         self._process.communicate()
 
+    def outlive(self) -> None:
+        """Has the process wait until this one is gone; Python, before it ends, closes the pipe it knows of."""
+        if self._process.stdin is not None:
+            os.dup(self._process.stdin.fileno())
+
 
 class Pulse:
     """Odd while a call to an engine is under way; as a context, marks one."""

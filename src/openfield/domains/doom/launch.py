@@ -148,13 +148,14 @@ def _start_once(game: Any, folder: Path) -> Any:
             game.init()
         except Exception as error:
             failures.append(error)
+        finally:
+            ready.touch()  # also where nobody waits for it any more: whoever ends this engine waits for its shell
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     _await(thread, gone)
     if failures:
         raise WorldFault(f"The engine does not start: {failures[0]}")
-    ready.touch()
     return game
 
 

@@ -48,11 +48,10 @@ class Line:
         self._heard = asyncio.get_running_loop().time()
 
     async def take(self, incoming: Any) -> None:
-        """Handles a request to its end: if the connection breaks meanwhile, the same request will come again."""
-        work = asyncio.create_task(self._handle(incoming))
+        """Has a request handled to its end: if the connection breaks meanwhile, the same request will come again."""
+        work = asyncio.create_task(self._handle(incoming))  # this callback would be cancelled with the connection
         self._under_way.add(work)
         work.add_done_callback(self._under_way.discard)
-        await asyncio.shield(work)
 
     async def _handle(self, incoming: Any) -> None:
         """Replies, and only then lets the broker forget the request."""

@@ -24,6 +24,8 @@ SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
 CONFIG = "--config"
 """How programs of the old family are told their configuration file."""
+MODELS = "model"
+"""The folder in which they keep what they trained, in the current one or beside the configuration file."""
 INSTALL = "apt-get install rabbitmq-server"
 GUARD = """
 read -r _
@@ -155,6 +157,9 @@ def lead_to(url: str, words: list[str], folder: Path, secret: str | None) -> lis
     place, source = config
     target = folder / source.name
     write_client(source, target, _changes(url, secret))
+    with contextlib.suppress(OSError):  # a program may keep its models there, and its test trials have another copy
+        (source.parent / MODELS).mkdir(exist_ok=True)
+        (folder / MODELS).symlink_to((source.parent / MODELS).resolve())
     word = f"{CONFIG}={target}" if words[place].startswith(CONFIG) else str(target)
     return [*words[:place], word, *words[place + 1 :]]
 

@@ -43,6 +43,12 @@ class Reference:
             return "nothing"
         return self._duel(scene) if self._task == "duel" else self._arena(scene)
 
+    def clearance(self, x: float, y: float) -> float:
+        """How far along the axes the nearest wall, or the nearest pillar of the last scene, is from a point."""
+        walls = (max(wall.x1 - x, x - wall.x2, wall.y1 - y, y - wall.y2, 0.0) for wall in self._walls)
+        pillars = (max(abs(x - px), abs(y - py)) - RADIUS for px, py in self._pillars)
+        return max(0.0, min((*walls, *pillars), default=math.inf))
+
     def _duel(self, scene: Scene) -> str:
         """Steps sideways until the enemy is in the line of fire."""
         player = scene.player

@@ -22,7 +22,7 @@ _BOLT = re.compile(r"FieldBolt\d+$")
 
 
 class Body(msgspec.Struct, gc=False):
-    """Something somewhere; numbers rounded to four decimals, as feature vectors carry them."""
+    """Something somewhere."""
 
     id: int
     x: float
@@ -67,13 +67,13 @@ class Reader:
 
     def read(self, sight: Sight) -> Scene:
         """The scene that is seen now."""
-        count, start, end = sight.count(), self._start, self._end
-        if self._as_before(sight, count):
+        start, end = self._start, self._end
+        health, ammo, count, *items = sight.signs(start, end)
+        if items and items == self._present and end <= count:
             seen = sight.facts(0, start) if end == count else [*sight.facts(0, start), *sight.facts(end, count)]
         else:
             self._look_around(sight, count)
             seen = sight.facts(0, count)
-        health, ammo = sight.vitals()
         known, player, enemies, bolts = self._known, None, [], []
         for facts in seen:
             if facts[0] not in known:
@@ -84,7 +84,7 @@ class Reader:
                     enemies.append(_body(facts, number, tag))
             elif kind == "player":
                 player = _body(facts, number, tag)
-                player.health = health
+                player.health = float(health)
             elif kind == "bolt":
                 bolts.append(_body(facts, number, tag))
         if player is None:
@@ -93,25 +93,12 @@ class Reader:
             enemies.sort(key=_by_id)
         if len(bolts) > 1:
             bolts.sort(key=_by_id)
-        return Scene(player, ammo, enemies, self._items, bolts)
-
-    def _as_before(self, sight: Sight, count: int) -> bool:
-        """Whether the items are where they were in the engine's list.
-
-        It lists them side by side, and what is new before or behind them: if the first and the last are where they
-        were, so are all between them.
-        """
-        start, end = self._start, self._end
-        return (
-            start < end <= count
-            and sight.number(start) == self._present[0]
-            and sight.number(end - 1) == self._present[-1]
-        )
+        return Scene(player, float(ammo), enemies, self._items, bolts)
 
     def _look_around(self, sight: Sight, count: int) -> None:
         """Takes note of the items and of where they are in the list, if they rest and are side by side."""
         self._meet(sight, count)
-        numbers = [sight.number(index) for index in range(count)]
+        numbers = list(sight.signs(0, count)[3:])
         present = [number for number in numbers if self._known[number][0] in ITEMS]
         if present != self._present or self._drifting:
             self._arrange(present, sight.facts(0, count))
@@ -122,11 +109,24 @@ class Reader:
 
     def _meet(self, sight: Sight, count: int) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
-        things = [(sight.number(index), index) for index in range(count)]
-        new = [(_kind(sight.name(index)), number) for number, index in things if number not in self._known]
+        numbers = sight.signs(0, count)[3:]
+        new = [(_kind(sight.name(index)), number) for index, number in enumerate(numbers) if number not in self._known]
         for kind, number in sorted(new, key=lambda thing: (_rank(thing[0]), -thing[1])):
-            self._known[number] = (kind, self._count, self._free_tag() if kind == "enemy" else 0)
-            self._count += bool(kind)
+            small = self._free_bolt(numbers) if kind == "bolt" else None
+            if small is None:
+                small = self._count
+                self._count += bool(kind)
+            self._known[number] = (kind, small, self._free_tag() if kind == "enemy" else 0)
+
+    def _free_bolt(self, present: Iterable[float]) -> int | None:
+        """The id of a projectile that is gone, for another one: in a long duel there are more of them than ids."""
+        gone = self._known.keys() - set(present)
+        bolts = [(self._known[number][1], number) for number in gone if self._known[number][0] == "bolt"]
+        free = min(bolts, default=None)
+        if free is None:
+            return None
+        del self._known[free[1]]
+        return free[0]
 
     def _free_tag(self) -> int:
         """The place of a new enemy: at the start one after the other, later that of the one it stands in for."""
@@ -145,23 +145,11 @@ class Reader:
             self._items[kind].append(_body(facts[number], small, tag))
 
 
-_WHOLE = 1.5 * 2**52
-"""Added and taken away again, it leaves a number rounded to a whole one, ties to even."""
 _by_id = operator.attrgetter("id")
 
 
 def _body(facts: Facts, number: int, tag: int) -> Body:
-    """A body, its numbers as `round(value, 4)` makes them, at a fifth of the cost."""
-    _, x, y, z, angle, roll, _ = facts
-    return Body(
-        number,
-        (x * 1e4 + _WHOLE - _WHOLE) / 1e4,
-        (y * 1e4 + _WHOLE - _WHOLE) / 1e4,
-        (z * 1e4 + _WHOLE - _WHOLE) / 1e4 if z else 0.0,
-        (angle * 1e4 + _WHOLE - _WHOLE) / 1e4 % 360.0,
-        (roll + 0.5) // 1,
-        tag,
-    )
+    return Body(number, facts[1], facts[2], facts[3], facts[4], (facts[5] + 0.5) // 1, tag)
 
 
 def _kind(name: str) -> str:

@@ -8,6 +8,7 @@ used.
 
 from __future__ import annotations
 
+import functools
 import mmap
 import struct
 from collections.abc import Iterable
@@ -15,29 +16,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+Signs = tuple[int, ...]
+"""The player's health and bullets, how many things there are, and the numbers of some of them."""
 Facts = tuple[int, float, float, float, float, float, bytes]
 """A thing: number, x, y, z, angle, roll, the first letter of its name."""
-_COUNT = struct.Struct("<93272xQ")
+_PLAYER = "636xi24xi92604x"
+"""Health and bullets."""
 _FIRST = 93280
 _THING = struct.Struct("<I4x4d8xd152xc127x")
 _SIZE, _unpack = _THING.size, _THING.iter_unpack
-_NUMBER = struct.Struct("<I")
 _NAME = struct.Struct("<208x128s")
 
 
 class Sight(Protocol):
     """What can be seen."""
 
-    def vitals(self) -> tuple[float, float]:
-        """The player's health and bullets."""
-        ...
-
-    def count(self) -> int:
-        """How many things there are."""
-        ...
-
-    def number(self, index: int) -> int:
-        """The number of a thing, by its place in the engine's list."""
+    def signs(self, start: int, end: int) -> Signs:
+        """The signs with the numbers of the things from one place in the engine's list to before another."""
         ...
 
     def name(self, index: int) -> str:
@@ -56,19 +51,10 @@ class ListedSight:
         self._state = state
         self._things = state.objects
 
-    def vitals(self) -> tuple[float, float]:
-        """The player's health and bullets."""
-        health, ammo = self._state.game_variables.tolist()
-        return health, ammo
-
-    def count(self) -> int:
-        """How many things there are."""
-        return len(self._things)
-
-    def number(self, index: int) -> int:
-        """The number of a thing, by its place in the engine's list."""
-        number: int = self._things[index].id
-        return number
+    def signs(self, start: int, end: int) -> Signs:
+        """The signs with the numbers of the things from one place to before another."""
+        health, ammo = map(int, self._state.game_variables.tolist())
+        return health, ammo, len(self._things), *(thing.id for thing in self._things[start:end])
 
     def name(self, index: int) -> str:
         """The name of a thing."""
@@ -85,31 +71,18 @@ class ListedSight:
 class SharedSight:
     """The engine's memory: always the last tick, with no state made of it."""
 
-    def __init__(self, game: Any, memory: Path) -> None:
+    def __init__(self, memory: Path) -> None:
         """Opens the memory.
 
         Args:
-            game: The engine's `DoomGame`; health and bullets are its variables.
-            memory: The file of the memory it shares.
+            memory: The file the engine shares.
         """
-        self._variable = game.get_game_variable
-        self._health, self._ammo = game.get_available_game_variables()
         with memory.open("rb") as file:
             self._memory = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
-    def vitals(self) -> tuple[float, float]:
-        """The player's health and bullets."""
-        return self._variable(self._health), self._variable(self._ammo)
-
-    def count(self) -> int:
-        """How many things there are."""
-        count: int = _COUNT.unpack_from(self._memory)[0]
-        return count
-
-    def number(self, index: int) -> int:
-        """The number of a thing, by its place in the engine's list."""
-        number: int = _NUMBER.unpack_from(self._memory, _FIRST + _SIZE * index)[0]
-        return number
+    def signs(self, start: int, end: int) -> Signs:
+        """The signs with the numbers of the things from one place to before another."""
+        return _signs(start, end).unpack_from(self._memory)
 
     def name(self, index: int) -> str:
         """The name of a thing."""
@@ -121,10 +94,10 @@ class SharedSight:
         return _unpack(self._memory[_FIRST + _SIZE * start : _FIRST + _SIZE * end])
 
 
-def share_sight(game: Any, memory: Path | None) -> SharedSight | None:
+def share_sight(memory: Path | None) -> SharedSight | None:
     """What an engine shows in its memory, None if that cannot be opened."""
     with suppress(OSError, ValueError):
-        return None if memory is None else SharedSight(game, memory)
+        return None if memory is None else SharedSight(memory)
     return None
 
 
@@ -137,6 +110,13 @@ def agree(one: Sight, other: Sight) -> bool:
 
 
 def _everything(sight: Sight) -> tuple[Any, ...]:
-    count = sight.count()
-    names = [sight.name(index) for index in range(min(count, 1 << 16))]
-    return sight.vitals(), names, [sight.number(index) for index in range(len(names))], list(sight.facts(0, count))
+    signs = sight.signs(0, 0)
+    names = [sight.name(index) for index in range(min(signs[2], 1 << 16))]
+    return signs, names, list(sight.facts(0, len(names)))
+
+
+@functools.cache
+def _signs(start: int, end: int) -> struct.Struct:
+    """All signs in one look; the engine's package would make a call of each."""
+    numbers = f"I{_SIZE - 4}x" * (end - start)
+    return struct.Struct(f"<{_PLAYER}Q{_SIZE * start}x{numbers}")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from openfield.core import PhaseName
 from openfield.domains.doom.settings import DoomSettings
 from openfield.trial import Phase, Trial, derive
 
@@ -34,10 +35,19 @@ def episodes_before(settings: DoomSettings) -> int:
     return before if before < settings.episodes else settings.episodes // 2
 
 
-def gather(episodes: Iterable[tuple[str, ...]]) -> tuple[Phase, ...]:
-    """Test phases of equal neighbours."""
+def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...]], seed: int) -> tuple[Phase, ...]:
+    """Training phases: a share of the episodes has any of these novelties, the others are normal, in random order."""
+    rng = random.Random(derive(seed, "training order"))
+    novel = [rng.choice(kinds) for _ in range(int(episodes * share))]
+    drawn = [*novel, *[()] * (episodes - len(novel))]
+    rng.shuffle(drawn)
+    return gather(drawn, "training")
+
+
+def gather(episodes: Iterable[tuple[str, ...]], name: PhaseName = "test") -> tuple[Phase, ...]:
+    """Phases of equal neighbours."""
     groups = itertools.groupby(episodes)
-    return tuple(Phase("test", len(list(group)), novelty) for novelty, group in groups)
+    return tuple(Phase(name, len(list(group)), novelty) for novelty, group in groups)
 
 
 def episode_seeds(trial: Trial, forced: int | None) -> list[int]:

@@ -117,7 +117,7 @@ class DoomWorld:
         feedback: dict[str, Any] = {} if first else {"performance": performance}
         if ended is None:
             self.truth = Truth(novel=self._novel, performance=performance)
-            if phase.name == "training":
+            if phase.name == "training" and not self._novel:
                 feedback["label"] = {"action": self._reference.choose(play.scene)}
         else:
             detail = {"won": play.won, "ticks": play.ticks}

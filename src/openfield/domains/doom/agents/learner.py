@@ -1,6 +1,6 @@
-"""An agent that learns what its actions do and when its shots hit, in training and ever after.
+"""An agent that learns what its actions do, when its shots hit and where it is hurt, in training and ever after.
 
-An agent of the Doom domains, a baseline for adaptation: a small table of effects instead of fixed knowledge.
+An agent of the Doom domains, a baseline for adaptation: small tables (`experience`) instead of fixed knowledge.
 """
 
 from __future__ import annotations
@@ -12,27 +12,18 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
+from openfield.domains.doom.agents.experience import Learnt, untaught
 from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
-from openfield.domains.doom.reference import AIM, MOVES, Reference
-from openfield.domains.doom.scene import Scene
+from openfield.domains.doom.reference import MOVES, RADIUS, Reference
+from openfield.domains.doom.scene import Body, Scene
 
-RATE = 0.3
-"""How much of its old estimate an effect loses with every new observation."""
 SURPRISE = 4.0
 """Units of difference between expected and seen movement that say the world has changed."""
 MISSES = 3
-"""Shots in a row without effect after which the line of fire is drawn narrower."""
+"""Shots in a row without effect after which, until one hits, the line of fire is drawn narrower."""
 NARROWER = 0.7
-
-
-class Learnt(msgspec.Struct):
-    """What it knows, and what is kept of it between episodes."""
-
-    effects: dict[str, tuple[float, float]]
-    """Where each move leads: forward and to the left, in units."""
-    aim: float
-    """How far off the line of fire a shot still hits."""
-    surprise: float = 0.0
+CAUTION = 1.0
+"""Steps of detour that one health is worth."""
 
 
 class LearningAgent:
@@ -41,8 +32,7 @@ class LearningAgent:
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)
         self._rng = random.Random(seed)
-        straight = {move: (math.cos(math.radians(turn)), math.sin(math.radians(turn))) for move, turn in MOVES.items()}
-        self._learnt = Learnt({move: (8 * x, 8 * y) for move, (x, y) in straight.items()}, AIM[self._task])
+        self._learnt = untaught(self._task)
         self._mind = Reference(self._task, (), self._rng)
         self._before: tuple[Scene, str] | None = None
         self._misses = 0
@@ -73,39 +63,57 @@ class LearningAgent:
         self._rng.setstate((version, tuple(numbers), gauss))
 
     def _choose(self, scene: Scene) -> str:
-        self._mind.aim = self._learnt.aim
-        wanted = self._mind.choose(scene)
-        if wanted not in MOVES:
+        """The move that leads best to where the mind wants, wherever it hurts less; a shot is worth being hurt for."""
+        self._mind.aim = self._learnt.aim * NARROWER ** (self._misses // MISSES)
+        wanted, player = self._mind.choose(scene), scene.player
+        hurts = self._learnt.harm_at(self._mind.clearance(player.x, player.y))
+        if wanted == "shoot" or (wanted not in MOVES and not hurts):
             return wanted
-        way = math.radians(MOVES[wanted])
-        return max(MOVES, key=lambda move: _along(self._learnt.effects[move], way))
+        return max(MOVES, key=lambda move: self._progress(move, wanted) - CAUTION * self._cost(move, player))
+
+    def _progress(self, move: str, wanted: str) -> float:
+        """How much of a step a move goes where another is meant to go; none if none is wanted."""
+        if wanted not in MOVES:
+            return 0.0
+        effect, way = self._learnt.effects[move], math.radians(MOVES[wanted])
+        return (effect[0] * math.cos(way) + effect[1] * math.sin(way)) / max(math.hypot(*effect), 1.0)
+
+    def _cost(self, move: str, player: Body) -> float:
+        """What it costs to be where a move leads."""
+        return self._learnt.harm_at(self._clearance_after(move, player))
+
+    def _clearance_after(self, move: str, player: Body) -> float:
+        (ahead, left), turned = self._learnt.effects[move], math.radians(player.angle)
+        x = player.x + ahead * math.cos(turned) - left * math.sin(turned)
+        y = player.y + ahead * math.sin(turned) + left * math.cos(turned)
+        return self._mind.clearance(x, y)
 
     def _learn(self, before: Scene, action: str, scene: Scene) -> None:
         if action == "shoot":
-            self._learn_aim(before, scene)
+            self._learn_shot(before, scene)
         elif action in MOVES:
             self._learn_effect(before, action, scene)
+        if len(scene.items["trap"]) == len(before.items["trap"]):
+            lost = max(before.player.health - scene.player.health, 0.0)
+            self._learnt.enter_harm(self._mind.clearance(before.player.x, before.player.y), lost)
 
     def _learn_effect(self, before: Scene, action: str, scene: Scene) -> None:
         """Takes in where a move led, in the player's own frame; a move against a wall teaches nothing."""
         dx, dy = scene.player.x - before.player.x, scene.player.y - before.player.y
-        if math.hypot(dx, dy) < 0.5:
+        if math.hypot(dx, dy) < 0.5 or self._clearance_after(action, before.player) < RADIUS:
             return
-        turned = math.radians(before.player.angle)
-        seen = (dx * math.cos(turned) + dy * math.sin(turned), dy * math.cos(turned) - dx * math.sin(turned))
-        old = self._learnt.effects[action]
-        self._learnt.surprise += math.dist(old, seen) > SURPRISE
-        self._learnt.effects[action] = tuple(  # type: ignore[assignment]
-            (1 - RATE) * was + RATE * now for was, now in zip(old, seen, strict=True)
-        )
+        ahead, left = _own_frame(before.player, dx, dy)
+        self._learnt.surprise += self._learnt.enter_effect(action, (ahead, left)) > SURPRISE
 
-    def _learn_aim(self, before: Scene, scene: Scene) -> None:
-        """A line of fire that does not hit is too wide."""
+    def _learn_shot(self, before: Scene, scene: Scene) -> None:
+        """Takes in whether a shot hit the one nearest to its line."""
+        player = before.player
+        frames = [_own_frame(player, enemy.x - player.x, enemy.y - player.y) for enemy in before.enemies]
         hurt = sum(body.health for body in scene.enemies) < sum(body.health for body in before.enemies)
+        offset = min((abs(left) for ahead, left in frames if ahead > 0), default=math.inf)
+        if math.isfinite(offset):
+            self._learnt.enter_shot(offset, hurt)
         self._misses = 0 if hurt else self._misses + 1
-        if self._misses >= MISSES and self._learnt.aim > 2.0:
-            self._learnt.aim *= NARROWER
-            self._misses = 0
 
     def _believe(self, training: bool) -> Belief:
         if training:
@@ -114,5 +122,7 @@ class LearningAgent:
         return Belief(round(novel, 6), int(novel >= 0.5))
 
 
-def _along(effect: tuple[float, float], way: float) -> float:
-    return effect[0] * math.cos(way) + effect[1] * math.sin(way)
+def _own_frame(player: Body, dx: float, dy: float) -> tuple[float, float]:
+    """A difference of places as the player sees it: ahead, and to the left."""
+    turned = math.radians(player.angle)
+    return dx * math.cos(turned) + dy * math.sin(turned), dy * math.cos(turned) - dx * math.sin(turned)
