@@ -28,22 +28,24 @@ class Order:
         """
         if not len(part.obs):
             return
-        keys = part if self._last is None else Columns(*map(np.append, self._last, part))
+        if self._last is not None:
+            self._check(Columns(*map(np.append, self._last, part.part(0, 1))))
+        self._check(part)
         self._last = part.part(len(part.obs) - 1, len(part.obs))
-        behind, same = np.zeros(len(keys.obs) - 1, bool), np.ones(len(keys.obs) - 1, bool)
-        for column in (keys.action, keys.next_obs, keys.obs):  # the last one decides first
+
+    def _check(self, rows: Columns) -> None:
+        behind, same = np.zeros(len(rows.obs) - 1, bool), np.ones(len(rows.obs) - 1, bool)
+        for column in (rows.action, rows.next_obs, rows.obs):  # the last one decides first
             equal = column[1:] == column[:-1]
             behind, same = (column[1:] < column[:-1]) | (equal & behind), same & equal
         if behind.any():
             raise InvalidInput(f"{self._name}: the rows are not in the order the file says they are.")
         if same.any():
             at = int(np.argmax(same))
-            key = self._id(keys.obs[at]), int(keys.action[at]), self._id(keys.next_obs[at])
+            key = self._id(rows.obs[at]), int(rows.action[at]), self._id(rows.next_obs[at])
             raise InvalidInput(f"{self._name}: key {key} occurs more than once.")
 
     def _id(self, number: int) -> int:
         """The id the file gives to an input, where its description does so."""
-        known = (
-            self._ids is not None and 0 <= number < len(self._ids) and self._ids[number].removeprefix("-").isdecimal()
-        )
-        return int(self._ids[number]) if self._ids is not None and known else int(number)
+        word = self._ids[number] if self._ids is not None and 0 <= number < len(self._ids) else ""
+        return int(word) if word.removeprefix("-").isdecimal() else int(number)
