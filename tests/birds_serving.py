@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 
 from openfield.core import Ask, Reply
@@ -78,3 +79,11 @@ def write_short(tmp_path, levels, executions):
         f"<evaluation><trials><trial number_of_executions='{executions}'><game_level_set mode='training' "
         f"attempt_limit_per_level='1'><game_levels {levels}/></game_level_set></trial></trials></evaluation>"
     )
+
+
+@contextlib.contextmanager
+def free_port():
+    """A port that was free a moment ago; as long as it is held nobody else gets it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        yield probe.getsockname()[1]

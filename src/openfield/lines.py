@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,6 +17,7 @@ import numpy as np
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
+from openfield.listening import receiving
 
 if TYPE_CHECKING:
     from openfield.serve import Desk
@@ -113,21 +115,9 @@ class LineWire:
 
     async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled; then nobody is waited for, and no conversation goes on."""
-        talks: set[asyncio.Task[None]] = set()
-
-        def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            talks.add(talk := asyncio.create_task(self._talk(desk, reader, writer)))
-            talk.add_done_callback(talks.discard)
-
-        server = await asyncio.start_server(begin, host, port, limit=LONGEST_LINE)
-        try:
-            ready(server.sockets[0].getsockname()[1])
+        async with receiving(partial(self._talk, desk), host, port, limit=LONGEST_LINE) as opened:
+            ready(opened)
             await asyncio.Event().wait()
-        finally:
-            server.close()
-            for talk in talks:
-                talk.cancel()
-            await asyncio.gather(*talks, return_exceptions=True)
 
     async def _talk(self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lines = _Conversation(reader, writer)

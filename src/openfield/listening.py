@@ -9,12 +9,14 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from openfield.errors import InvalidInput
 
 LAST_PORT = 65_535
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -31,6 +33,32 @@ def check_exposure(host: str, token: str | None) -> None:
     """Refuses to open a server to other machines without a token."""
     if host not in ("127.0.0.1", "localhost", "::1") and not token:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
+
+
+@asynccontextmanager
+async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIterator[int]:
+    """Talks with everybody who connects, and gives the port; in the end nobody is waited for and no talk goes on.
+
+    The talks are tasks of our own: those that Python starts for a server complain at length when they are cancelled.
+    """
+    talks: dict[asyncio.Future[None], asyncio.StreamWriter] = {}
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks[begun := asyncio.ensure_future(talk(reader, writer))] = writer
+        begun.add_done_callback(talks.pop)
+
+    server = await asyncio.start_server(begin, host, port, **options)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        going_on = list(talks.items())
+        for begun, _ in going_on:
+            begun.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+        for _, writer in going_on:
+            writer.transport.abort()  # one that had not begun yet has closed nothing
+        await asyncio.sleep(0)  # connections are closed in the next turn of the loop
 
 
 @contextmanager

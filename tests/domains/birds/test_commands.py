@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 import openfield as of
+from birds_serving import free_port
 from openfield.cli import run_command
-from openfield.domains.birds import DOMAIN
+from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.view import Run
 
 
@@ -158,6 +159,19 @@ def test_a_server_says_so_too_and_serves(tmp_path):
         _, errors = server.communicate(timeout=60)
     assert line.startswith("Serving 5 trials of birds on 127.0.0.1:")
     assert errors == "openfield: There is no configuration at no.xml; the default trials stand in for it.\n"
+
+
+def test_a_server_that_is_told_to_end_has_no_complaint_of_agents_and_observers_that_are_connected(tmp_path):
+    with free_port() as observers:
+        pass
+    command = [sys.executable, "-m", "openfield", "serve", "birds", "--port", "0", "--observer-port", str(observers)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        port = int(server.stdout.readline().split(",")[0].rpartition(":")[2])
+        with BirdsClient(port=port) as agent, BirdsClient(port=observers) as observer:
+            assert agent.configure(3) == observer.configure(3)
+            server.terminate()
+            _, errors = server.communicate(timeout=60)
+    assert errors == ""
 
 
 @pytest.mark.parametrize("command", ["run", "play", "serve"])

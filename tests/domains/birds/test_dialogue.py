@@ -1,5 +1,6 @@
 """Every request of the table, in any order and any state, gets a reply of its layout."""
 
+import math
 import random
 import struct
 
@@ -112,18 +113,35 @@ def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(
     assert (len(replies) == 1) is (elapsed > 10), "no sooner than the first bird has touched something"
 
 
-def test_a_polar_shot_pulls_against_the_direction_it_names():
+def test_who_observes_takes_none_of_the_time_of_an_agent():
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))
     dialogue = Dialogue(rollout.turn)
-    for _ in range(2):
-        say(rollout, dialogue, Request(68))
-    say(rollout, dialogue, Request(53))
-    x, y = rollout.world.look("rest")
-    rollout.world.arena.shoot = lambda shot: kept.append(shot)
-    kept = []
-    say(rollout, dialogue, Request(32, (30, 100, 0, 0)))
-    assert (kept[0].x, kept[0].y) == pytest.approx((x - 86.6, y + 50), abs=0.1)
+    for request in (Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
+        say(rollout, dialogue, request, 0.0)
+    game = rollout.world.arena.game
+    before = game.seconds
+    for _ in range(10):
+        say(rollout, dialogue, Request(41, (0, 300, 0, 0)), 0.05)
+        watching = dialogue.observe(Request(62))
+        with pytest.raises(StopIteration):
+            watching.send(rollout.world.look(next(watching).query))
+    assert game.seconds == pytest.approx(before + 0.5)
+
+
+@pytest.mark.parametrize(("degrees", "pixels", "zoom"), [(30, 12, 34), (-5, 7, 35), (150, 9, 34), (45, 400, 35)])
+def test_a_polar_shot_flies_where_it_says_as_fast_as_it_says(degrees, pixels, zoom):
+    (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
+    rollout = Rollout(DOMAIN.world(trial))
+    dialogue = Dialogue(rollout.turn)
+    for code in (68, 68, 53, zoom):
+        say(rollout, dialogue, Request(code))
+    assert say(rollout, dialogue, Request(42, (degrees, pixels, 0, 0))) == b"\1"
+    arena = rollout.world.arena
+    velocity = arena.game.flying.physical.linearVelocity
+    assert math.degrees(math.atan2(velocity.y, velocity.x)) == pytest.approx(degrees, abs=1e-3)
+    width = arena.game.level.camera.widest if zoom == 34 else arena.game.level.camera.narrowest
+    assert math.hypot(velocity.x, velocity.y) == pytest.approx(10 * min(1, pixels * width / 640), abs=1e-4)
 
 
 def test_a_report_out_of_bounds_is_brought_into_them():

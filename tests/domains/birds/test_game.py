@@ -127,6 +127,23 @@ def test_tnt_blows_up_what_is_near():
     assert game.state == "won"
 
 
+def test_what_went_with_another_blast_is_not_looked_at_again(monkeypatch):
+    def remove(game, body, linger=0.0):
+        real(game, body, linger)
+        body.physical = None  # the engine has freed it: to read it is to read anything
+
+    real = Game.remove
+    monkeypatch.setattr(Game, "remove", remove)
+    row = [Thing(kind="TNT", x=5 + 0.7 * number, y=-3.17) for number in range(4)]
+    game = Game(
+        level(*row, block("SquareTiny", "ice", 5.0, -2.7), block("SquareTiny", "ice", 7.1, -2.7), FAR), "sailon"
+    )
+    game.destroy(next(body for body in game.bodies if body.kind == "tnt"))
+    assert (game.score, [body.kind for body in game.bodies]) == (1000, ["pig"])
+    beyond = (Thing(kind="TNT", x=18.3, y=-3.0), block("SquareTiny", "ice", 17.2, -2.0))
+    assert Game(level(*beyond, FAR), "sailon").score == 500
+
+
 @pytest.mark.parametrize("profile", ["sailon", "phyq"])
 def test_every_power(profile):
     flights = {}

@@ -3,12 +3,13 @@
 import csv
 import math
 
+import msgspec
 import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.agents import Detector
-from openfield.domains.birds.measures import published, write_detectors, write_measures
+from openfield.domains.birds.measures import as_test, published, write_detectors, write_measures
 from openfield.metrics.passive import PUBLISHED, Rule
 from records import make_cell
 
@@ -125,6 +126,38 @@ def test_measures_and_detectors_of_a_run_are_written_by_agent_novelty_and_scenar
         ("moving average", "5", "0.3"),
     ]
     assert {row["WDT%"] for row in rows} <= {"0.0", "100.0"}
+
+
+def test_a_trial_of_nothing_but_training_is_measured_as_the_published_ones_are(tmp_path):
+    run, config, said = tmp_path / "run.sqlite", tmp_path / "config.xml", []
+    config.write_text(
+        "<evaluation><novelty_detection_measurement step='1' measure_in_training='True'/><trials><trial>"
+        "<game_level_set mode='training' attempt_limit_per_level='1'>"
+        "<game_levels novelty_level='0' type='010601' start='0' end='2'/>"
+        "<game_levels novelty_level='6' type='010601' start='0' end='3'/>"
+        "</game_level_set></trial></trials></evaluation>"
+    )
+
+    def late(turn):
+        said.extend([0] * turn.first)
+        return of.Reply({"x": 400, "y": 200}, of.Belief(float(len(said) > 4)))
+
+    result = of.run({"late": lambda spec, seed: late}, DOMAIN.trials(config=str(config)), run, workers=0)
+    passed = [episode.performance for episode in result.cells[0].episodes]
+    assert [episode.phase for episode in result.cells[0].episodes] == ["training"] * 7
+    write_measures(run, tmp_path / "measures.csv")
+    (row,) = read(tmp_path / "measures.csv")
+    assert (row["CDT%"], row["WDT%"], row["delay"]) == ("100.0", "0.0", "2.0")
+    assert [float(row[name]) for name in ("normal", "novel")] == [sum(passed[:3]) / 3, sum(passed[3:]) / 4]
+    write_detectors(run, tmp_path / "detectors.csv")
+    assert {row["WDT%"] for row in read(tmp_path / "detectors.csv")} == {"0.0"}, "three levels fill no window"
+
+
+def test_training_is_not_measured_where_a_test_is_novel_also_if_that_was_never_reached():
+    cell = make_cell([1.0, 0.0], [1.0], [0.0])
+    assert as_test(cell) is cell
+    unreached = msgspec.structs.replace(cell, episodes=cell.episodes[:2])
+    assert as_test(unreached) is unreached
 
 
 def read(path):

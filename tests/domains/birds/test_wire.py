@@ -1,7 +1,6 @@
 """Agents on a real socket: a whole trial, reconnecting, several at once, and nonsense."""
 
 import asyncio
-import contextlib
 import socket
 import struct
 import sys
@@ -12,7 +11,7 @@ import types
 import pytest
 
 import openfield as of
-from birds_serving import serving
+from birds_serving import free_port, serving
 from openfield.domains.birds import DOMAIN, BirdsClient, remote
 from openfield.domains.birds.harness import State
 from openfield.domains.birds.planner import aim, read_sight, release
@@ -298,13 +297,6 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
         (cell,) = run.cells()
         spent = sum(step.took for step in run.steps(cell.id, cell.attempt)) / 1e9
     assert 100 < spent < 130
-
-
-@contextlib.contextmanager
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        yield probe.getsockname()[1]
 
 
 def test_a_program_plays_cells_over_the_wire(tmp_path):

@@ -114,6 +114,20 @@ def test_a_refused_shot_lets_time_pass_while_things_move():
     assert (opened.result, opened.arena is None or opened.arena.game.seconds > before) == (0, True), turn.ask
 
 
+def test_a_shot_whose_level_ends_while_the_sling_is_pulled_is_refused_and_does_not_count():
+    opened = world(novelty="none")
+    begin(opened)
+    game, before = opened.arena.game, opened.harness.current.interactions
+    for body in [body for body in game.bodies if body.kind == "pig"]:
+        game.destroy(body)
+    game.run(0.1)
+    assert game.bird_ready, "the level ends a second after its last pig"
+    turn = opened.step(Reply(MISS))
+    assert (opened.result, game.state, turn.last) == (0, "won", "terminated")
+    assert (opened.harness.current.interactions, len(game.queue)) == (before, len(game.level.birds))
+    assert turn.feedback["score"] == 5000 * game.pigs_at_start + 10_000 * len(game.level.birds)
+
+
 def test_time_is_the_agents_own_and_the_simulated(tmp_path):
     config = tmp_path / "config.xml"
     config.write_text(

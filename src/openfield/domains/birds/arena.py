@@ -42,9 +42,9 @@ class Arena:
         self._paused = False
 
     @property
-    def rest(self) -> tuple[int, int]:
-        """The pixel where a bird rests on the sling."""
-        return self._view.pixel(*self.game.rest)
+    def rest(self) -> tuple[float, float]:
+        """Where on the screen a bird rests on the sling; half a pixel would turn a weak shot by some degrees."""
+        return self._view.spot(*self.game.rest)
 
     @property
     def novel_ids(self) -> list[list[int]]:
@@ -61,26 +61,17 @@ class Arena:
         camera = self.game.level.camera
         self._view = zoomed_in(camera) if way == "in" else zoomed_out(camera)
 
-    def shoot(self, action: Shot | Launch) -> None:
-        """Shoots, and waits until everything rests if the shot is not a fast one."""
+    def shoot(self, action: Shot | Launch) -> bool:
+        """Shoots, and waits until everything rests if the shot is not a fast one; says whether a bird was shot."""
         game, self._paused = self.game, False
         if isinstance(action, Launch):
-            game.shoot(action.dx, action.dy, action.tap / 1000)
-            game.settle()
-            return
-        x, y = self._view.point(action.x, action.y)
-        game.shoot(game.rest[0] - x, game.rest[1] - y, action.tap / 1000)
-        if action.fast:
-            game.run_past_tap()
-            return
-        if action.every:
-            stop = self._keep(action.every, MOST_FRAMES)
-            self.frames.append(self.ground_truth(self._settings.noisy_batch))
-            game.settle(action.until_contact)
-            stop()
-            self._paused = action.until_contact and bool(game.queue and game.pigs)
-        if not self._paused:
-            game.settle()
+            launched = game.shoot(action.dx, action.dy, action.tap / 1000)
+        else:
+            x, y = self._view.point(action.x, action.y)
+            launched = game.shoot(game.rest[0] - x, game.rest[1] - y, action.tap / 1000)
+        if launched:
+            self._follow(action)
+        return launched
 
     def wait(self, seconds: float) -> None:
         """Lets time pass."""
@@ -112,6 +103,20 @@ class Arena:
         if self._settings.observe == "features":
             return view.compact(see(self.game, self._view))
         return self.ground_truth(self._settings.noisy)
+
+    def _follow(self, action: Shot | Launch) -> None:
+        """Lets happen of a shot what is waited for."""
+        if isinstance(action, Shot) and action.fast:
+            self.game.run_past_tap()
+            return
+        if isinstance(action, Shot) and action.every:
+            stop = self._keep(action.every, MOST_FRAMES)
+            self.frames.append(self.ground_truth(self._settings.noisy_batch))
+            self.game.settle(action.until_contact)
+            stop()
+            self._paused = action.until_contact and bool(self.game.queue and self.game.pigs)
+        if not self._paused:
+            self.game.settle()
 
     def _keep(self, every: int, most: int) -> Callable[[], None]:
         """Keeps ground truths from now on, until what is returned is called."""

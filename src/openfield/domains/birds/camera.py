@@ -28,7 +28,12 @@ class Viewport(msgspec.Struct, frozen=True):
 
     def pixel(self, x: float, y: float) -> tuple[int, int]:
         """The pixel of a point; the origin is the top left corner."""
-        return round(WIDTH / 2 + self.scale * (x - self.x)), round(HEIGHT / 2 - self.scale * (y - self.y))
+        across, down = self.spot(x, y)
+        return round(across), round(down)
+
+    def spot(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point is on the screen, to fractions of a pixel."""
+        return WIDTH / 2 + self.scale * (x - self.x), HEIGHT / 2 - self.scale * (y - self.y)
 
     def point(self, px: float, py: float) -> tuple[float, float]:
         """The point of a pixel."""

@@ -46,8 +46,13 @@ class ContactLog:
             self._listening = wanted
 
     def take(self) -> list[Hit]:
-        """What was collected, each pair of bodies once: a hollow block is made of several pieces."""
-        hits = {(id(hit.first), id(hit.second)): hit for hit in self.events}
+        """What was collected, each pair of bodies once: a hollow block is made of several pieces.
+
+        The first counts: before a later one the engine has already slowed them down.
+        """
+        hits: dict[tuple[int, int], Hit] = {}
+        for hit in self.events:
+            hits.setdefault((id(hit.first), id(hit.second)), hit)
         self.events.clear()
         return list(hits.values())
 
@@ -59,14 +64,16 @@ class Damage:
         self._game = game
 
     def resolve(self, hits: list[Hit]) -> None:
-        """Does to all bodies what hits do: each side of a hit is hurt by it, also where the other goes with it."""
-        for hit in hits:
-            sides = ((hit.first, hit.second), (hit.second, hit.first))
-            here = [(body, other) for body, other in sides if body is not None and not body.gone]
-            damages = [self._damage(body, other, hit) for body, other in here]
-            for (body, other), damage in zip(here, damages, strict=True):
-                if not body.gone:
-                    self._take(body, other, damage)
+        """Does to all bodies what the hits of a step do: each is hurt by whatever it touched, also by what goes now."""
+        taken = [
+            (body, other, self._damage(body, other, hit))
+            for hit in hits
+            for body, other in ((hit.first, hit.second), (hit.second, hit.first))
+            if body is not None
+        ]
+        for body, other, damage in taken:
+            if not body.gone:
+                self._take(body, other, damage)
 
     def _take(self, body: Body, other: Body | None, damage: float) -> None:
         game = self._game
@@ -98,7 +105,7 @@ class Damage:
             self._game.destroy(pig)
 
     def _damage(self, body: Body, other: Body | None, hit: Hit) -> float:
-        if body.life == math.inf or (other is not None and other.gone):
+        if body.life == math.inf:
             return 0.0
         profile = self._game.profile
         (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity

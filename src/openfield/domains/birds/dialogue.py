@@ -77,6 +77,10 @@ class Dialogue:
             yield from self._pass_time(SHORTEST_WAIT * min(1.0, self._speed))
         return (yield from _ANSWERS[request.code](self, *request.fields))
 
+    def observe(self, request: Request) -> Talk:
+        """Answers an observer, for whom no time passes and nothing is done: the time is the agent's own."""
+        return _ANSWERS[request.code](self, *request.fields)
+
     def configure(self, team: int, mode: int) -> Talk:
         """1: three bytes, not four as some documents say."""
         levels = yield Look("levels")

@@ -213,6 +213,8 @@ class Game(Yard):
         """Takes out what left the world, and says how fast the fastest thing is."""
         fastest, edge = 0.0, self._edge
         for body in [body for body in self.bodies if body.moves and body.physical.awake]:
+            if body.gone:  # with explosives that left the world just now
+                continue
             x, y = body.place
             if (-edge < x < edge or not self._is_out(body)) and DEPTH < y < SKY:
                 fastest = max(fastest, body.speed, TURNING * abs(body.physical.angularVelocity))

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from openfield.metrics.adaptation import measure_adaptation
 from openfield.metrics.detection import measure_detection
 from openfield.metrics.passive import PUBLISHED, Rule, measure_passive, measure_rule
@@ -56,11 +58,23 @@ def published(cells: list[CellRecord]) -> list[Any]:
     return [*_rates(correct), *_rates(passive, "passive_"), *rates]
 
 
+def as_test(cell: CellRecord) -> CellRecord:
+    """A trial as the papers measure it: where nothing but training was to change, that is the test.
+
+    The published ones are a single training set, normal levels and then novel ones.
+    """
+    tested = any(phase.name == "test" and phase.novelty for phase in cell.trial.phases)
+    if tested or any(episode.phase == "test" for episode in cell.episodes):
+        return cell
+    episodes = tuple(msgspec.structs.replace(episode, phase="test") for episode in cell.episodes)
+    return msgspec.structs.replace(cell, episodes=episodes)
+
+
 def _groups(run: Path, cell: str | None) -> Groups:
     groups: Groups = {}
     with Run(run) as opened:
         cells = [opened.cell(cell)] if cell else opened.cells()
-    for found in cells:
+    for found in map(as_test, cells):
         if found.outcome in SCORED and found.trial.domain == "birds":
             scenario = str(found.trial.settings.get("scenario", "all"))
             groups.setdefault((found.agent, "+".join(found.trial.novelty), scenario), []).append(found)

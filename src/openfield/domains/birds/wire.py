@@ -11,17 +11,17 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, Reply
-from openfield.domains.birds.dialogue import OBSERVER_CODES, Do, Done, Look
+from openfield.domains.birds.dialogue import OBSERVER_CODES, Do, Done, Look, Talk
 from openfield.domains.birds.looks import LEVEL_LOOKS, nothing_to_see
 from openfield.domains.birds.protocol import BadFrame, Request, RequestReader
 from openfield.domains.birds.table import Table
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
-from openfield.listening import check_port
+from openfield.listening import check_port, receiving
 
 if TYPE_CHECKING:
     from openfield.seat import Seat
@@ -60,28 +60,21 @@ class BirdsWire:
             raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
         check_port(self.observer_port, "--observer-port")
         hall = Hall(desk, self.gtshoot_ints, self.agent, None if self.token is None else read_token(self.token))
-        server = await asyncio.start_server(hall.meet_agent, host, port)
-        watching = await self._open_observers(hall, host, port)
-        ready(server.sockets[0].getsockname()[1])
-        try:
-            async with server:
-                await server.serve_forever()
-        finally:
-            if watching is not None:
-                watching.close()
+        async with AsyncExitStack() as open_ports:
+            opened = await open_ports.enter_async_context(receiving(hall.meet_agent, host, port))
+            await self._open_observers(open_ports, hall, host, port)
+            ready(opened)
+            await asyncio.Event().wait()
 
-    async def _open_observers(self, hall: Hall, host: str, port: int) -> asyncio.Server | None:
+    async def _open_observers(self, open_ports: AsyncExitStack, hall: Hall, host: str, port: int) -> None:
         usual = OBSERVER_PORT if port == PORT else 0
         wanted = usual if self.observer_port is None else self.observer_port
         try:
-            server = await asyncio.start_server(hall.meet_observer, host, wanted)
+            hall.observer_port = await open_ports.enter_async_context(receiving(hall.meet_observer, host, wanted))
         except OSError as error:
             if self.observer_port is not None:
                 raise InvalidInput(f"Port {wanted} for observers cannot be opened: {error.strerror}.") from None
             warnings.warn(f"Port {wanted} is taken; observers cannot connect.", stacklevel=2)
-            return None
-        hall.observer_port = server.sockets[0].getsockname()[1]
-        return server
 
 
 def read_token(token: str) -> list[int]:
@@ -131,7 +124,7 @@ class Hall:
                     seen = table or self._latest
                     if request.code in OBSERVER_CODES:
                         async with seen.lock:
-                            answer = await self._answer(seen, request, 0.0, observing=True)
+                            answer = await self._follow(seen, seen.dialogue.observe(request))
                         await _send(writer, answer)
         writer.close()
 
@@ -186,15 +179,14 @@ class Hall:
     async def _serve(self, table: Table, request: Request) -> bytes:
         async with table.lock:
             elapsed, table.heard = time.monotonic() - table.heard, time.monotonic()
-            answer = await self._answer(table, request, elapsed)
+            talk = table.dialogue.answer(request, elapsed, time.monotonic() - table.replied)
+            answer = await self._follow(table, talk)
             if request.code == STATE and table.seat is None:
                 await table.finish()  # it knows now that all is over
             return answer
 
-    async def _answer(self, table: Table, request: Request, elapsed: float, observing: bool = False) -> bytes:
-        """Does what the dialogue asks for until it has its answer; for observers nothing is done and no time passes."""
-        silent = 0.0 if observing else time.monotonic() - table.replied
-        talk = table.dialogue.answer(request, elapsed, silent)
+    async def _follow(self, table: Table, talk: Talk) -> bytes:
+        """Looks at and does what the dialogue asks for until it has its answer."""
         answer: Any = None
         while True:
             try:
@@ -204,7 +196,7 @@ class Hall:
             if isinstance(step, Look):
                 answer = await self._see(table, step.query)
             else:
-                answer = Done() if observing else await self._do(table, step)
+                answer = await self._do(table, step)
 
     async def _see(self, table: Table, query: str) -> Any:
         world = table.before if table.before is not None and query in LEVEL_LOOKS else table.world

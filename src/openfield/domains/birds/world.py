@@ -199,10 +199,9 @@ class BirdsWorld:
         self.result = 1
         match action:
             case Shot() | Launch():
-                self.result = int(self.harness.may_shoot and arena.game.bird_ready)
+                self.result = int(self.harness.may_shoot and arena.shoot(action))
                 if self.result:
                     self.harness.interact()
-                    arena.shoot(action)
                 elif arena.moving:
                     arena.wait(PATIENCE)
             case Zoom():

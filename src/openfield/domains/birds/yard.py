@@ -91,9 +91,11 @@ class Yard:
     def explode(self, place: tuple[float, float], blast: Blast) -> None:
         """Pushes and hurts everything around that is no bird."""
         for body in [body for body in self.bodies if body.kind in ("block", "pig", "tnt", "magnet")]:
+            if body.gone:  # with another blast that this one set off: the engine has forgotten where it was
+                continue
             dx, dy = body.place[0] - place[0], body.place[1] - place[1]
             distance = max(math.hypot(dx, dy), NEAREST)
-            if body.gone or distance > blast.area:
+            if distance > blast.area:
                 continue
             fade = max(0.0, 1 - distance / blast.area) if self.profile.fading_blast else 1 / distance
             push = blast.power * fade * (1.0 if self.profile.fading_blast else 0.5) / distance
