@@ -180,6 +180,10 @@ def hostile_figures(folder: Path) -> Iterator[dict[str, Any]]:
         "number in the memo": b"\x80\x04}(K\x01" + b"\x94" * 990_000,
         "puts": b"\x80\x03}" + b"r\x01\x00\x00\x00" * 200_000,
         "cut": good[:-1],
+        "codes in batches of one": b"\x80\x02}" + b"(K\x01K\x02u" * 160_000,
+        "batches of two": b"\x80\x02}" + b"(K\x01K\x02K\x03\x87K\x04K\x01K\x02K\x05\x87K\x04u" * 49_000,
+        "wrong guesses": b"\x80\x02}(" + b"M\x87KK\x01J\x87\x87\x87\x87\x87J\x87K\x87K" * 62_000,
+        "names": b"\x80\x03}(" + b"cnumpy\ndtype\n" * 70_000,
     }
     path, slowest = folder / "hostile.pkl", (0.0, "")
     for name, raw in chain(files.items(), hostile_kinds()):
@@ -206,6 +210,42 @@ def hostile_kinds() -> Iterator[tuple[str, bytes]]:
             size = 2_000 * 980_000 // len(pickle.dumps(dict(map(entry, range(2_000))), protocol))
             raw = pickle.dumps(dict(map(entry, range(int(size * 0.97)))), protocol)
             yield f"{name}, protocol {protocol}", without_frames(raw)[:-1] + b"cos\nsystem\n"
+    yield from hostile_books()
+    for every in (1, 100, 513):
+        yield f"a long integer among {every}", mixed_file(every, b"\x8a\x80" + bytes(range(128)))
+        yield f"digits among {every}", mixed_file(every, b"I2147483648\n")
+
+
+def hostile_books() -> Iterator[tuple[str, bytes]]:
+    """Code books of 1 MB with every kind of number, in all protocols, with and without memo, and tables without it."""
+    plain: dict[str, Callable[[int], Any]] = {
+        "small codes": lambda n: (n, n % 250),
+        "codes of 128 bits": lambda n: (2**127 + n, n),
+        "codes of 500 bits": lambda n: (2**500 + n, n % 100),
+    }
+    numpy: dict[str, Callable[[int], Any]] = {
+        f"indices {name}": partial(_code, np.dtype(name).type) for name in ("i1", "i4", "i8", "u1", "u8")
+    } | {"codes u8": lambda n: (np.uint64(n), n)}
+    for name, entry in (plain | numpy).items():
+        for protocol in (3, 4) if name in numpy else (0, 1, 2, 4):
+            size = 2_000 * 950_000 // len(pickle.dumps(dict(map(entry, range(2_000))), protocol))
+            raw = pickle.dumps(({(1, 0, 1): 1}, dict(map(entry, range(size)))), protocol)
+            yield f"{name}, protocol {protocol}", without_frames(raw)[:-1] + b"cos\nsystem\n"
+            bare = without_frames(pickletools.optimize(raw))[:-1]
+            yield f"{name}, protocol {protocol}, no memo", bare + b"cos\nsystem\n"
+    for protocol, size in ((0, 55_000), (1, 90_000), (2, 90_000)):
+        raw = pickletools.optimize(pickle.dumps({(n % 250, 0, n // 250): 1 for n in range(size)}, protocol))
+        yield f"protocol {protocol}, no memo", raw[:-1] + b"cos\nsystem\n"
+
+
+def _code(kind: Callable[[int], Any], n: int) -> tuple[int, Any]:
+    return n, kind(n % 100)
+
+
+def mixed_file(every: int, odd: bytes) -> bytes:
+    """Entries of a few bytes, and after so many of them one that is spelled in another way."""
+    some = b"K\x01K\x02K\x03\x87K\x04" * every + odd + b"K\x02K\x03\x87K\x04"
+    return b"\x80\x02}(" + some * (990_000 // len(some))
 
 
 def small_entry(part: Callable[[int], Any], count: Callable[[int], Any], n: int) -> Any:

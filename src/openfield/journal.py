@@ -5,6 +5,7 @@ Stands between rollout and metrics: entries go in here, `view.py` reads them bac
 
 from __future__ import annotations
 
+import copy
 import os
 import queue
 import socket
@@ -13,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,6 +46,7 @@ class Journal:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
+        self._leased: set[str] = set()  # cells that are ours until we end them; only the thread looks
         _living.add(self._holder)
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
         self._thread.start()
@@ -62,7 +65,7 @@ class Journal:
     def add(self, *entries: Entry) -> Receipt[None]:
         """Takes entries that belong together; the receipt is settled when they are safely on disk."""
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
-        return self._submit(lambda db: _write(db, entries, self._holder), hurry)
+        return self._submit(lambda db: _write(db, entries, self._holder, self._leased), hurry)
 
     def flush(self) -> None:
         """Waits until everything added so far is safely on disk."""
@@ -73,7 +76,8 @@ class Journal:
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
-        self._failure = self._failure or JournalError(f"{self.path} is closed.")
+        self._failure = self._failure or self._closed()
+        self._turn_away()
         _living.discard(self._holder)
         close_written(self._db)
 
@@ -84,7 +88,7 @@ class Journal:
 
     def lease(self, cell: str) -> bool:
         """Takes a cell for this journal; False if another living one has it."""
-        return self._submit(lambda db: _lease(db, cell, self._holder)).result()
+        return self._submit(lambda db: _lease(db, cell, self._holder, self._leased)).result()
 
     def begin(self, cell: str) -> int:
         """Starts a new attempt at a cell and returns its number; an earlier one is superseded."""
@@ -92,10 +96,23 @@ class Journal:
 
     def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Receipt[T]:
         if self._failure is not None:
-            raise self._failure
+            raise copy.copy(self._failure)  # one raised again and again keeps all it went through in memory
         receipt: Receipt[T] = Receipt()
         self._queue.put(_Task(work, receipt, hurry))
+        if not self._thread.is_alive():  # it was closed in between
+            self._turn_away()
         return receipt
+
+    def _closed(self) -> JournalError:
+        return JournalError(f"{self.path} is closed.")
+
+    def _turn_away(self) -> None:
+        """Tells those who came while the journal was being closed that nobody will serve them."""
+        with suppress(queue.Empty):
+            while True:
+                task = self._queue.get_nowait()
+                if task is not None:
+                    task.receipt.settle(None, self._closed())
 
     def _serve(self) -> None:
         """Does all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
@@ -140,7 +157,7 @@ class Journal:
             except Exception as error:  # whoever waits for this work must hear of it, whatever it was
                 self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
         for number, task in enumerate(tasks):
-            task.receipt.settle(None if self._failure else results[number], self._failure)
+            task.receipt.settle(None if self._failure else results[number], copy.copy(self._failure))
 
 
 class _Task(NamedTuple):
@@ -151,9 +168,9 @@ class _Task(NamedTuple):
     hurry: bool = True
 
 
-def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str) -> None:
+def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leased: set[str]) -> None:
     for cell in {entry.cell for entry in entries}:
-        _check_lease(db, cell, holder)
+        _check_lease(db, cell, holder, cell in leased)
     for entry in entries:
         match entry:
             case Chunk():
@@ -171,12 +188,13 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str) -> N
                 row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
                 db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
                 db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (entry.cell,))
+                leased.discard(entry.cell)
 
 
-def _check_lease(db: sqlite3.Connection, cell: str, holder: str) -> None:
-    """Keeps a process that slept through its lease from writing into a cell another one has taken over."""
+def _check_lease(db: sqlite3.Connection, cell: str, holder: str, ours: bool) -> None:
+    """Keeps a process that slept through its lease from writing into a cell another one took over, or has ended."""
     (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
-    if other not in (None, holder):
+    if other != holder and (ours or other is not None):
         raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
 
 
@@ -211,12 +229,13 @@ def _begin(db: sqlite3.Connection, cell: str) -> int:
     return (last or 0) + 1
 
 
-def _lease(db: sqlite3.Connection, cell: str, holder: str) -> bool:
+def _lease(db: sqlite3.Connection, cell: str, holder: str, leased: set[str]) -> bool:
     now = time.time()
     other, until = db.execute("SELECT holder, held_until FROM cells WHERE id = ?", (cell,)).fetchone()
     if other not in (None, holder) and until > now and not _is_dead(other):
         return False
     db.execute("UPDATE cells SET holder = ?, held_until = ? WHERE id = ?", (holder, now + LEASE_SECONDS, cell))
+    leased.add(cell)
     return True
 
 

@@ -58,6 +58,12 @@ def setting_rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
     return _rows(kind)
 
 
+def describe_type(kind: Any) -> str:
+    """What values a type allows, in a few words."""
+    (schema,), components = msgspec.json.schema_components([kind])
+    return _type_text(schema, components)
+
+
 @functools.cache
 def _rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
     """They are read off the annotations, which takes 8 ms for a large domain: once a process is enough."""

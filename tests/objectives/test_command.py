@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import openfield as of
+from openfield.cli import run_command
 from openfield.cli.objectives import app
 from openfield.objectives import evaluate, evaluate_file
 
@@ -38,6 +39,20 @@ def test_what_is_not_defined_is_null_with_a_reason(run, table):
     assert status == 0
     assert record["values"]["info_gain_dirichlet"] is None
     assert "--num-obs" in record["reasons"]["info_gain_dirichlet"]
+
+
+@pytest.mark.parametrize("size", ["12.5", "nan", "inf", "many", "1e400"])
+def test_a_number_that_is_not_whole_is_refused(capsys, table, size):
+    assert run_command(["objectives", str(table), "--num-obs", size]) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith(f"openfield: Invalid value for --num-obs: {size} is not a whole number.")
+    assert errors.count("\n") == 1
+
+
+def test_a_whole_number_may_be_written_as_people_do(run, table):
+    found = [json.loads(run(table, "--num-obs", size, "--json")[1])["values"] for size in ("1e3", "1000.0", 1000)]
+    assert found == [evaluate(TABLE, num_obs=1000).values] * 3
 
 
 def test_bits_and_a_choice(run, table):

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import load_table, pickles
+from openfield.objectives import load_table, pickles, scalars
 from openfield.objectives.compiled_records import read_stretch
-from openfield.objectives.pickles import Codes, read_pickle
-from openfield.objectives.records import read_records
+from openfield.objectives.pickles import read_pickle
+from openfield.objectives.records import Codes, read_records
 
 from .oracle import spelling
 
@@ -66,7 +66,7 @@ def ours(path):
     rows = [piece for piece in pieces if not isinstance(piece, Codes)]
     books = [piece for piece in pieces if isinstance(piece, Codes)]
     table = [row for piece in rows for row in zip(*(column.tolist() for column in piece), strict=True)]
-    codes = [pair for piece in books for pair in zip(piece.codes, piece.indices, strict=True)]
+    codes = [pair for piece in books for pair in zip(piece.codes.tolist(), piece.indices.tolist(), strict=True)]
     assert len({row[:3] for row in table}) == len(table), "a key twice"
     assert len(dict(codes)) == len(codes), "a code twice"
     return spelling(({row[:3]: row[3] for row in table}, dict(codes)))
@@ -97,6 +97,14 @@ def valid_files():
         kinds = [{(o, kind(a - 2), p): c for (o, a, p), c in plain.items()} for kind in (np.int8, np.int16, np.int32)]
         kinds += [{(o, kind(a + 200), p): c for (o, a, p), c in plain.items()} for kind in (np.uint16, np.uint64)]
         book = {2 ** (number + 60): number * 300 for number in range(size)}
+        books = [{n: np.int64(n % 40) for n in range(size)}, {np.uint64(n): n + 1 for n in range(3, size)}]
+        for protocol in range(3, 6):
+            for other in books:
+                yield pickle.dumps((plain, other), protocol)
+                yield pickletools.optimize(in_short_batches((plain, other), protocol))
+        for protocol in range(6):
+            yield pickle.dumps((defaultdict(int, plain), {n * 7**n: n for n in range(size)}), protocol)
+            yield pickletools.optimize(pickle.dumps((plain, {n: n for n in range(size)}), protocol))
         for table in (plain, scalar, every, *kinds):
             for protocol in range(0 if table is plain else 3, 6):
                 yield pickle.dumps(table, protocol)
@@ -216,6 +224,7 @@ def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle, monkeypatch):
     for number in range(MUTATIONS):
         reader = (read_records, read_stretch)[number % 2]
         monkeypatch.setattr(pickles, "_choose_reader", lambda source, reader=reader: reader)
+        monkeypatch.setattr(scalars, "MOST_KEPT", (1 << 16, 5)[number // 2 % 2])
         raw = mutate(draw.choice(files), draw)
         path.write_bytes(raw)
         try:
@@ -292,6 +301,7 @@ CRAFTED = {
     "one mapping in a tuple": b"\x80\x02}(" + REST[:-1] + b"\x85.",
     "a second protocol": b"\x80\x02\x80\x03}(" + REST,
     "octal or decimal": b"(dp0\n(I1\nI010\nI2\ntI3\ns.",
+    "a fraction where a long should be": b"(dp0\n" + b"(I1\nI5\nI2\ntLF1.5\ns" * 20 + b".",
     "a long where none is": b"(dp0\n" + b"(I1\nI5L\nI2\ntI3\ns" * 2 + b".",
     "a count of zero after another": b"\x80\x02}(K\x01K\x01K\x01\x87K\x05K\x01K\x01K\x01\x87K\x00" + REST,
     "a code twice": pickle.dumps(({(1, 2, 3): 4}, {5: 1, 6: 2}), 2).replace(b"K\x06K\x02", b"K\x05K\x02"),

@@ -1,7 +1,7 @@
 import pickle
 import tracemalloc
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import pairwise
 
 import msgspec
@@ -22,6 +22,7 @@ from openfield.objectives.gather import Gatherer
 from openfield.objectives.joins import compare_files, stream_pairs
 from openfield.objectives.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
 from openfield.objectives.records import Rows
+from openfield.objectives.similarity import similarity_of
 from openfield.objectives.spill import Spill
 from openfield.objectives.stream import MOST_IDS, Seen, count_files, summarise_file
 from openfield.objectives.tables import as_table, make_table, meta_of_name
@@ -144,10 +145,14 @@ def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):
     pair = {(1, 0, 2): 3}, {code: number for number, code in enumerate(codes)}
     convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
     book = load_table(tmp_path / "t.parquet").book
-    assert book.codes == sorted(codes)
+    assert book.codes == list(pair[1])
+    stored = pq.read_table(tmp_path / "t.codes.parquet")["code"].to_pylist()
+    assert stored == sorted(stored)
     assert dict(zip(book.codes, book.indices.tolist(), strict=True)) == pair[1]
     convert(tmp_path / "t.parquet", tmp_path / "back.pkl")
-    assert pickle.loads((tmp_path / "back.pkl").read_bytes()) == pair
+    back = pickle.loads((tmp_path / "back.pkl").read_bytes())
+    assert back == pair
+    assert list(back[1]) == list(pair[1])
 
 
 def test_streams_equal_memory(tmp_path):
@@ -389,6 +394,57 @@ def test_order_is_checked_across_batches(tmp_path):
     claim(tmp_path / "t.parquet", (np.zeros(rows, int), nexts, np.zeros(rows, int), np.ones(rows, int)))
     with pytest.raises(InvalidInput, match="not in the order"):
         summarise_file(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("size", [2, 70_000])
+def test_a_repeated_key_of_a_sorted_file_is_refused_by_everything(tmp_path, size):
+    """Also where it lies across two batches."""
+    path, zeros, nexts = tmp_path / "t.parquet", np.zeros(size, int), np.arange(size)
+    nexts[min(size - 1, 65_536) :] -= 1
+    claim(path, (zeros, nexts, zeros, zeros + 1))
+    ways = (load_table, evaluate_file, lambda path: convert(path, tmp_path / "t.pkl"))
+    for way in (*ways, lambda path: convert(path, tmp_path / "other.parquet")):
+        with pytest.raises(InvalidInput, match=r"t\.parquet: key \(0, 0, \d+\) occurs more than once\."):
+            way(path)
+    assert not (tmp_path / "t.pkl").exists()
+
+
+def test_a_description_is_held_against_the_rows(tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = {"obs": [1, 2], "next_obs": [2, 3], "action": [0, 0], "count": [1, 1]}
+    for said, right in (
+        ({"num_inputs": 2}, False),
+        ({"zeros": -1}, False),
+        ({"num_inputs": 9}, True),
+        ({"zeros": 4}, True),
+    ):
+        header = {b"openfield": msgspec.json.encode({"ordered": True, **said})}
+        pq.write_table(pa.table(columns).replace_schema_metadata(header), path)
+        with nullcontext() if right else pytest.raises(InvalidInput, match=r"t\.parquet: .*description"):
+            assert evaluate_file(path).distinct["inputs"] == 3
+
+
+def test_the_order_of_a_code_book_survives_conversion(tmp_path):
+    """By the published rules the last code of index 0 stands for it."""
+    pair = {(0, 0, 1): 3, (1, 1, 0): 2}, {9: 0, 5: 0, 7: 1, 3: 2}
+    other = dump(tmp_path / "other.pkl", ({(1, 0, 2): 1, (2, 0, 1): 1}, {5: 1, 8: 2}))
+    files = [dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet", tmp_path / "again.parquet", tmp_path / "back.pkl"]
+    for source, target in pairwise(files):
+        convert(source, target)
+        assert load_table(target).book.codes == [9, 5, 7, 3]
+    assert list(pickle.loads(files[-1].read_bytes())[1].items()) == list(pair[1].items())
+    for way in (compare_files, lambda *files, compat: similarity_of(stream_pairs(*files, compat=compat))):
+        assert {way(file, other, compat=True).jaccard for file in files} == {1 / 3}
+
+
+def test_an_empty_code_book_is_a_code_book(tmp_path):
+    files = [dump(tmp_path / "t.pkl", ({(1, 0, 2): 3}, {})), tmp_path / "t.parquet", tmp_path / "back.pkl"]
+    for source, target in pairwise(files):
+        convert(source, target)
+    for path in files:
+        assert load_table(path).book.codes == []
+        with pytest.raises(InvalidInput, match="the code book is empty"):
+            compare_files(path, path)
 
 
 def test_every_flipped_bit_of_the_rows_is_seen(tmp_path):

@@ -4,6 +4,8 @@ import pickle
 import pickletools
 import re
 import struct
+import subprocess
+import sys
 import time
 import tracemalloc
 from collections import Counter, OrderedDict, defaultdict
@@ -15,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
-from openfield.objectives import gather, load_table, pickles, tables
+from openfield.objectives import gather, load_table, pickles, scalars, tables
 from openfield.objectives.compiled_records import read_stretch
-from openfield.objectives.pickles import Codes, read_pickle
-from openfield.objectives.records import read_records
+from openfield.objectives.pickles import read_pickle
+from openfield.objectives.records import Codes, read_records
 
 from .reference import dump, wide_tables
 
@@ -30,7 +32,7 @@ def read(path):
     table, book = {}, {}
     for piece in read_pickle(path):
         if isinstance(piece, Codes):
-            book |= dict(zip(piece.codes, piece.indices, strict=True))
+            book |= dict(zip(piece.codes.tolist(), piece.indices.tolist(), strict=True))
         else:
             columns = [column.tolist() for column in piece]
             rows = list(zip(*columns, strict=True))
@@ -92,6 +94,59 @@ def test_follows_numpy_numbers_that_are_shared(tmp_path, reader, protocol):
     shared = [np.int64(number) for number in range(100_000)]
     table = {(shared[o], shared[a], shared[p]): c for (o, a, p), c in long_table(20_000, int).items()}
     assert read(dump(tmp_path / "t.pkl", table, protocol))[0] == table
+
+
+@pytest.mark.parametrize("protocol", [3, 4])
+def test_finds_numbers_of_the_memo_that_lie_on_disk(tmp_path, reader, monkeypatch, protocol):
+    monkeypatch.setattr(scalars, "MOST_KEPT", 1_000)
+    shared = [np.int64(number) for number in range(100_000)]
+    table = {(shared[o], shared[a], shared[p]): c for (o, a, p), c in long_table(10_000, int).items()}
+    assert read(dump(tmp_path / "t.pkl", table, protocol))[0] == table
+
+
+BOOKS = {
+    "numpy indices": {2**90 + n: np.int64(n) for n in range(3_000)},
+    "numpy codes": {np.uint64(2**63 + n): n for n in range(3_000)},
+    "shared indices": dict(enumerate([np.int32(1), np.int32(2)] * 1_500)),
+    "small": {n: n % 7 for n in range(3_000)},
+    "wide and narrow": {2 ** (n % 1_900) + n: -n for n in range(3_000)},
+}
+
+
+@pytest.mark.parametrize("name", BOOKS)
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("optimized", [False, True])
+def test_reads_long_code_books(tmp_path, name, protocol, optimized):
+    if "numpy" in name or "shared" in name:
+        protocol = max(protocol, 3)
+    raw = pickle.dumps(({(1, 2, 3): 4}, BOOKS[name]), protocol)
+    (tmp_path / "t.pkl").write_bytes(pickletools.optimize(raw) if optimized else raw)
+    assert read(tmp_path / "t.pkl") == ({(1, 2, 3): 4}, BOOKS[name])
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_reads_a_mapping_with_a_default(tmp_path, protocol):
+    table = long_table(2_000, int)
+    path = dump(tmp_path / "t.pkl", defaultdict(int, table), protocol)
+    assert load_table(path).counts.total == sum(table.values())
+    path.write_bytes(pickletools.optimize(path.read_bytes()))
+    assert read(path)[0] == table
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_reads_integers_in_digits_among_others(tmp_path, protocol):
+    """As Python 2 wrote those beyond 32 bits."""
+    table = {
+        (number if number % 3 else 2**33 + number, number % 5, -number): 10 ** (number % 30) for number in range(4_000)
+    }
+    key = (b"(%sK%cJ%st%s", b"%sK%cJ%s\x87%s")[protocol - 1]
+    items = [key % (numeral(o), a, struct.pack("<i", p), b"L%dL\n" % count) for (o, a, p), count in table.items()]
+    (tmp_path / "t.pkl").write_bytes((b"}(", b"\x80\x02}(")[protocol - 1] + b"".join(items) + b"u.")
+    assert read(tmp_path / "t.pkl")[0] == pickle.loads((tmp_path / "t.pkl").read_bytes()) == table
+
+
+def numeral(number):
+    return b"J" + struct.pack("<i", number) if number < 2**31 else b"I%d\n" % number
 
 
 def test_reads_the_name_numpy_1_wrote(tmp_path, reader):
@@ -178,6 +233,10 @@ def hostile_files(mark):
     yield "long bytes", b"\x8e" + struct.pack("<Q", 2**60) + b"."
     yield "long integer", b"\x8b\xff\xff\xff\x7f" + b"\x01" * 100 + b"."
     yield "digits", b"L" + b"9" * 900_000 + b"L\n."
+    yield "code books of NumPy numbers", pickle.dumps(({(1, 0, 1): 1}, {n: np.int64(n) for n in range(27_000)}), 3)[:-1]
+    yield "codes in batches", b"\x80\x02}" + b"(K\x01K\x02u" * 160_000
+    yield "names", b"\x80\x03}(" + b"cbuiltins\nint\n" * 60_000
+    yield "numbers of many kinds", b"\x80\x03cnumpy\ndtype\nq\x01" + b"h\x01X\x02\x00\x00\x00i8K\x00K\x01\x87R" * 60_000
     yield "marks", b"(" * 1_000_000 + b"."
     yield "numbers", b"K\x01" * 500_000 + b"."
     yield "tuples in tuples", b"K\x01" + b"\x85" * 1_000_000 + b"."
@@ -246,6 +305,39 @@ def test_refuses_hostile_files_in_little_memory(tmp_path, name):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 48e6
+
+
+NUMBERS = b"h\x01h\x03C\x08%s\x86R\x94" * 3 + b"\x87K\x01"
+LARGE_IDS = b"K\x01K\x02\x8a\x09%s\x01\x87K\x01"
+
+
+@pytest.mark.parametrize(("unit", "parts", "size"), [(NUMBERS, 3, 250_000), (LARGE_IDS, 1, 800_000)])
+def test_refuses_large_files_in_little_memory(tmp_path, unit, parts, size):
+    """With NumPy numbers, all of which the memo keeps, and with ids beyond 64 bits."""
+    start = (
+        b"\x80\x04}\x94(cnumpy._core.multiarray\nscalar\n\x94cnumpy\ndtype\n\x94X\x02\x00\x00\x00i8K\x00K\x01\x87R\x94"
+        b"(K\x03X\x01\x00\x00\x00<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tbC\x08aaaaaaaa\x86RK\x01K\x02\x87K\x01"
+    )
+    units = b"".join(unit % ((struct.pack("<Q", number),) * parts) for number in range(size))
+    (tmp_path / "t.pkl").write_bytes(start + units + b"ucos\nsystem\n.")
+    said, peak = subprocess.check_output(
+        [sys.executable, "-c", REFUSE, str(tmp_path / "t.pkl")], text=True
+    ).splitlines()
+    assert "names 'os.system'" in said
+    assert int(peak) < 64_000
+
+
+REFUSE = """
+import pathlib, re, sys
+from openfield.errors import InvalidInput
+from openfield.objectives.tables import load_table
+try:
+    load_table(sys.argv[1])
+except InvalidInput as error:
+    print(error)
+print(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+"""
+"""Prints why a table was refused, and the kB of memory its process had at most."""
 
 
 def test_a_memo_number_takes_no_room(tmp_path):

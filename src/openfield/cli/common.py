@@ -6,7 +6,7 @@ Only the command line imports this.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout, suppress
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,8 @@ from cyclopts import Parameter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cyclopts import Token
+
     from openfield.domain import Domain
     from openfield.flags import Launch
     from openfield.plan import Cell
@@ -24,6 +26,21 @@ if TYPE_CHECKING:
 
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""
+
+
+def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A number as people write it, `1e6` included, if it is whole: a half is not cut off in silence."""
+    text = tokens[0].value
+    if text.removeprefix("-").isdecimal():
+        return int(text)
+    with suppress(ValueError, OverflowError):
+        if int(float(text)) == float(text):
+            return int(float(text))
+    raise ValueError(f"{text} is not a whole number")
+
+
+Whole = Annotated[int, Parameter(converter=_read_whole)]
+"""A whole number."""
 
 
 def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launch:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from openfield.cli.common import print_json
+from openfield.cli.common import Whole, print_json
 from openfield.cli.objectives_runs import RunFiles, evaluate_run_files
 from openfield.cli.objectives_tables import convert, frames
 from openfield.errors import InvalidInput, OpenfieldError
@@ -38,8 +38,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies ma
 @app.default
 def evaluate(
     *tables: Path,
-    num_obs: int | None = None,
-    num_actions: int | None = None,
+    num_obs: Whole | None = None,
+    num_actions: Whole | None = None,
     only: tuple[str, ...] = (),
     json: bool = False,
     unit: Literal["nats", "bits"] = "nats",
@@ -176,7 +176,7 @@ def study(
     /,
     *,
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    workers: int | None = None,
+    workers: Whole | None = None,
     json: bool = False,
 ) -> None:
     """Evaluate all tables of a folder or manifest, correlate, and write a page.

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from openfield.cli.common import Whole
 from openfield.errors import InvalidInput
 
 
@@ -35,8 +36,8 @@ def frames(
     *episodes: Path,
     output: Annotated[Path, Parameter(name=("--output", "-o"))],
     thresholds: Path | None = None,
-    size: int | None = None,
-    levels: int | None = None,
+    size: Whole | None = None,
+    levels: Whole | None = None,
     alignment: Literal["action_leads_to_next", "action_led_here"] = "action_leads_to_next",
 ) -> None:
     """Make a table from episodes: NPZ files with frames and actions, or folders of images.

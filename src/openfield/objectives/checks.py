@@ -5,7 +5,9 @@ Under `tables` and `convert`: counts are checked and ids brought to 64 bits here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +65,7 @@ def check_single(rows: Rows, name: str) -> None:
         raise InvalidInput(f"{name}: key {key} occurs more than once.")
 
 
-def rank_ids(first: Array, second: Array, more: Sequence[int] = ()) -> tuple[Array, Array, tuple[int, ...] | None]:
+def rank_ids(first: Array, second: Array, more: Iterable[int] = ()) -> tuple[Array, Array, tuple[int, ...] | None]:
     """Both columns by rank where their ids are beyond 64 bits, as they are otherwise; and the ids behind the ranks.
 
     Args:
@@ -105,3 +107,29 @@ def _rounded(counts: Array, name: str) -> Array:
         return counts.astype(np.float64)
     except OverflowError:
         raise InvalidInput(f"{name}: a count is beyond the range of float64.") from None
+
+
+def plain_key(key: Any) -> tuple[int, int, int]:
+    """The key of a mapping as plain integers."""
+    try:
+        obs, action, next_obs = map(operator.index, key)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"table: key {key!r} is not a tuple of three integers.") from None
+    return obs, action, next_obs
+
+
+def plain_integers(values: Iterable[Any]) -> list[int]:
+    """Codes or indices as plain integers."""
+    try:
+        return [operator.index(value) for value in values]
+    except TypeError as error:
+        raise InvalidInput(f"table: the code book maps integers to integers ({error}).") from None
+
+
+def plain_count(key: Any, value: Any) -> int | float:
+    """The count of a mapping as a plain number."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"table: the count of key {key} is {value!r}, not a number.")
+    return value

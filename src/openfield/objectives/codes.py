@@ -25,6 +25,8 @@ class CodeBook(msgspec.Struct, frozen=True, eq=False):
     """(K, W) of uint64, the lowest word first."""
     indices: Array
     """(K,) of int64."""
+    places: Array | None = None
+    """Where each code stood in the book it comes from, if codes no longer stand in that order."""
 
     @property
     def codes(self) -> list[int]:
@@ -32,7 +34,7 @@ class CodeBook(msgspec.Struct, frozen=True, eq=False):
         return integers_of(self.words)
 
 
-def make_book(codes: Sequence[int], indices: Iterable[int], name: str = "code book") -> CodeBook:
+def make_book(codes: Sequence[int] | Array, indices: Iterable[int], name: str = "code book") -> CodeBook:
     """A code book from integers.
 
     Raises:
@@ -59,7 +61,7 @@ def check_codes(book: CodeBook, name: str) -> None:
         raise InvalidInput(f"{name}: code {code} occurs more than once in the code book.")
 
 
-def words_of(codes: Sequence[int], width: int | None = None) -> Array:
+def words_of(codes: Sequence[int] | Array, width: int | None = None) -> Array:
     """Integers as rows of 64-bit words, two at least.
 
     Raises:
@@ -67,6 +69,10 @@ def words_of(codes: Sequence[int], width: int | None = None) -> Array:
     """
     if len(codes) and min(codes) < 0:
         raise InvalidInput(f"an image code is {min(codes)}; codes are not negative.")
+    if isinstance(codes, np.ndarray) and codes.dtype != object:
+        words = np.zeros((len(codes), width or 2), np.uint64)
+        words[:, 0] = codes
+        return words
     needed = -(-max((code.bit_length() for code in codes), default=0) // WORD)
     size = 8 * max(width or 2, needed)
     raw = b"".join([code.to_bytes(size, "little") for code in codes])

@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from openfield.errors import InvalidInput
 from openfield.objectives.checks import check_counts, check_rows
 from openfield.objectives.codes import make_book
+from openfield.objectives.forms import as_column
 from openfield.objectives.histograms import Array
-from openfield.objectives.parquet import Header, TableWriter, read_codes, read_columns, read_header, write_table
-from openfield.objectives.pickles import Codes, read_pickle
-from openfield.objectives.records import Rows
-from openfield.objectives.spill import BookSpill, Spill
+from openfield.objectives.parquet import Header, TableWriter, read_columns, read_header, write_table
+from openfield.objectives.pickles import read_pickle
+from openfield.objectives.records import Codes, Rows
+from openfield.objectives.spill import BookSpill, Spill, read_codes_in_order
 from openfield.objectives.stream import Seen
 from openfield.objectives.tables import Table, is_parquet, load_table, meta_of_name
 from openfield.report.files import replacing
@@ -113,15 +114,15 @@ def _pieces(source: Path) -> Iterator[Rows | Codes]:
         return
     for part in read_columns(source):
         yield Rows(part.obs, part.action, part.next_obs, part.counts)
-    for book in read_codes(source):
-        yield Codes(book.codes, book.indices.tolist())
+    for book in read_codes_in_order(source):
+        yield Codes(as_column(book.codes), book.indices)
 
 
 def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
     ids = np.array([*(table.ids or ()), None], object)[:-1]  # with None among them NumPy leaves integers alone
     yield Rows(ids[table.obs], table.action, ids[table.next_obs], table.count)
     if table.book is not None:
-        yield Codes(table.book.codes, ids[table.book.indices].tolist())
+        yield Codes(as_column(table.book.codes), ids[table.book.indices])
 
 
 @contextmanager
@@ -194,7 +195,7 @@ def _write_codes(file: BinaryIO, book: Codes, begins: bool) -> None:
     """A stretch of the second mapping, which comes after all rows."""
     file.write(b"}" if begins else b"")
     for at in range(0, len(book.codes), BATCH):
-        pairs = zip(book.codes[at : at + BATCH], book.indices[at : at + BATCH], strict=True)
+        pairs = zip(*(column[at : at + BATCH].tolist() for column in book), strict=True)
         file.write(b"(" + b"".join(_long(code) + _long(index) for code, index in pairs) + b"u")
 
 

@@ -43,8 +43,10 @@ class State:
         self.counts: list[Any] = []
         self.codes: list[Any] = []
         self.indices: list[Any] = []
-        self.empty = 0
-        """How many batches without an entry came in a row."""
+        self.names = 0
+        """How many names and kinds of numbers were spelled out."""
+        self.short = 0
+        """How many batches of a few entries came since entries were last read in bulk."""
 
     @property
     def gathered(self) -> int:

@@ -13,10 +13,11 @@ import numpy as np
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Forms = np.ndarray[Any, np.dtype[np.int8]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
-WHOLE, FRACTION, UNSIGNED, LARGE, BYTE = range(5)
-"""An int64; the bits of a float64; those of an uint64 beyond int64; the place of a longer integer in the file.
+WHOLE, FRACTION, UNSIGNED, LARGE, NUMERAL, BYTE = range(6)
+"""An int64; the bits of a float64; those of an uint64 beyond int64; the place of a longer integer, or of its digits.
 
 The last is no number but one of the 256 texts of one byte. Python has each of them once, so that writers put it into
 the memo where it is met first and refer to it ever after.
@@ -47,6 +48,8 @@ def column_of(values: Ints, forms: Forms | None, view: Bytes) -> np.ndarray[Any,
     large, raw = np.flatnonzero(forms == LARGE).tolist(), view.tobytes()
     for at, number in zip(large, _long_integers(raw, (numbers[at] for at in large)), strict=True):
         numbers[at] = number
+    for at in np.flatnonzero(forms == NUMERAL).tolist():
+        numbers[at] = int(raw[numbers[at] : raw.index(b"\n", numbers[at])].rstrip(b"L"))
     return as_column(numbers)
 
 

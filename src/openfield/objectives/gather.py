@@ -44,7 +44,8 @@ def _fitting(column: Array, filled: int, end: int, added: Array) -> Array:
     kind = column.dtype if added.dtype == column.dtype else _common(column.dtype, added.dtype)
     if kind == column.dtype and end <= len(column):
         return column
-    wider = np.empty(max(len(column), end + end // 2), kind)
+    room = end + end // 2
+    wider = np.empty(room if kind.hasobject else max(len(column), room), kind)  # of objects every place is filled
     wider[:filled] = column[:filled]
     return wider
 

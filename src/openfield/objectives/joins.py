@@ -27,9 +27,10 @@ from openfield.objectives.images import Names
 from openfield.objectives.pairs import Met, Pairs, images_of, merge_pairs, original_images_of, pair_up
 from openfield.objectives.parquet import Header, count_rows, read_codes, read_columns, read_header
 from openfield.objectives.parts import Parts
-from openfield.objectives.pickles import Codes, read_pickle
-from openfield.objectives.records import Rows
+from openfield.objectives.pickles import read_pickle
+from openfield.objectives.records import Codes, Rows
 from openfield.objectives.similarity import Similarity, check_thresholds, pair_tables, similarity_of
+from openfield.objectives.spill import read_codes_in_order
 from openfield.objectives.tables import is_parquet, load_table
 
 LARGE_ROWS = 4_000_000
@@ -125,7 +126,7 @@ class Side:
 
     def _codes(self) -> Iterator[CodeBook]:
         if is_parquet(self.path):
-            yield from read_codes(self._table)
+            yield from read_codes_in_order(self._table)
             return
         for piece in read_pickle(self.path):
             if isinstance(piece, Codes):

@@ -33,6 +33,16 @@ def read_line(data: bytes, at: int) -> tuple[str, int]:
     return data[at:end].decode("ascii"), end + 1
 
 
+def _int1(state: State, data: bytes, at: int) -> int:
+    state.stack.append(data[at])
+    return at + 1
+
+
+def _int2(state: State, data: bytes, at: int) -> int:
+    state.stack.append(data[at] | data[at + 1] << 8)
+    return at + 2
+
+
 def _int4(state: State, data: bytes, at: int) -> int:
     state.stack.append(struct.unpack_from("<i", data, at)[0])
     return at + 4
@@ -44,18 +54,12 @@ def _float(state: State, data: bytes, at: int) -> int:
 
 
 def _long1(state: State, data: bytes, at: int) -> int:
-    return _long(state, data, at + 1, data[at])
+    state.stack.append(int.from_bytes(_take(data, at + 1, data[at]), "little", signed=True))
+    return at + 1 + data[at]
 
 
 def _long4(state: State, data: bytes, at: int) -> int:
-    return _long(state, data, at + 4, struct.unpack_from("<I", data, at)[0])
-
-
-def _long(state: State, data: bytes, at: int, size: int) -> int:
-    if size > LONGEST_NUMBER:
-        raise Refused(f"an integer of {size} bytes")
-    state.stack.append(int.from_bytes(_take(data, at, size), "little", signed=True))
-    return at + size
+    raise Refused(f"an integer of {struct.unpack_from('<I', data, at)[0]} bytes in a form for more than 255")
 
 
 def _take(data: bytes, at: int, size: int) -> bytes:
@@ -67,7 +71,7 @@ def _take(data: bytes, at: int, size: int) -> bytes:
 
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
-_REAL = re.compile(r"-?([0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?|inf|nan)")
+_REAL = re.compile(r"-?([0-9]{1,40}(\.[0-9]{0,40})?(e[+-]?[0-9]{1,5})?|inf|nan)")
 """Numbers as writers spell them; readers of pickles take others too, each in its own way: 010 is 8 for some."""
 
 
@@ -121,9 +125,11 @@ def _constant(value: Any) -> Step:
     return step
 
 
+_INTEGERS: dict[int, Step] = {0x49: _int_text, 0x4C: _long_text}
+TEXT_LITERALS: dict[int, Step] = {**_INTEGERS, 0x46: _float_text}
+OLD_LITERALS: dict[int, Step] = {**_INTEGERS, 0x4B: _int1, 0x4D: _int2, 0x4A: _int4, 0x47: _float, 0x29: _constant(())}
 LITERALS: dict[int, Step] = {
-    0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
-    0x49: _int_text, 0x4C: _long_text, 0x46: _float_text,
-    0x58: _text4, 0x8C: _text1, 0x55: _text1, 0x43: _bytes1,
+    0x4B: _int1, 0x4D: _int2, 0x4A: _int4, 0x8A: _long1, 0x8B: _long4, 0x47: _float,
+    **_INTEGERS, 0x58: _text4, 0x8C: _text1, 0x43: _bytes1,
     0x4E: _constant(None), 0x88: _constant(True), 0x89: _constant(False), 0x29: _constant(()),
 }  # fmt: skip

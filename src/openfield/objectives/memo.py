@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from openfield.objectives.forms import BYTE, FRACTION, Forms, Ints
-from openfield.objectives.scalars import ABSENT, Flags, Scalars
+from openfield.objectives.forms import BYTE, FRACTION, Flags, Forms, Ints
+from openfield.objectives.scalars import ABSENT, Scalars
 
 IMPLICIT = -2
 """In place of a memo number: the next one."""
@@ -63,8 +63,8 @@ def follow_memo(scalars: Scalars, parts: list[Atoms], tuple_keys: Ints) -> int:
 
     Args:
         scalars: The memo, which is brought to where it is after those entries.
-        parts: Inputs, actions, next inputs and counts of the entries.
-        tuple_keys: The memo number of each key; IMPLICIT or ABSENT if it has none of its own.
+        parts: Inputs, actions, next inputs and counts of the entries, or the two numbers of a code book's.
+        tuple_keys: The memo number of each key, put after its three parts; IMPLICIT, or ABSENT if it has none.
     """
     way = _Way(parts, tuple_keys, scalars.puts)
     risen = way.rising(scalars.top)
@@ -121,9 +121,9 @@ class _Way:
         """Where NumPy numbers are put: for each part the entries and the puts."""
         self._made: list[tuple[Ints, Ints, Forms]] = []
         self._next, self._puts = self.ends - made, puts
-        for part, mine, after in zip(parts, slots, ([], [], tuples, []), strict=True):
+        for number, (part, mine) in enumerate(zip(parts, slots, strict=True)):
             self._walk(part, mine)
-            self._number(after)
+            self._number(tuples if number == 2 else [])
 
     def rising(self, top: int) -> int:
         """How many puts there are before one whose number does not rise."""

@@ -64,7 +64,7 @@ class Numbering:
             found["at"], found["number"] = records["at"], following + rise.reshape(-1)
             places.add(found)
             new = records["at"] == records["first"]
-            book.add(CodeBook(records["words"][new], found["number"][new]))
+            book.add(CodeBook(records["words"][new], found["number"][new], found["number"][new]))
             self.inputs += int(np.count_nonzero(records["used"][new]))
             following += len(firsts)
 

@@ -6,11 +6,11 @@ opcode that is not in the table at the end is refused.
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 from openfield.objectives.entries import MARK, Mapping, State
-from openfield.objectives.literals import LITERALS, Step, read_line
+from openfield.objectives.literals import LITERALS, OLD_LITERALS, TEXT_LITERALS, Step, read_line
+from openfield.objectives.puts import get1, get4, get_text, put1, put4, put_next, put_text
 from openfield.objectives.scalars import (
     ALLOWED,
     DType,
@@ -20,13 +20,14 @@ from openfield.objectives.scalars import (
     byte_order,
     make_dtype,
     make_scalar,
-    shown,
 )
 
-MOST_EMPTY = 1_000
-"""How many batches without an entry may follow each other."""
-MEMO_DIGITS = 10
-"""Of a memo number in text; the binary ones have 32 bits."""
+SHORT = 50
+"""Entries of a batch that only the last one of a mapping has fewer of: writers put a thousand into each."""
+MOST_SHORT = 1_000
+"""How many shorter batches may come before entries that can be read in bulk."""
+MOST_NAMES = 100
+"""Names and kinds of numbers in a file, of which there are five and twenty."""
 
 
 def _protocol(state: State, data: bytes, at: int) -> int:
@@ -57,7 +58,7 @@ def _new_mapping(state: State) -> Mapping:
 
 def _mapping_of(state: State, data: bytes, at: int) -> int:
     mapping, items = _new_mapping(state), _above_mark(state)
-    _set_items(state, mapping, items)
+    set_items(state, mapping, items)
     state.stack.append(mapping)
     return at
 
@@ -104,20 +105,31 @@ def _above_mark(state: State) -> list[Any]:
 
 def _set_item(state: State, data: bytes, at: int) -> int:
     value, key = state.stack.pop(), state.stack.pop()
-    _set_items(state, state.stack[-1], [key, value])
+    set_items(state, state.stack[-1], [key, value])
     return at
+
+
+def _set_last(state: State, data: bytes, at: int) -> int:
+    """Writers of binary pickles set one item so if it is the only one of a batch."""
+    _check_batch(state, 1)
+    return _set_item(state, data, at)
 
 
 def _set_marked(state: State, data: bytes, at: int) -> int:
     items = _above_mark(state)
-    _set_items(state, state.stack[-1], items)
-    state.empty = 0 if items else state.empty + 1  # one may be: the bulk reader has taken its entries
-    if state.empty > MOST_EMPTY:
-        raise Refused("batch after batch without an entry")
+    set_items(state, state.stack[-1], items)
+    _check_batch(state, len(items) // 2)
     return at
 
 
-def _set_items(state: State, mapping: Any, items: list[Any]) -> None:
+def _check_batch(state: State, size: int) -> None:
+    """Batches may be short, also because the bulk reader has taken their entries, but not one after the other."""
+    state.short += size < SHORT
+    if state.short > MOST_SHORT:
+        raise Refused("batch after batch of a few entries or none, as no writer makes them")
+
+
+def set_items(state: State, mapping: Any, items: list[Any]) -> None:
     """Entries for a mapping; what its first key is decides what it holds. They are checked when they are taken."""
     if not isinstance(mapping, Mapping) or len(items) % 2:
         raise Refused("entries for something that is not a mapping")
@@ -144,8 +156,18 @@ def _stack_global(state: State, data: bytes, at: int) -> int:
 
 def _push_name(state: State, module: Any, name: Any) -> None:
     found = allowed_name(module, name, state.protocol)
-    state.old_numpy |= state.protocol < 3 and ALLOWED[found] == "scalar"
+    state.old_numpy = state.protocol < 3 and ALLOWED[found] in ("scalar", "dtype")
+    if state.old_numpy:
+        raise Refused("NumPy numbers in a protocol that has no bytes to hold them")
+    _count_names(state)
     state.stack.append(found)
+
+
+def _count_names(state: State) -> None:
+    """Writers spell a name or a kind of number once and refer to it ever after."""
+    state.names += 1
+    if state.names > MOST_NAMES:
+        raise Refused(f"more than {MOST_NAMES} names; writers spell each once")
 
 
 def _reduce(state: State, data: bytes, at: int) -> int:
@@ -157,6 +179,7 @@ def _reduce(state: State, data: bytes, at: int) -> int:
         state.stack.append(make_scalar(arguments))
         state.unsaved = True
     elif role == "dtype":
+        _count_names(state)
         state.stack.append(make_dtype(arguments))
     elif role == "defaultdict" and arguments in ((), (Name("builtins", "int"),)):
         state.stack.append(_new_mapping(state))
@@ -175,89 +198,6 @@ def _build(state: State, data: bytes, at: int) -> int:
     return at
 
 
-def _put1(state: State, data: bytes, at: int) -> int:
-    _remember(state, data[at])
-    return at + 1
-
-
-def _put4(state: State, data: bytes, at: int) -> int:
-    _remember(state, struct.unpack_from("<I", data, at)[0])
-    return at + 4
-
-
-def _put_text(state: State, data: bytes, at: int) -> int:
-    key, end = _memo_number(data, at)
-    _remember(state, key)
-    return end
-
-
-def _put_next(state: State, data: bytes, at: int) -> int:
-    _remember(state, state.scalars.puts)
-    return at
-
-
-def _memo_number(data: bytes, at: int) -> tuple[int, int]:
-    text, end = read_line(data, at)
-    if not text.isdecimal() or len(text) > MEMO_DIGITS:
-        raise Refused(f"memo entry {shown(text)}")
-    return int(text), end
-
-
-def _remember(state: State, key: int) -> None:
-    """Keys of the table are never asked for again, and a million of them would cost 200 MB: tuples are not kept."""
-    value, scalars = state.stack[-1], state.scalars
-    if key <= scalars.top:
-        raise Refused(f"it puts memo entry {key} after entry {scalars.top}; writers count upwards")
-    if value is MARK or value is state.last_put:
-        raise Refused("a memo of nothing, or of one object twice")
-    scalars.puts, scalars.top = scalars.puts + 1, key
-    kind = type(value)
-    if kind is int or kind is float:
-        if not state.unsaved:
-            raise Refused("a memo of a plain number; writers keep NumPy's only, and each once")
-        state.last_put, state.unsaved = None, False
-        scalars.add(key, value)
-        return
-    state.last_put = value
-    if kind is tuple:
-        return
-    if kind is bytes and len(value) == 1:
-        scalars.add(key, value)
-        return
-    state.memo[key] = value
-    if kind is Name and ALLOWED[value] == "scalar":
-        scalars.function = key
-    elif kind is DType:
-        value.key = key
-        if value.order:
-            scalars.learn(value)
-
-
-def _get1(state: State, data: bytes, at: int) -> int:
-    _recall(state, data[at])
-    return at + 1
-
-
-def _get4(state: State, data: bytes, at: int) -> int:
-    _recall(state, struct.unpack_from("<I", data, at)[0])
-    return at + 4
-
-
-def _get_text(state: State, data: bytes, at: int) -> int:
-    key, end = _memo_number(data, at)
-    _recall(state, key)
-    return end
-
-
-def _recall(state: State, key: int) -> None:
-    value = state.memo.get(key)
-    if value is None:
-        value = state.scalars.find(key)
-    if value is None:
-        raise Refused(f"it refers to memo entry {key}, which holds nothing a table needs")
-    state.stack.append(value)
-
-
 def opcode_name(code: int) -> str:
     """The opcode as the pickle documentation calls it."""
     import pickletools
@@ -265,12 +205,20 @@ def opcode_name(code: int) -> str:
     return next((known.name for known in pickletools.opcodes if known.code == chr(code)), f"0x{code:02x}")
 
 
-STEPS: dict[int, Step] = {
-    **LITERALS,
-    0x80: _protocol, 0x28: _mark,
-    0x7D: _mapping, 0x64: _mapping_of, 0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2),
-    0x73: _set_item, 0x75: _set_marked,
-    0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,
-    0x71: _put1, 0x72: _put4, 0x70: _put_text, 0x94: _put_next,
-    0x68: _get1, 0x6A: _get4, 0x67: _get_text,
+_EITHER: dict[int, Step] = {0x28: _mark, 0x74: _tuple_to_mark, 0x63: _global, 0x52: _reduce}
+_BINARY: dict[int, Step] = {
+    **_EITHER, 0x7D: _mapping, 0x73: _set_last, 0x75: _set_marked,
+    0x71: put1, 0x72: put4, 0x68: get1, 0x6A: get4,
 }  # fmt: skip
+TEXT_STEPS: dict[int, Step] = {
+    **_EITHER, **TEXT_LITERALS, 0x64: _mapping_of, 0x73: _set_item, 0x70: put_text, 0x67: get_text,
+}  # fmt: skip
+"""Those that writers of protocol 0 use."""
+OLD_STEPS: dict[int, Step] = {**_BINARY, **OLD_LITERALS}
+"""Those of protocol 1."""
+STEPS: dict[int, Step] = {
+    **_BINARY, **LITERALS,
+    0x80: _protocol, 0x85: _tuple_of(1), 0x86: _tuple_of(2), 0x87: _tuple_of(3),
+    0x93: _stack_global, 0x62: _build, 0x94: put_next,
+}  # fmt: skip
+"""Those of all later protocols."""

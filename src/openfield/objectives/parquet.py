@@ -20,6 +20,7 @@ from openfield.objectives.checks import LARGEST
 from openfield.objectives.codes import CodeBook
 from openfield.objectives.counts import Columns
 from openfield.objectives.histograms import Array
+from openfield.objectives.order import Order
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, make_table
 from openfield.report.files import replacing
@@ -114,13 +115,19 @@ def write_table(table: Table, path: str | Path) -> None:
 def read_header(path: Path) -> Header | None:
     """What the file says about itself; None if it is not of our making."""
     with _open(path) as file:
-        text = (file.schema_arrow.metadata or {}).get(KEY) or (file.metadata.metadata or {}).get(KEY)
+        return _header_in(file, path)
+
+
+def _header_in(file: Any, path: Path) -> Header | None:
+    text = (file.schema_arrow.metadata or {}).get(KEY) or (file.metadata.metadata or {}).get(KEY)
     try:
         header = msgspec.json.decode(text, type=Header) if text else None
     except msgspec.DecodeError as error:
         raise InvalidInput(f"{path}: the description in the file cannot be read ({error}).") from None
     if header is not None and header.schema > SCHEMA:
         raise InvalidInput(f"{path}: written by a later version of openfield (form {header.schema}).")
+    if header is not None and min(header.zeros, header.num_inputs or 0) < 0:
+        raise InvalidInput(f"{path}: the description in the file counts less than nothing.")
     return header
 
 
@@ -151,13 +158,22 @@ def _ids(words: Sequence[str], table: Table, book: CodeBook | None, path: Path) 
 
 
 def read_columns(path: Path) -> Iterator[Columns]:
-    """The rows of a Parquet table, a batch at a time."""
+    """The rows of a Parquet table, a batch at a time.
+
+    Raises:
+        InvalidInput: The file has no such rows, or says that they are in order and they are not.
+    """
     with _open(path) as file:
         missing = [name for name in FIELDS if name not in file.schema_arrow.names]
         if missing:
             raise InvalidInput(f"{path}: no column {missing[0]}; a table has {', '.join(FIELDS)}.")
+        header = _header_in(file, path)
+        order = Order(str(path), header.ids) if header is not None and header.ordered else None
         for batch in _batches(file, FIELDS, path):
-            yield Columns(*(_column(batch.column(name), name, path) for name in FIELDS))
+            part = Columns(*(_column(batch.column(name), name, path) for name in FIELDS))
+            if order is not None:
+                order.check(part)
+            yield part
 
 
 def count_rows(path: Path) -> int:
@@ -178,14 +194,11 @@ def write_book(parts: Iterable[CodeBook], path: Path) -> bool:
     first = next(tables, None)
     if first is None:
         return False
-    with replacing(path) as draft, _book_writer(parquet, draft, first) as writer:
+    settings = {"compression": "zstd", "write_page_checksum": True}
+    with replacing(path) as draft, parquet.ParquetWriter(draft, first.schema, **settings) as writer:
         for table in chain([first], tables):
             writer.write_table(table)
     return True
-
-
-def _book_writer(parquet: Any, draft: Path, first: Any) -> Any:
-    return parquet.ParquetWriter(draft, first.schema, compression="zstd", write_page_checksum=True)
 
 
 def _book_table(book: CodeBook) -> Any:
@@ -197,15 +210,21 @@ def _book_table(book: CodeBook) -> Any:
     codes = arrow.FixedSizeBinaryArray.from_buffers(
         arrow.binary(width), len(order), [None, arrow.py_buffer(np.ascontiguousarray(raw[order]))]
     )
-    return arrow.table({"code": codes, "index": arrow.array(book.indices[order])})
+    places = np.arange(len(order)) if book.places is None else book.places
+    return arrow.table(
+        {"code": codes, "index": arrow.array(book.indices[order]), "place": arrow.array(places[order].astype(np.int64))}
+    )
 
 
 def read_book(path: Path) -> CodeBook | None:
-    """The code book beside a table, if there is one."""
+    """The code book beside a table, if there is one, in the order of the book it was made from."""
     parts = list(read_codes(path))
     if not parts:
         return None
-    return CodeBook(np.concatenate([part.words for part in parts]), np.concatenate([part.indices for part in parts]))
+    words, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("words", "indices"))
+    places = [part.places for part in parts[1:] if part.places is not None]
+    order = np.argsort(np.concatenate(places), kind="stable") if places else slice(None)
+    return CodeBook(words[order], indices[order])
 
 
 def read_codes(path: Path) -> Iterator[CodeBook]:
@@ -221,12 +240,14 @@ def read_codes(path: Path) -> Iterator[CodeBook]:
         _check_book(file.schema_arrow, beside)
         width = file.schema_arrow.field("code").type.byte_width
         yield CodeBook(np.empty((0, width // 8), np.uint64), np.empty(0, np.int64))
-        for batch in _batches(file, ("code", "index"), beside):
+        names = [name for name in ("code", "index", "place") if name in file.schema_arrow.names]
+        for batch in _batches(file, names, beside):
             codes = batch.column("code")
             start = codes.offset * width
             raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
             words = raw.reshape(len(codes), width).view(">u8")[:, ::-1].astype(np.uint64)
-            yield CodeBook(words, _column(batch.column("index"), "index", beside).astype(np.int64))
+            index, *place = (_column(batch.column(name), name, beside).astype(np.int64) for name in names[1:])
+            yield CodeBook(words, index, *place)
 
 
 def _check_book(schema: Any, path: Path) -> None:

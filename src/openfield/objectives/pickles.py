@@ -7,37 +7,50 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from openfield.objectives.books import read_codes
 from openfield.objectives.entries import Mapping, State, take_codes, take_rows
 from openfield.objectives.forms import as_column
-from openfield.objectives.old_records import read_old
-from openfield.objectives.opcodes import STEPS, check_tuple, opcode_name
-from openfield.objectives.records import Rows, Stretch, hits_border, read_records
+from openfield.objectives.old_records import is_text, read_text, read_text_codes
+from openfield.objectives.opcodes import OLD_STEPS, STEPS, TEXT_STEPS, check_tuple, opcode_name, set_items
+from openfield.objectives.records import (
+    PUT1,
+    PUT4,
+    PUT_NEXT,
+    Codes,
+    Rows,
+    Stretch,
+    read_marked,
+    read_records,
+)
 from openfield.objectives.scalars import Refused, Scalars
-from openfield.objectives.source import Source
+from openfield.objectives.source import BLOCK, Source, hits_border
 
 FLUSH = 1 << 15
 """Rows gathered one by one before they are handed on as arrays."""
-DEEPEST_STACK = 1 << 14
-"""Eight times what any pickler puts between two SETITEMS."""
+DEEPEST_STACK = 1 << 12
+"""Twice what any pickler puts between two SETITEMS."""
+MANY, FEW = 512, 16
+"""Entries that are worth the 0.2 ms of reading in bulk, and the 10 µs of trying a pattern."""
+LEAST_WINDOW = 1 << 13
+"""Bytes that are looked at in bulk at least."""
+LONGEST_ENTRY = 64
+"""Steps of one entry at most: three or four NumPy numbers with their names spelled out."""
 WORTH_CALLING = 4_000_000
 """Bytes from which compiled code is used if it is imported already: nobody waits for a compiler to refuse 1 MB."""
 WORTH_COMPILING = 80_000_000
 """Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
 OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
+PROTOCOL = b"\x80"
 _ENDS = (SETITEM, SETITEMS)
+_PUTS = (PUT1, PUT4, PUT_NEXT)
 
-
-class Codes(NamedTuple):
-    """A stretch of a code book: image codes and the indices they were given."""
-
-    codes: list[int]
-    indices: list[int]
+Reader = Callable[[Any, int, Scalars], Stretch | None]
 
 
 def read_pickle(path: Path) -> Iterator[Rows | Codes]:
@@ -57,16 +70,27 @@ def read_pickle(path: Path) -> Iterator[Rows | Codes]:
         except Refused as error:
             advice = OLD_NUMPY if machine.state.old_numpy else ""
             raise Refused(f"{path}: {error} (byte {source.offset(machine.at)}).{advice}") from None
+        finally:
+            machine.state.scalars.close()
 
 
-def _choose_reader(source: Source) -> Callable[[Any, int, Scalars], Stretch | None]:
+def _choose_reader(source: Source) -> Reader:
     """The compiled reader of entries where it is at hand or the file is large enough to wait for it."""
     at_hand = "numba" in sys.modules and source.size >= WORTH_CALLING
-    if at_hand or (source.size >= WORTH_COMPILING and find_spec("numba") is not None):
-        from openfield.objectives.compiled_records import read_stretch
+    if not at_hand and (source.size < WORTH_COMPILING or find_spec("numba") is None):
+        return read_records
+    from openfield.objectives.compiled_records import read_stretch
 
-        return read_stretch
-    return read_records
+    return lambda view, at, scalars: read_stretch(view, at, scalars) or read_records(view, at, scalars)
+
+
+def _unknown(code: int) -> Refused:
+    return Refused(f"opcode {opcode_name(code)} has no place in a transition table")
+
+
+def _is_entry(key: Any, value: Any, kind: str) -> bool:
+    """Whether both are complete, so that nothing that comes after them can be part of them."""
+    return type(key) is (tuple if kind == "table" else int) and type(value) in (int, float)
 
 
 class _Machine:
@@ -76,25 +100,57 @@ class _Machine:
         self.source = source
         self.state = State()
         self.at = 0
+        self._text = is_text(source.start)
+        self._later = source.start[:1] == PROTOCOL
+        self._steps = TEXT_STEPS if self._text else STEPS if self._later else OLD_STEPS
         self._reader = _choose_reader(source)
+        self._window = BLOCK
         self._patience = 1
         self._wait = 0
 
     def run(self) -> Iterator[Rows | Codes]:
         """Everything up to STOP, checked to be a mapping or a pair of mappings."""
         while True:
-            code = self._step_to_border()
+            code = self._step_text() if self._text else self._step_binary()
             if code == STOP:
                 break
-            yield from self._hand_on(code)
+            if self.state.gathered >= FLUSH:
+                yield from self._flush()
+            if (mapping := self._mapping_at(code)) is not None:
+                yield from self._read_bulk(mapping)
         yield from self._flush()
         self._check_result()
+        if [mapping.kind for mapping in self.state.mappings[1:]] == [""]:
+            yield Codes(as_column([]), as_column([]))
 
-    def _step_to_border(self) -> int:
-        """Run up to the next mark, a good number of entries or the end; what is most common is done in place."""
+    def _step_text(self) -> int:
+        """Run up to where entries may begin, a good number of them or the end, in a pickle of protocol 0."""
+        source, state = self.source, self.state
+        while True:
+            if self.at >= source.safe:
+                self.at = self._refill(self.at)
+            code = source.data[self.at]
+            if code == STOP:
+                return code
+            self._step(code)
+            if code == MARK or (code == SETITEM and state.stack[-1].kind == "book"):
+                self._wait -= 1
+                if self._wait < 0:
+                    return code
+            elif code == SETITEM and state.gathered >= FLUSH:
+                return code
+
+    def _step(self, code: int) -> None:
+        step = self._steps.get(code)
+        if step is None:
+            raise _unknown(code)
+        self.at = step(self.state, self.source.data, self.at + 1)
+
+    def _step_binary(self) -> int:
+        """The same in all later protocols; what is most common is done in place."""
         source, state, stack = self.source, self.state, self.state.stack
         data, safe, at, push, pop = source.data, source.safe, self.at, stack.append, stack.pop
-        keys, counts, wait = state.keys, state.counts, self._wait
+        steps, later, wait = self._steps, self._later, self._wait
         try:
             while True:
                 if at >= safe:
@@ -107,29 +163,23 @@ class _Machine:
                 elif code == INT2:
                     push(data[at + 1] | data[at + 2] << 8)
                     at += 3
-                elif code == TUPLE3:
+                elif code == TUPLE3 and later:
                     last, middle, first = pop(), pop(), pop()
                     whole = type(first) is type(middle) is type(last) is int
                     push((first, middle, last) if whole else check_tuple((first, middle, last)))
                     at += 1
-                elif code == SETITEM and type(stack[-3]) is Mapping and stack[-3].kind == "table":
-                    counts.append(pop())
-                    keys.append(pop())
-                    at += 1
-                    if len(keys) >= FLUSH:
-                        return code
                 elif code == STOP:
                     return code
                 else:
-                    step = STEPS.get(code)
+                    step = steps.get(code)
                     if step is None:
-                        raise Refused(f"opcode {opcode_name(code)} has no place in a transition table")
+                        raise _unknown(code)
                     at = step(state, data, at + 1)
                     if code == MARK:
                         wait -= 1
                         if wait < 0:
                             return code
-                    elif code in _ENDS and len(keys) + len(state.codes) >= FLUSH:
+                    elif code in _ENDS and state.gathered >= FLUSH:
                         return code
         finally:
             self.at, self._wait = at, wait
@@ -139,39 +189,73 @@ class _Machine:
             raise Refused("too many objects wait on the stack")
         return self.source.refill(at)
 
-    def _hand_on(self, code: int) -> Iterator[Rows | Codes]:
-        """Pass gathered rows on, and let the bulk reader run where the next entry begins."""
-        if code == SETITEM and self.state.protocol:
-            raise Refused(f"{FLUSH:,} entries are set one by one, which no writer of binary pickles does")
-        if self.state.gathered >= FLUSH:
-            yield from self._flush()
-        if code == MARK and self._inside_table():
-            yield from self._read_bulk()
-
-    def _inside_table(self) -> bool:
-        """The mark just pushed opens a batch of what is, or may become, a table."""
+    def _mapping_at(self, code: int) -> Mapping | None:
+        """The mapping for which entries may begin here."""
         stack = self.state.stack
-        return len(stack) >= 2 and isinstance(stack[-2], Mapping) and stack[-2].kind in ("", "table")
+        if code == MARK and len(stack) >= 2 and isinstance(stack[-2], Mapping):
+            return stack[-2]
+        return stack[-1] if code == SETITEM and self._text and stack[-1].kind == "book" else None
 
-    def _read_bulk(self) -> Iterator[Rows | Codes]:
-        """Uniform entries as arrays; a reader that finds few is asked less and less often."""
-        found, state, source = 0, self.state, self.source
-        read = self._reader if state.protocol else read_old
+    def _read_bulk(self, mapping: Mapping) -> Iterator[Rows | Codes]:
+        """Uniform entries as arrays, and single others among them; a reader that finds few is asked less and less."""
+        most, going, worth = 0, True, FEW if self._text else MANY
+        kind = mapping.kind or ("book" if len(self.state.mappings) == 2 and not self._text else "table")
+        while going:
+            found = yield from self._read_stretches(mapping, kind)
+            going = not self._text and (found >= worth or not most) and self._step_over(mapping, kind)
+            most = max(most, found, 1)  # the first entry may be one that spells out what all others refer to
+        if most >= worth:
+            self._patience, self.state.short = 1, 0
+        else:
+            self._patience = min(self._patience * 2, 1 << 20)
+        self._wait = self._patience - 1
+
+    def _read_stretches(self, mapping: Mapping, kind: str) -> Generator[Rows | Codes, None, int]:
+        """Entries up to one that cannot be read in bulk; says how many."""
+        found, state, source, read = 0, self.state, self.source, self._reader_of(kind)
         while True:
             self.at = source.refill(self.at)
-            stretch = read(source.up_to_border, self.at, state.scalars)
-            if stretch is None:
-                if source.borders and hits_border(source.view, self.at, source.borders[0]):
-                    source.pass_border()
-                    continue
-                break
-            yield from self._flush()
-            state.stack[-2].kind, state.empty = "table", 0
-            self.at = stretch.end
-            found += len(stretch.rows.obs)
-            yield stretch.rows
-        self._patience = 1 if found >= 512 else min(self._patience * 2, 1 << 20)
-        self._wait = self._patience - 1
+            stretch = read(source.up_to_border[: self.at + self._window], self.at, state.scalars)
+            if stretch is not None:
+                yield from self._flush()
+                mapping.kind = kind
+                found += len(stretch.entries[0])
+                self._adapt(stretch.end - self.at)
+                self.at = stretch.end
+                yield stretch.entries
+            elif source.borders and hits_border(source.view, self.at, source.borders[0]):
+                source.pass_border()
+            else:
+                return found
+
+    def _reader_of(self, kind: str) -> Reader:
+        if kind == "book":
+            return read_text_codes if self._text else read_codes
+        if self._text:
+            return read_text
+        return self._reader if self._later else read_marked
+
+    def _adapt(self, read: int) -> None:
+        """Look further ahead after a stretch that filled the window, and no further than it reached after another."""
+        filled = read > self._window // 2
+        self._window = min(2 * self._window, BLOCK) if filled else max(2 * read, LEAST_WINDOW)
+
+    def _step_over(self, mapping: Mapping, kind: str) -> bool:
+        """Take one entry that cannot be read in bulk step by step; says whether it was one."""
+        source, stack = self.source, self.state.stack
+        base = len(stack)
+        for _ in range(LONGEST_ENTRY):
+            if self.at >= source.safe:
+                self.at = self._refill(self.at)
+            code = source.data[self.at]
+            if len(stack) == base + 2 and code not in _PUTS and _is_entry(stack[base], stack[-1], kind):
+                set_items(self.state, mapping, stack[base:])
+                del stack[base:]
+                return True
+            if code in _ENDS or code == STOP:
+                return False
+            self._step(code)
+        return False
 
     def _flush(self) -> Iterator[Rows | Codes]:
         if self.state.keys:
@@ -179,7 +263,7 @@ class _Machine:
             obs, action, next_obs = (as_column(part) for part in parts)
             yield Rows(obs, action, next_obs, as_column(counts))
         if self.state.codes:
-            yield Codes(*take_codes(self.state))
+            yield Codes(*map(as_column, take_codes(self.state)))
 
     def _check_result(self) -> None:
         source, state = self.source, self.state

@@ -10,17 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.forms import FRACTION, LARGE, Bytes, Forms, Ints, column_of, decode
+from openfield.objectives.forms import FRACTION, LARGE, Bytes, Forms, Ints, Words, column_of, decode
 from openfield.objectives.memo import IMPLICIT, Atoms, Special, follow_memo
+from openfield.objectives.numerals import INT_TEXT, LONG_TEXT, read_numerals
 from openfield.objectives.scalars import ABSENT, Scalars
 
-TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
+TUPLE3, TUPLE2, TUPLE, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x74, 0x52, 0x75, 0x28
 INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, FLOAT = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43, 0x47
 PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
-LONGEST = 32
-"""Bytes of an integer that is read in bulk; of longer ones there are few in a file."""
-SPARE = 256
-"""Bytes after the last entry looked at: no read of an entry's part goes further."""
+SPARE = 3_000
+"""Bytes after the last entry looked at: no read of an entry goes further, however many digits its integers have."""
+
+
+WRONG_GUESSES = 16
+"""Entries for each wrong guess from which on they are taken run by run, not one by one."""
 
 
 def _lookup(lengths: dict[int, int], other: int = 0) -> Ints:
@@ -36,14 +39,9 @@ _INT_SIGN = _lookup({INT4: 1 << 31})
 _PUT_LENGTH = _lookup({PUT1: 2, PUT4: 5, PUT_NEXT: 1})
 _PUT_MASK = _lookup({PUT1: 0xFF, PUT4: 0xFFFFFFFF})
 _PUT_OTHER = _lookup({PUT1: 0, PUT4: 0, PUT_NEXT: IMPLICIT}, ABSENT)
-_STARTS_KEY = _lookup({INT1: 1, INT2: 1, INT4: 1, LONG1: 1, GET1: 1, GET4: 1}).astype(bool)
+_STARTS_KEY = _lookup(dict.fromkeys((INT1, INT2, INT4, LONG1, GET1, GET4, INT_TEXT, LONG_TEXT), 1)).astype(bool)
 _STARTS_VALUE = _STARTS_KEY | _lookup({FLOAT: 1}).astype(bool)
 _STARTS_NEXT = _STARTS_KEY | _lookup({SETITEMS: 1}).astype(bool)
-_LENGTHS = {
-    **{TUPLE3: 1, TUPLE2: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
-    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5, FLOAT: 9},
-}
-"""Bytes of every opcode in entries; two of them are followed by as many as they say."""
 
 
 class Rows(NamedTuple):
@@ -55,11 +53,31 @@ class Rows(NamedTuple):
     counts: np.ndarray[Any, Any]
 
 
+class Codes(NamedTuple):
+    """A stretch of a code book: image codes and the indices they were given."""
+
+    codes: np.ndarray[Any, Any]
+    indices: np.ndarray[Any, Any]
+
+
 class Stretch(NamedTuple):
     """What was read in one go, and where reading goes on."""
 
-    rows: Rows
+    entries: Rows | Codes
     end: int
+
+
+class _Shape(NamedTuple):
+    """How a protocol puts a key: what opens it, what closes it, and what may follow an entry."""
+
+    opening: int
+    """Bytes of it: none, or a mark."""
+    closing: int
+    nexts: Any
+
+
+_LATER = _Shape(0, TUPLE3, _STARTS_NEXT)
+_MARKED = _Shape(1, TUPLE, _lookup({MARK: 1, SETITEMS: 1}).astype(bool))
 
 
 class _Ends(NamedTuple):
@@ -78,15 +96,28 @@ def read_records(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
         at: Where an entry of a table begins.
         scalars: What the memo holds; extended by what is read.
     """
+    return _read(view, at, scalars, _LATER)
+
+
+def read_marked(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
+    """As `read_records`, for keys that a mark opens, as protocol 1 has them."""
+    return _read(view, at, scalars, _MARKED)
+
+
+def _read(view: Bytes, at: int, scalars: Scalars, shape: _Shape) -> Stretch | None:
     if len(view) < at + SPARE:
         return None
-    words = np.ndarray((len(view) - 7,), "<u8", view, 0, (1,))
-    ends = _guess_ends(view, words, at, scalars)
+    words = words_at(view)
+    ends = _guess_ends(view, words, at, scalars, shape)
     starts = np.concatenate(([at], ends.nexts))
+    opened = view[starts] == MARK if shape.opening else None
+    starts += shape.opening
     parts: list[Atoms] = []
     for _ in range(3):
-        parts.append(_read_atoms(view, words, starts, scalars))
+        parts.append(read_atoms(view, words, starts, scalars))
         starts = starts + parts[-1].lengths
+    if opened is not None:
+        parts[0].lengths[~opened] = 0
     keys, counts = _chain(starts, ends.tuples, parts)
     parts = [*(part.take(keys) for part in parts), ends.counts.take(counts)]
     size = follow_memo(scalars, parts, _read_puts(words, ends.tuples[counts] + 1)[0])
@@ -96,42 +127,33 @@ def read_records(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
     return Stretch(rows, int(ends.nexts[counts[size - 1]]))
 
 
+def words_at(view: Bytes) -> Words:
+    """The eight bytes from every place on, as one number."""
+    return np.ndarray((len(view) - 7,), "<u8", view, 0, (1,))
+
+
 def _first(forms: Forms | None, size: int) -> Forms | None:
     return None if forms is None else forms[:size]
 
 
-def hits_border(view: Bytes, at: int, border: int) -> bool:
-    """Whether an opcode begins at the border, where at most a few entries lie between it and the entry at `at`."""
-    if border - at > 2 * SPARE:
-        return False
-    data = view[at : border + 1].tobytes()
-    border, at = border - at, 0
-    while at < border:
-        length = _LENGTHS.get(data[at], 0)
-        if not length:
-            return False
-        at += length + (data[at + 1] if data[at] in (LONG1, BYTES1) else 0)
-    return at == border
-
-
-def _guess_ends(view: Bytes, words: Any, at: int, scalars: Scalars) -> _Ends:
+def _guess_ends(view: Bytes, words: Any, at: int, scalars: Scalars, shape: _Shape) -> _Ends:
     """Every tuple opcode that is followed by a count and by the beginning of another entry or of the batch's end."""
-    tuples = np.flatnonzero(view[at:-SPARE] == TUPLE3) + at
+    tuples = np.flatnonzero(view[at:-SPARE] == shape.closing) + at
     values = tuples + 1 + _PUT_LENGTH[view[tuples + 1]]
     fits = _STARTS_VALUE[view[values]]
     tuples, values = tuples[fits], values[fits]
-    counts = _read_atoms(view, words, values, scalars)
+    counts = read_atoms(view, words, values, scalars)
     nexts = values + counts.lengths
-    fits = (counts.lengths > 0) & _STARTS_NEXT[view[nexts]]
+    fits = (counts.lengths > 0) & shape.nexts[view[nexts]]
     if not fits.all():
         tuples, nexts = tuples[fits], nexts[fits]
-        counts = _read_atoms(view, words, values[fits], scalars)
+        counts = read_atoms(view, words, values[fits], scalars)
     nexts += 2 * ((view[nexts] == SETITEMS) & (view[nexts + 1] == MARK))
     return _Ends(tuples, counts, nexts)
 
 
-def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> Atoms:
-    """The number at each place: one of the five plain forms, a NumPy number, or a reference to one."""
+def read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> Atoms:
+    """The number at each place: in one of the plain forms, a NumPy number, or a reference to one."""
     word = words[at]
     code = (word & 255).astype(np.uint8)
     lengths = _INT_LENGTH[code]
@@ -144,37 +166,57 @@ def _read_atoms(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> Atoms:
     long = odd[code[odd] == LONG1]
     if len(long):
         values[long], lengths[long], forms[long] = _read_longs(words, at[long])
+    text = odd[(code[odd] == LONG_TEXT) | (code[odd] == INT_TEXT)]
+    if len(text):
+        values[text], lengths[text], forms[text] = read_numerals(view, at[text])
     real = odd[code[odd] == FLOAT]
     if len(real):
         values[real], lengths[real], forms[real] = words[at[real] + 1].byteswap().view(np.int64), 9, FRACTION
     get = odd[(code[odd] == GET1) | (code[odd] == GET4)]
     if not len(get):
         return Atoms(values, lengths, None, forms)
-    values[get], lengths[get], forms[get], special = _read_scalars(view, words, at[get], scalars)
+    values[get], lengths[get], forms[get], special = read_scalars(view, words, at[get], scalars)
     return Atoms(values, lengths, special._replace(at=get), forms)
 
 
 def _read_longs(words: Any, at: Ints) -> tuple[Ints, Ints, Forms]:
-    """Integers of up to eight bytes, and the places of somewhat longer ones; the longest get length 0."""
+    """Integers of up to eight bytes, and the places of longer ones."""
     size = ((words[at] >> 8) & 255).astype(np.int64)
     unused = 64 - 8 * size.clip(1, 8)
     values = (words[at + 2].astype(np.int64) << unused) >> unused
     large = size > 8
     values = np.where(size == 0, 0, np.where(large, at + 1, values))
-    return values, np.where(size <= LONGEST, size + 2, 0), np.where(large, LARGE, 0).astype(np.int8)
+    return values, size + 2, np.where(large, LARGE, 0).astype(np.int8)
 
 
-def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, Forms, Special]:
+def read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[Ints, Ints, Forms, Special]:
     """NumPy numbers: get function, get kind, their bytes, pair, call; or a reference to one made before."""
-    key, at_kind = _read_get(words, at)
-    spelled = key == scalars.function
-    kind, at_bytes = _read_get(words, at_kind)
+    key, behind = read_get(words, at)
+    spelled = np.flatnonzero(key == scalars.function) if scalars.function != ABSENT else at[:0]
+    if len(spelled) == len(at):
+        return _read_spelled(view, words, at, behind, scalars)
+    values, forms, lengths = np.zeros(len(at), np.int64), np.zeros(len(at), np.int8), np.where(key < 0, 0, behind - at)
+    none = np.full(len(at), ABSENT)
+    special = Special(at, np.stack((none,) * 3), key, none, np.zeros(len(at), bool))
+    if len(spelled):
+        found = _read_spelled(view, words, at[spelled], behind[spelled], scalars)
+        values[spelled], lengths[spelled], forms[spelled], made = found
+        special.keys[:, spelled], special.refs[spelled] = made.keys, ABSENT
+        special.raws[spelled], special.single[spelled] = made.raws, made.single
+    return values, lengths, forms, special
+
+
+def _read_spelled(
+    view: Bytes, words: Any, at: Ints, at_kind: Ints, scalars: Scalars
+) -> tuple[Ints, Ints, Forms, Special]:
+    """Numbers that are made here; length 0 where none is."""
+    kind, at_bytes = read_get(words, at_kind)
     values, forms, width, signed = _read_kinds(words[at_bytes + 2], kind, scalars)
     single = width == 1
-    raws, after_raw = _read_get(words, at_bytes)
-    raws = np.where(spelled & single, raws, ABSENT)
+    raws, after_raw = read_get(words, at_bytes)
+    raws = np.where(single, raws, ABSENT)
     told = raws == ABSENT
-    made = spelled & (~told | ((view[at_bytes] == BYTES1) & (view[at_bytes + 1] == width)))
+    made = ~told | ((view[at_bytes] == BYTES1) & (view[at_bytes + 1] == width))
     first, length = _read_puts(words, at_bytes + 2 + width)
     first = np.where(told, first, ABSENT)
     values = np.where(told, values, signed)
@@ -183,10 +225,9 @@ def _read_scalars(view: Bytes, words: Any, at: Ints, scalars: Scalars) -> tuple[
     at_call = at_pair + 1 + length
     made &= (view[at_pair] == TUPLE2) & (view[at_call] == REDUCE)
     third, length = _read_puts(words, at_call + 1)
-    lengths = np.where(made, at_call + 1 + length - at, np.where(spelled | (key < 0), 0, at_kind - at))
     keys = np.where(made, np.stack((first, second, third)), ABSENT)
-    special = Special(at, keys, np.where(made, ABSENT, key), np.where(made, raws, ABSENT), made & single)
-    return values, lengths, forms, special
+    special = Special(at, keys, np.full(len(at), ABSENT), np.where(made, raws, ABSENT), made & single)
+    return values, np.where(made, at_call + 1 + length - at, 0), forms, special
 
 
 def _read_kinds(words: Any, asked: Ints, scalars: Scalars) -> tuple[Ints, Forms, Ints, Ints]:
@@ -213,7 +254,7 @@ def _read_puts(words: Any, at: Ints) -> tuple[Ints, Ints]:
     return ((word >> 8) & _PUT_MASK[code]) + _PUT_OTHER[code], _PUT_LENGTH[code]
 
 
-def _read_get(words: Any, at: Ints) -> tuple[Ints, Ints]:
+def read_get(words: Any, at: Ints) -> tuple[Ints, Ints]:
     """The memo number asked for (ABSENT if this is no such opcode) and the place after it."""
     word = words[at].astype(np.int64)
     code = word & 255
@@ -235,6 +276,10 @@ def _chain(arrivals: Ints, tuples: Ints, parts: list[Atoms]) -> tuple[Ints, Ints
     ends = np.searchsorted(tuples, arrivals)
     arrived = readable & (np.append(tuples, -1)[ends] == arrivals)
     breaks = np.flatnonzero(~arrived | (ends != np.arange(size + 1)))
+    if len(breaks) * WRONG_GUESSES > size:
+        keys = np.array(_hop(np.where(arrived, ends + 1, ABSENT).tolist()))
+        keys = keys[: len(keys) - (not arrived[keys[-1]])]
+        return keys, ends[keys]
     runs, at = [], 0
     while True:
         turn = int(breaks[np.searchsorted(breaks, at)])
@@ -244,3 +289,12 @@ def _chain(arrivals: Ints, tuples: Ints, parts: list[Atoms]) -> tuple[Ints, Ints
         at = int(ends[turn]) + 1
     keys = np.concatenate(runs)
     return keys, ends[keys]
+
+
+def _hop(nexts: list[int]) -> list[int]:
+    """Every place on the way from the first to one after which there is none."""
+    places, at = [], 0
+    while at >= 0:
+        places.append(at)
+        at = nexts[at]
+    return places

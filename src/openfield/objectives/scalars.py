@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.forms import BYTE, FRACTION, UNSIGNED, WHOLE, Forms, Ints
-
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
+from openfield.objectives.forms import BYTE, FRACTION, UNSIGNED, WHOLE, Flags, Forms, Ints
+from openfield.objectives.kept import Kept
 
 ABSENT = -1
+MOST_KEPT = 1 << 16
+"""Numbers of the memo that are kept in memory; those put before them lie on disk."""
 MOST_KINDS = 32
 """Kinds of numbers that are read in bulk; ten are written, in two byte orders."""
 
@@ -71,13 +72,12 @@ def allowed_name(module: Any, name: Any, protocol: int) -> Name:
 
 
 def make_scalar(arguments: tuple[Any, ...]) -> int | float:
-    """The number behind a NumPy scalar: a kind and its bytes, which Python 2 has as text."""
-    if len(arguments) != 2 or not isinstance(arguments[0], DType) or not isinstance(arguments[1], bytes | str):
+    """The number behind a NumPy scalar: a kind and its bytes."""
+    if len(arguments) != 2 or not isinstance(arguments[0], DType) or not isinstance(arguments[1], bytes):
         raise Refused("a NumPy number of an unknown form")
     kind, raw = arguments
     if not kind.order:
         raise Refused("a NumPy number before its byte order is known")
-    raw = raw.encode("ascii") if isinstance(raw, str) else raw
     form, swapped = KINDS[kind.kind], kind.order == ">"
     if len(raw) != form.itemsize:
         raise Refused(f"a NumPy number of {len(raw)} bytes where {form.itemsize} belong")
@@ -138,6 +138,9 @@ class Scalars:
         self._forms = np.empty(1 << 10, np.int8)
         self._size = 0
         self._odd = False
+        self._kept = Kept()
+        self._first = 0
+        """The lowest memo number that may be in memory."""
 
     def learn(self, kind: DType) -> None:
         """A kind of number whose byte order is known is in the memo."""
@@ -157,8 +160,8 @@ class Scalars:
             bits, form = struct.unpack("<q", struct.pack("<d", value))[0], FRACTION
         else:
             bits, form = value[0], BYTE
+        self._make_room(1)
         at = self._size
-        self._make_room(at + 1)
         self._keys[at], self._values[at], self._forms[at] = key, bits, form
         self._odd |= form != WHOLE
         self._size = at + 1
@@ -169,15 +172,19 @@ class Scalars:
 
     def extend(self, keys: Ints, values: Ints, forms: Forms | None = None) -> None:
         """Keep many numbers; the keys rise, and are higher than those known."""
+        self._make_room(len(keys))
         size = self._size + len(keys)
-        self._make_room(size)
         self._keys[self._size : size] = keys
         self._values[self._size : size] = values
         self._forms[self._size : size] = WHOLE if forms is None else forms
         self._odd |= forms is not None and bool(forms.any())
         self._size = size
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, more: int) -> None:
+        if self._size >= MOST_KEPT:
+            self._kept.add(self.keys, self.values, self._forms[: self._size])
+            self._first, self._size = int(self._keys[self._size - 1]) + 1, 0
+        size = self._size + more
         if size > len(self._keys):
             self._keys, self._values, self._forms = (
                 _longer(column, self._size, 2 * size) for column in (self._keys, self._values, self._forms)
@@ -206,22 +213,36 @@ class Scalars:
 
     def find(self, key: int) -> int | float | bytes | None:
         """The number or byte behind a memo entry, if it is one."""
-        at = int(self.keys.searchsorted(key))
-        if at == self._size or self._keys[at] != key:
+        if key < self._first:
+            bits, (form,), (known,) = self._kept.find(np.array([key]))
+        else:
+            at = int(self.keys.searchsorted(key))
+            bits, form, known = self._values[at : at + 1], self._forms[at], at < self._size and self._keys[at] == key
+        if not known:
             return None
-        bits = self._values[at : at + 1]
-        if self._forms[at] == FRACTION:
+        if form == FRACTION:
             return float(bits.view(np.float64)[0])
-        if self._forms[at] == BYTE:
+        if form == BYTE:
             return bytes([int(bits[0])])
-        return int(bits[0] if self._forms[at] == WHOLE else bits.view(np.uint64)[0])
+        return int(bits[0] if form == WHOLE else bits.view(np.uint64)[0])
 
     def find_many(self, keys: Ints) -> tuple[Ints, Forms, Flags]:
         """The bits and forms of the numbers behind memo entries, and which of them are known."""
-        if not self._size:
-            return np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int8), np.zeros(len(keys), bool)
+        old = keys < self._first
+        if old.any() or not self._size:
+            values, forms, known = self._kept.find(np.where(old, keys, ABSENT))
+            if self._size and not old.all():
+                values[~old], forms[~old], known[~old] = self._find_here(keys[~old])
+            return values, forms, known
+        return self._find_here(keys)
+
+    def _find_here(self, keys: Ints) -> tuple[Ints, Forms, Flags]:
         at = np.searchsorted(self.keys, keys).clip(max=self._size - 1)
         return self._values[at], self._forms[at], self._keys[at] == keys
+
+    def close(self) -> None:
+        """Give the room on disk back."""
+        self._kept.close()
 
 
 def _longer(column: np.ndarray[Any, Any], filled: int, size: int) -> np.ndarray[Any, Any]:

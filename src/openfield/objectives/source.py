@@ -10,18 +10,49 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from openfield.objectives.forms import Bytes
+from openfield.objectives.records import (
+    BYTES1,
+    FLOAT,
+    GET1,
+    GET4,
+    INT1,
+    INT2,
+    INT4,
+    LONG1,
+    MARK,
+    PUT1,
+    PUT4,
+    PUT_NEXT,
+    REDUCE,
+    SETITEMS,
+    SPARE,
+    TUPLE,
+    TUPLE2,
+    TUPLE3,
+)
 from openfield.objectives.scalars import Refused
 
 BLOCK = 1 << 17
 """Small enough for the second-level cache, large enough that NumPy's call overhead does not show."""
+STRIDE = 1 << 14
+"""Bytes that are stepped through before somebody looks again at how much has come together."""
 LONGEST_STEP = 1 << 11
 """More bytes than any allowed opcode takes."""
+STARTS = 64
 FRAME = 0x95
 HEADER = 9
 SHORTEST_FRAME = 4
 """Writers leave the mark of a shorter one away."""
 FULL_FRAME = 1 << 16
 """Writers close a frame when it has so many bytes, or at the end."""
+
+
+_LENGTHS = {
+    **{TUPLE3: 1, TUPLE2: 1, TUPLE: 1, REDUCE: 1, SETITEMS: 1, MARK: 1, PUT_NEXT: 1},
+    **{INT1: 2, INT2: 3, INT4: 5, LONG1: 2, BYTES1: 2, GET1: 2, GET4: 5, PUT1: 2, PUT4: 5, FLOAT: 9},
+}
+"""Bytes of every opcode in entries; two of them are followed by as many as they say."""
 
 
 class Source:
@@ -40,7 +71,10 @@ class Source:
         """Where frame marks were taken out, ahead of the reader; an opcode begins at each of them."""
         self._start = 0
         self._ended = False
-        self._framed = self._begins_framed()
+        self.start = file.read(STARTS)
+        """The first bytes, by which the protocol is known."""
+        file.seek(0)
+        self._framed = self.start[:1] == b"\x80" and self.start[2:3] == bytes((FRAME,))
         self._left = 2 if self._framed else 0
         """Bytes to come before the next frame mark; the first mark follows that of the protocol."""
         self._full = True
@@ -62,7 +96,7 @@ class Source:
             self.view = np.frombuffer(self.data, np.uint8)
             at = 0
         end = len(self.data) if self._ended else len(self.data) - LONGEST_STEP
-        self.safe = min([end, *self.borders[:1]])
+        self.safe = min([end, at + STRIDE, *self.borders[:1]])
         return at
 
     def pass_border(self) -> None:
@@ -82,11 +116,6 @@ class Source:
     def beyond_end(self, at: int) -> bool:
         """Whether an opcode at this place can have run out of bytes."""
         return self._ended and at + LONGEST_STEP > len(self.data)
-
-    def _begins_framed(self) -> bool:
-        start = self.file.read(3)
-        self.file.seek(0)
-        return len(start) == 3 and start[0] == 0x80 and start[2] == FRAME
 
     def _read(self, kept: bytes) -> bytes:
         """What is kept and about a block of further bytes, frame marks taken out."""
@@ -117,3 +146,17 @@ class Source:
             raise Refused("a frame that is too short to be one")
         self._full = self._left >= FULL_FRAME
         self.borders.append(place)
+
+
+def hits_border(view: Bytes, at: int, border: int) -> bool:
+    """Whether an opcode begins at the border, where at most a few entries lie between it and the entry at `at`."""
+    if border - at > 2 * SPARE:
+        return False
+    data = view[at : border + 1].tobytes()
+    border, at = border - at, 0
+    while at < border:
+        length = _LENGTHS.get(data[at], 0)
+        if not length:
+            return False
+        at += length + (data[at + 1] if data[at] in (LONG1, BYTES1) else 0)
+    return at == border

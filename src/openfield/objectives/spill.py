@@ -6,15 +6,17 @@ Between `pickles` and `parquet` in a conversion.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 
 from openfield.objectives.checks import find_repeated
-from openfield.objectives.codes import CodeBook, check_codes
+from openfield.objectives.codes import CodeBook, check_codes, make_book
 from openfield.objectives.counts import Columns
 from openfield.objectives.histograms import Array
 from openfield.objectives.moves import sum_rows
+from openfield.objectives.parquet import read_codes
 from openfield.objectives.parts import PART, Parts
 from openfield.objectives.records import Rows
 
@@ -79,6 +81,7 @@ class BookSpill:
     def __init__(self, name: str, part: int = PART) -> None:
         self._name, self._part = name, part
         self._parts: dict[int, Parts] = {}
+        self._size, self._given = 0, False
 
     def __enter__(self) -> BookSpill:
         return self
@@ -90,13 +93,16 @@ class BookSpill:
             parts.__exit__(kind, error, trace)
 
     def add(self, book: CodeBook) -> None:
-        """Put codes aside."""
+        """Put codes aside; those that do not say where they stood stand after all before them."""
+        places = np.arange(len(book.indices)) + self._size if book.places is None else book.places
+        self._size, self._given = self._size + len(book.indices), True
         used = (book.words != 0) * np.arange(1, book.words.shape[1] + 1)
         widths = used.max(axis=1, initial=2)
         for width in np.unique(widths).tolist():
             chosen = widths == width
             records = self._of(width).empty(int(np.count_nonzero(chosen)))
             records["code"], records["index"] = _as_bytes(book.words[chosen, :width]), book.indices[chosen]
+            records["place"] = places[chosen]
             self._of(width).add(records)
 
     def in_order(self) -> Iterator[CodeBook]:
@@ -105,19 +111,46 @@ class BookSpill:
         Raises:
             InvalidInput: A code occurs twice.
         """
-        most = max(self._parts, default=0)
+        most = max(self._parts, default=2)
+        if self._given and not self._parts:
+            yield make_book([], [])
         for width, parts in sorted(self._parts.items()):
             for records in parts.in_parts():
                 words = _as_words(records["code"], width)
-                book = CodeBook(np.pad(words, ((0, 0), (0, most - width))), records["index"].copy())
+                words = np.pad(words, ((0, 0), (0, most - width)))
+                book = CodeBook(words, records["index"].copy(), records["place"].copy())
                 check_codes(book, self._name)
                 yield book
 
     def _of(self, width: int) -> Parts:
         if width not in self._parts:
-            kind = np.dtype([("code", f"S{8 * width}"), ("index", "<i8")])
+            kind = np.dtype([("code", f"S{8 * width}"), ("index", "<i8"), ("place", "<i8")])
             self._parts[width] = Parts(kind, "code", self._part)
         return self._parts[width]
+
+
+def read_codes_in_order(path: Path, part: int = PART) -> Iterator[CodeBook]:
+    """The code book beside a table as `read_codes` gives it, in the order of the book it was made from.
+
+    The file is sorted by code; which of several codes of an index came last matters to the published rules.
+    """
+    books = read_codes(path)
+    first = next(books, None)
+    if first is None:
+        return
+    yield first
+    width = first.words.shape[1]
+    with Parts(np.dtype([("place", "<i8"), ("index", "<i8"), ("words", "<u8", (width,))]), "place", part) as parts:
+        for book in books:
+            if book.places is None:
+                yield book
+                continue
+            records = parts.empty(len(book.indices))
+            records["place"], records["index"], records["words"] = book.places, book.indices, book.words
+            parts.add(records)
+        for records in parts.in_parts():
+            done = records[np.argsort(records["place"], kind="stable")]
+            yield CodeBook(np.ascontiguousarray(done["words"]), done["index"].copy())
 
 
 def _as_bytes(words: Array) -> Array:

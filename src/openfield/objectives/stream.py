@@ -137,15 +137,18 @@ def _summarise_stream(path: Path, header: Any) -> Summary:
     from openfield.objectives.parquet import count_rows
 
     rows = count_rows(path)
-    watch = _Watch(path, header.num_inputs is None)
+    watch = _Watch(path)
     counts = _count_parts(watch.check(), rows)
     if not counts.inputs.size:
         raise InvalidInput(f"{path}: no positive counts.")
+    seen = watch.seen.count or counts.inputs.size
+    if header.num_inputs is not None and header.num_inputs < seen:
+        raise InvalidInput(f"{path}: its description speaks of {header.num_inputs} inputs, its rows have {seen}.")
     return Summary(
         name=str(path),
         counts=counts,
         rows=rows,
-        num_inputs=header.num_inputs or watch.seen.count or counts.inputs.size,
+        num_inputs=watch.seen.count or max(seen, header.num_inputs or 0),
         num_actions=watch.actions,
         meta=header.meta,
         zeros=header.zeros + watch.zeros,
@@ -162,14 +165,12 @@ def _count_parts(parts: Iterator[Columns], rows: int) -> Counts:
 class _Watch:
     """Rows on their way to be counted, checked as they pass."""
 
-    def __init__(self, path: Path, count_inputs: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.seen = Seen()
         self.zeros = 0
         self.notes: dict[str, None] = {}
         self._actions, self._odd_actions = Seen(), set[int]()
-        self._count_inputs = count_inputs
-        self._last: Columns | None = None
 
     @property
     def actions(self) -> int:
@@ -180,14 +181,13 @@ class _Watch:
         """The rows of the file with positive counts.
 
         Raises:
-            InvalidInput: A count is not a positive number, or rows are not in the order the file claims.
+            InvalidInput: A count is not a positive number, or rows are not in the order the file says they are.
         """
         from openfield.objectives.parquet import read_columns
 
         for part in read_columns(self.path):
             if not len(part.obs):
                 continue
-            self._check_order(part)
             rows, zeros, notes = check_rows(Rows(part.obs, part.action, part.next_obs, part.counts), str(self.path))
             self.zeros, self.notes = self.zeros + zeros, self.notes | dict.fromkeys(notes)
             self._note(rows)
@@ -198,15 +198,4 @@ class _Watch:
         self._actions.add(rows.action[small])
         if not small.all():
             self._odd_actions.update(np.unique(rows.action[~small]).tolist())
-        if self._count_inputs:
-            self.seen.add(rows.obs, rows.next_obs)
-
-    def _check_order(self, part: Columns) -> None:
-        """Every key comes after the one before it, also across parts."""
-        keys = part if self._last is None else Columns(*map(np.append, self._last, part))
-        self._last = part.part(len(part.obs) - 1, len(part.obs))
-        behind = np.zeros(len(keys.obs) - 1, bool)
-        for column in (keys.action, keys.next_obs, keys.obs):  # the last one decides first
-            behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
-        if behind.any():
-            raise InvalidInput(f"{self.path}: the rows are not in the order the file says they are.")
+        self.seen.add(rows.obs, rows.next_obs)

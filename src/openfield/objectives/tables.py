@@ -5,7 +5,6 @@ What every objective starts from; made from files, mappings or columns, checked 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +14,19 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.checks import check_rows, check_single, find_repeated, rank_ids
+from openfield.objectives.checks import (
+    check_rows,
+    check_single,
+    find_repeated,
+    plain_count,
+    plain_integers,
+    plain_key,
+    rank_ids,
+)
 from openfield.objectives.codes import CodeBook, check_codes, make_book
 from openfield.objectives.counts import Columns, Counts, count_columns
 from openfield.objectives.histograms import Array
-from openfield.objectives.records import Rows
+from openfield.objectives.records import Codes, Rows
 
 FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
@@ -119,12 +126,12 @@ def as_table(source: TableLike) -> Table:
     mapping, book = source if isinstance(source, tuple) else (source, None)
     if not isinstance(mapping, Mapping):
         raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
-    keys = [_plain_key(key) for key in mapping]
+    keys = [plain_key(key) for key in mapping]
     from openfield.objectives.forms import as_column
 
-    counts = as_column([_plain_count(key, value) for key, value in mapping.items()])
+    counts = as_column([plain_count(key, value) for key, value in mapping.items()])
     obs, action, next_obs = (as_column([key[part] for key in keys]) for part in range(3))
-    codes = [(list(book), list(book.values()))] if book is not None else []
+    codes = [] if book is None else [Codes(*(as_column(plain_integers(column)) for column in (book, book.values())))]
     return make_table([Rows(obs, action, next_obs, counts)], codes)
 
 
@@ -141,7 +148,7 @@ def load_table(path: str | Path) -> Table:
             from openfield.objectives.parquet import read_table
 
             return read_table(path)
-        if start[:1] in (b"\x80", b"(", b"}"):
+        if start[:1] in (b"\x80", b"(", b"}", b"c"):
             return _load_pickle(path)
     except MemoryError:
         raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
@@ -158,7 +165,7 @@ def is_parquet(path: Path) -> bool:
 
 def make_table(
     pieces: Iterable[Rows],
-    codes: Iterable[tuple[list[int], list[int]]] = (),
+    codes: Iterable[Codes] = (),
     *,
     name: str = "table",
     meta: Meta | None = None,
@@ -175,7 +182,7 @@ def make_table(
     rows, zeros, notes = check_rows(whole, name)
     if zeros and single:
         check_single(whole, name)
-    obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs, [index for _, indices in books for index in indices])
+    obs, next_obs, ids = rank_ids(rows.obs, rows.next_obs, (index for part in books for index in part.indices.tolist()))
     action, _, actions = rank_ids(rows.action, rows.action)
     notes += ("actions beyond 64 bits were numbered anew",) if actions else ()
     return Table(
@@ -225,7 +232,7 @@ def _what_else(start: bytes) -> str:
 
 def _load_pickle(path: Path) -> Table:
     from openfield.objectives.gather import Gatherer
-    from openfield.objectives.pickles import Codes, read_pickle
+    from openfield.objectives.pickles import read_pickle
 
     gatherer, codes, held = Gatherer(path.stat().st_size), [], 0
     for piece in read_pickle(path):
@@ -234,7 +241,7 @@ def _load_pickle(path: Path) -> Table:
             for _ in read_pickle(path):  # to its end, where something foreign may wait, before more is kept
                 pass
         if isinstance(piece, Codes):
-            codes.append((piece.codes, piece.indices))
+            codes.append(piece)
         else:
             gatherer.add(piece)
     return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
@@ -262,22 +269,6 @@ def meta_of_name(name: str) -> Meta:
     return Meta(environment="_".join(words[:-1]), agent=words[-1], reward=reward, levels=levels)
 
 
-def _plain_key(key: Any) -> tuple[int, int, int]:
-    try:
-        obs, action, next_obs = map(operator.index, key)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"table: key {key!r} is not a tuple of three integers.") from None
-    return obs, action, next_obs
-
-
-def _plain_count(key: Any, value: Any) -> int | float:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"table: the count of key {key} is {value!r}, not a number.")
-    return value
-
-
 def _joined(pieces: list[Rows]) -> Rows:
     if not pieces:
         return Rows(*(np.empty(0, np.int64) for _ in range(4)))
@@ -286,13 +277,13 @@ def _joined(pieces: list[Rows]) -> Rows:
     return Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 
 
-def _book(codes: list[tuple[list[int], list[int]]], ids: tuple[int, ...] | None, name: str) -> CodeBook | None:
+def _book(codes: list[Codes], ids: tuple[int, ...] | None, name: str) -> CodeBook | None:
     if not codes:
         return None
-    pairs = [pair for part in codes for pair in zip(*part, strict=True)]
+    images, indices = map(np.concatenate, zip(*codes, strict=True))
     if ids is not None:
         ranks = {value: number for number, value in enumerate(ids)}
-        pairs = [(code, ranks[index]) for code, index in pairs]
-    book = make_book([code for code, _ in pairs], [index for _, index in pairs], name)
+        indices = np.array([ranks[index] for index in indices.tolist()], np.int64)
+    book = make_book(images, indices, name)
     check_codes(book, name)
     return book

@@ -108,6 +108,22 @@ def test_mistakes_name_the_file(tmp_path: Path, text: str) -> None:
         read_server(written(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "difficulty = easy,brutal",
+            r"difficulty cannot be 'easy,brutal'\. Allowed: list of easy \| hard \| medium\.$",
+        ),
+        ("hint_level = 7", r"hint_level cannot be '7'\. Allowed: list of integer >= -1 <= 3\.$"),
+        ("trials = many", r"trials cannot be 'many'\. Allowed: integer >= 1\.$"),
+    ],
+)
+def test_mistakes_say_what_would_be_right(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        read_server(written(tmp_path, f"[sail-on]\n{line}"))
+
+
 def test_a_key_nobody_knows_is_mentioned(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="'trails' is no key"):
         assert read_server(written(tmp_path, SERVER.replace("trials", "trails"))).trials == 30

@@ -563,6 +563,27 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
     run(work)
 
 
+def test_whoever_waits_for_the_server_is_not_silent(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine may take longer to start than an agent may be silent."""
+    reset = DoomWorld.reset
+
+    def dawdle(world: DoomWorld) -> Turn:
+        time.sleep(2.5)
+        return reset(world)
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", lease=1.0, count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "waiting")
+            await client.play()
+            assert len(client.performances) == 2 + 3
+
+    monkeypatch.setattr(DoomWorld, "reset", dawdle)
+    run(work)
+    assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["done", "done"]
+
+
 def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: Path) -> None:
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:

@@ -123,6 +123,7 @@ def test_the_same_trial_shows_the_same_turns(domain: DoomDomain) -> None:
         ),
         *(f"{name}={value}" for name in ("fog", "respawn", "share") for value in ("inf", "nan", "1e300")),
         "goal=0,0,512",
+        *("stride=32", "enemy_stride=40", "wind=32"),  # through walls
     ],
 )
 def test_settings_nobody_can_play_are_refused_at_once(
@@ -141,6 +142,7 @@ def test_settings_nobody_can_play_are_refused_at_once(
         ("enemy_radius=60", "crowd:hard"),
         ("enemy_radius=64 enemies=4", "none"),
         *((f"{name}=3000000000", "none") for name in ("enemy_pause", "enemy_damage", "bolt_damage")),
+        *(("stride=32", "none"), ("enemy_stride=10", "slim:hard"), ("player_health=101", "none")),
     ],
 )
 def test_a_duel_nobody_can_play_is_refused_at_once(

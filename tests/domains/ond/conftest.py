@@ -10,7 +10,9 @@ import pytest
 pytest.importorskip("httpx", reason="the extra 'ond' is not installed")
 
 from domains.ond.protocol import OTHER, Client, write_test
+from domains.ond.serving import server
 from domains.ond.targets import process, target  # noqa: F401
+from openfield.domains.ond.client import Client as Visitor
 
 
 @pytest.fixture
@@ -33,3 +35,12 @@ def compat(data: Path, tmp_path: Path) -> Iterator[Client]:
     made = Client(data, tmp_path / "compat.sqlite", compat=True)
     yield made
     made.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Visitor]:
+    """A client of ours at a server with two tests."""
+    write_test(tmp_path / "data", feedback_max_ids=2)
+    write_test(tmp_path / "data", "OND.2", feedback_max_ids=2)
+    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), Visitor(url) as client:
+        yield client

@@ -45,11 +45,16 @@ def lay_out(settings: DuelSettings, rng: random.Random) -> Layout:
 
 
 def check_room(settings: DuelSettings) -> None:
-    """Refuses more or wider enemies than stand side by side.
+    """Refuses more or wider enemies than stand side by side, and such as would go through walls.
 
     Raises:
-        InvalidInput: There is no room.
+        InvalidInput: There is no room, or not enough to stop them.
     """
+    if settings.enemy_stride >= 2 * settings.enemy_radius:
+        raise InvalidInput(
+            f"Setting 'enemy_stride': an enemy of radius {settings.enemy_radius} that goes {settings.enemy_stride} "
+            f"units per tick goes through walls; take at most {2 * settings.enemy_radius - 1}."
+        )
     if _slack(settings) < 0:
         raise InvalidInput(
             f"Settings 'enemies' and 'enemy_radius': there is no room for {settings.enemies} enemies "

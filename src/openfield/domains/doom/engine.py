@@ -23,6 +23,9 @@ MOST_COMMANDS = 50
 """Per tick; 200 were fine, 2000 broke the engine's fixed buffer."""
 MOST_RESTARTS = 3
 """Of an engine within one episode before the world is called broken."""
+MOST_BEGINNINGS = 20
+"""Of an episode whose player is dead before its first tick."""
+SEEDS = 1 << 32
 MOST_IDLE = 2
 CALL_SECONDS = 60.0
 """How long the engine may be silent in any tick before it counts as one that hangs."""
@@ -55,9 +58,17 @@ class Engine:
         self._start()
 
     def begin(self, name: str, seed: int) -> Sight:
-        """Starts an episode on a map and shows its first tick."""
-        self._episode, self._deeds = (name, seed), []
-        return self._surviving(self._begin)
+        """Starts an episode on a map and shows its first tick; by the next seed if enemies kill the player before it.
+
+        Raises:
+            WorldFault: The player never lives to see it.
+        """
+        for number in range(MOST_BEGINNINGS):
+            self._episode, self._deeds = (name, (seed + number) % SEEDS), []
+            sight = self._surviving(self._begin)
+            if sight is not None:
+                return sight
+        raise WorldFault(f"The player never lives to see the first tick of map {name}: enemies fire before it.")
 
     def act(self, action: Action, commands: Sequence[str] = ()) -> Sight | None:
         """Does an action for one tick, commands of the console first; shows what came of it, None if the player died.
@@ -106,13 +117,16 @@ class Engine:
             for deed in self._deeds:
                 self._do(*deed)
 
-    def _begin(self) -> Sight:
+    def _begin(self) -> Sight | None:
         name, seed = self._episode
         with self._pulse:
             self._game.set_doom_map(name)
             self._game.set_seed(seed)
             self._game.new_episode()
-            listed = ListedSight(self._game.get_state())
+            state = self._game.get_state()
+            if state is None:
+                return None
+            listed = ListedSight(state)
             self._agrees = self._memory is not None and agree(self._memory, listed)
             return listed
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from openfield.errors import InvalidInput
+from openfield.settings import describe_type
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -203,8 +204,12 @@ def _convert(values: dict[str, str | None], kind: type[T], path: Path) -> T:
     try:
         return msgspec.convert(known, kind, strict=False)
     except msgspec.ValidationError as error:
-        reason = re.sub(r" - at `\$\.(\w+).*`$", r" (\1)", str(error))
-        raise InvalidInput(f"{path}: {reason}.") from None
+        place = re.search(r"at `\$\.(\w+)", str(error))
+        if place is None:
+            raise InvalidInput(f"{path}: {error}.") from None
+        name = place[1]
+        allowed = describe_type(fields[name].type)
+        raise InvalidInput(f"{path}: {name} cannot be '{values[name]}'. Allowed: {allowed}.") from None
 
 
 def _value(text: str, kind: str, name: str, path: Path) -> object:

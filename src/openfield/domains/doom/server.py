@@ -174,7 +174,8 @@ class Server:
     async def _patrol(self, connection: Any) -> None:
         """Looks for agents that have not been heard of for too long.
 
-        Without a broker nobody can be heard, nor while this process itself was held up.
+        Without a broker nobody can be heard, nor while this process itself was held up; whoever waits for a reply of
+        ours, such as a trial whose engine starts, need not say anything.
         """
         clock, pause = asyncio.get_running_loop().time, min(PATROL_SECONDS, self._wire.lease / 4)
         while True:
@@ -182,7 +183,7 @@ class Server:
             await asyncio.sleep(pause)
             deaf = not connection.connected.is_set() or clock() > due + pause
             for name, line in list(self._sessions.items()):
-                if deaf:
+                if deaf or line.at_work:
                     line.excuse()
                 elif line.session.over and line.silent() > FAREWELL_SECONDS:
                     del self._sessions[name]

@@ -19,6 +19,8 @@ Crowd = tuple[Annotated[int, Meta(ge=1, le=4)], Annotated[int, Meta(ge=1, le=4)]
 """A span of enemies: scripts and arrays know four."""
 MOST = 2000
 """Of health, bullets and units: more than there are, and far from what the engine's numbers cannot hold."""
+PLAYER_STEP, ENEMY_STEP = 31, 39
+"""Units: whoever goes as far as it is wide, or farther, goes through walls; only where a step ends must be free."""
 LONGEST = 100_000
 """Of ticks."""
 MOST_EPISODES = 10_000
@@ -51,7 +53,7 @@ class DoomSettings(Settings, frozen=True):
     ] = None
     player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 100
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 50
-    stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 16
+    stride: Annotated[int, Meta(ge=1, le=PLAYER_STEP, description="Units the player goes per tick.")] = 16
     mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
     lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
     buckets: Annotated[
@@ -68,8 +70,8 @@ class DuelSettings(DoomSettings, frozen=True):
     """One player, one stationary enemy."""
 
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 30
-    player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 10
-    stride: Annotated[int, Meta(ge=1, le=64, description="Units the player goes per tick.")] = 8
+    player_health: Annotated[int, Meta(ge=1, le=100, description="The player's health at the start.")] = 10
+    stride: Annotated[int, Meta(ge=1, le=PLAYER_STEP, description="Units the player goes per tick.")] = 8
     enemies: Annotated[int, Meta(ge=1, le=4, description="Enemies.")] = 1
     enemy_radius: Annotated[int, Meta(ge=1, le=64, description="Half the width of an enemy.")] = 20
     enemy_health: Annotated[int, Meta(ge=1, le=100, description="The enemy's health; a hit takes 5.")] = 1
@@ -96,7 +98,7 @@ class ArenaSettings(DoomSettings, frozen=True):
     traps: Annotated[Span, Meta(description="How many traps.")] = (1, 4)
     obstacles: Annotated[Span, Meta(description="How many pillars.")] = (1, 4)
     ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
-    enemy_stride: Annotated[int, Meta(ge=0, le=64, description="Units an enemy goes per tick.")] = 16
+    enemy_stride: Annotated[int, Meta(ge=0, le=ENEMY_STEP, description="Units an enemy goes per tick.")] = 16
     enemy_damage: Annotated[tuple[Amount, Amount], Meta(description="Health an enemy's bullet takes.")] = (5, 5)
     closeness: Annotated[
         int, Meta(ge=0, le=32_000, description="Bullets take closeness/distance health; 0: enemy_damage.")
@@ -110,7 +112,7 @@ class ArenaSettings(DoomSettings, frozen=True):
         tuple[Amount, Amount], Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")
     ] = (0, 0)
     wall_harm: Annotated[Amount, Meta(description="Health lost per tick near walls and pillars.")] = 0
-    wind: Annotated[int, Meta(ge=0, le=64, description="Units everything is blown every second tick.")] = 0
+    wind: Annotated[int, Meta(ge=0, le=PLAYER_STEP, description="Units everything is blown every second tick.")] = 0
     drain: Annotated[Amount, Meta(description="Bullets lost every drain_period ticks after the first kill.")] = 0
     drain_period: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks from one drain to the next.")] = 30
     goal: Annotated[

@@ -41,7 +41,8 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._waiting: deque[Request | Refusal] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._clogged = self._ending = self._refused = False
+        self._clogged = self._ending = self._refused = self._in_body = False
+        self._unread = 0  # bytes since the parser told of anything
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
@@ -59,18 +60,20 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client will ask nothing more; it is still answered."""
         self._ending = True
-        return self._task is not None
+        return self._task is not None or bool(self._waiting)
 
     def data_received(self, data: bytes) -> None:
         """A further piece of what the client sends."""
+        self._used = self._loop.time()
+        self._unread += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:  # it is answered as if it had not asked for another protocol
-            self._ending = True
+            if self._unread > MOST_HEADERS:  # of a header, which the parser keeps until all of it is here
+                raise httptools.HttpParserError("there is no end to it")
+        except httptools.HttpParserUpgrade as error:
+            self._stay(data[error.args[0] :])
         except httptools.HttpParserError:
-            self._transport.pause_reading()
-            self._ending = True
-            self._put(Refusal("BadRequest", "Invalid HTTP request received."))
+            self._break_off()
 
     def pause_writing(self) -> None:
         """The client does not read its answers."""
@@ -89,42 +92,75 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._url, self._head_bytes, self._body_bytes, self._refused = b"", 0, 0, False
+        self._url, self._head_bytes, self._body_bytes, self._unread = b"", 0, 0, 0
+        self._refused = self._in_body = False
         self._headers: dict[bytes, bytes] = {}
         self._pieces: list[bytes] = []
 
     def on_url(self, url: bytes) -> None:
         """A further part of the address."""
+        self._unread = 0
         self._url += url
         if len(self._url) > MOST_ADDRESS:
             raise httptools.HttpParserInvalidURLError("the address is too long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
+        """A header, or one that comes after the body, where it has nothing to say."""
+        self._unread = 0
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > MOST_HEADERS:
             raise httptools.HttpParserError("the headers are too long")
-        self._headers[name.lower()] = value
+        if not self._in_body:
+            self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
         """The body follows, if it is not too large."""
+        self._in_body = True
+        if self._parser.should_upgrade():
+            return
         self._add_bytes(int(self._headers.get(b"content-length", b"0")))
         self._body_bytes = 0
-        expected = self._headers.get(b"expect", b"").lower() == b"100-continue"
-        if expected and not self._refused and self._task is None:
-            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if self._headers.get(b"expect", b"").lower() == b"100-continue":
+            self._ending = self._ending or self._refused  # no body may come, and what comes instead be taken for it
+            if not self._refused and self._task is None:
+                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
         """A further piece of the body; to join each with those before would copy a large one a thousand times."""
+        self._unread = 0
         self._add_bytes(len(body))
         if not self._refused:
             self._pieces.append(body)
 
     def on_message_complete(self) -> None:
-        """The request is here."""
-        self._ending = self._ending or not self._parser.should_keep_alive()
+        """The request is here. The first HTTP takes a connection for closed after it, and would wait for that."""
+        self._unread = 0
+        if self._parser.should_upgrade():
+            return
+        kept = self._parser.should_keep_alive() and self._parser.get_http_version() != "1.0"
+        self._ending = self._ending or not kept
         if not self._refused:
             self._put(self._read())
+        elif self._ending and self._task is None and not self._waiting:  # the refusal was not known to be the last
+            self._transport.close()
+
+    def _stay(self, rest: bytes) -> None:
+        """Reads a request that asks for another protocol as one that does not; the parser leaves its body unread."""
+        method, headers = self._parser.get_method(), self._headers.items()
+        if method == b"CONNECT":  # which asks for nothing else
+            self._break_off()
+            return
+        lines = [b"%b: %b\r\n" % header for header in headers if header[0] not in (b"connection", b"upgrade")]
+        self._parser = httptools.HttpRequestParser(self)
+        first, last = b"%b %b HTTP/1.1\r\n" % (method, self._url), b"connection: close\r\n\r\n"
+        self.data_received(b"".join([first, *lines, last, rest]))
+
+    def _break_off(self) -> None:
+        """Refuses what is no HTTP, and reads no further, unless it comes after the client's last request."""
+        if not self._ending:
+            self._ending = True
+            self._transport.pause_reading()
+            self._put(Refusal("BadRequest", "Invalid HTTP request received."))
 
     def _add_bytes(self, count: int) -> None:
         """Counts the bytes of a body; the first that is too many has it refused, and the rest passed over."""
@@ -149,7 +185,7 @@ class Connection(asyncio.Protocol):
 
     def _put(self, request: Request | Refusal) -> None:
         self._waiting.append(request)
-        if self._task is not None:  # the next one is here before the last is answered
+        if self._task is not None or self._clogged:  # the next one is here before the last is answered
             self._transport.pause_reading()
         self._go_on()
 
