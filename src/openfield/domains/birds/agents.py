@@ -192,9 +192,13 @@ class Detector:
 
     @property
     def _novel(self) -> bool:
-        """Whether it has ever been alarmed; what it assumes is training, or else the first test levels."""
-        known = self._training or self._test[: self._rule.window]
-        return bool(known) and bool(self._rule.alarms(self._test, math.fsum(known) / len(known)))
+        """Whether it has ever been alarmed; what it assumes is training before the test, else the first levels.
+
+        Published trials are all training: as long as there was no test, that is what it watches.
+        """
+        watched = self._test or self._training
+        known = (self._training if self._test else []) or watched[: self._rule.window]
+        return bool(known) and bool(self._rule.alarms(watched, math.fsum(known) / len(known)))
 
 
 def make_detector(spec: Spec, seed: int) -> Detector:
