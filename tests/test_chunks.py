@@ -10,7 +10,9 @@ import pytest
 import openfield as of
 from openfield import rollout
 from openfield.journal import LEISURE_SECONDS, Journal
-from openfield.record import Chunk, EpisodeEnd, Recorder, read_chunk
+from openfield.record import Chunk, EpisodeEnd, Recorder, read_chunk, write_step
+from openfield.view import Run
+from test_journal import enter, episode
 from walks import WALKS
 
 
@@ -65,3 +67,38 @@ def test_a_costly_reply_is_emitted_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_cheap_reply_waits_for_its_chunk() -> None:
     assert play(30) == []
+
+
+def write(recorder: Recorder, first: int, last: int, took: int) -> None:
+    for _ in range(first, last):
+        write_step((None, took, None), recorder.buffer)
+
+
+@pytest.mark.parametrize("early", [(), (5,), (6,), (5, 6)])
+def test_who_goes_on_from_the_middle_of_a_chunk_cuts_it_short(tmp_path: Path, early: tuple[int, ...]) -> None:
+    """A state that was saved in a hidden episode waits a moment, and is then written with the steps after it."""
+    path = tmp_path / "run.sqlite"
+    with Journal(path) as journal:
+        (cell,) = enter(journal)
+        before = Recorder(cell.id, journal.begin(cell.id), journal.add)
+        write(before, 0, 3, took=1)
+        before.end_episode(episode(cell.id, 0), b"first", 3, hidden=True)
+        write(before, 3, 5, took=1)
+        before.end_episode(episode(cell.id, 1), b"second", 5, hidden=True)
+        for steps in early:
+            write(before, 5, steps, took=1)
+            before.commit(steps)
+        write(before, max(early, default=5), 8, took=1)
+        before.flush(8)
+        journal.flush()
+        with Run(path) as run:
+            assert run.state(cell.id, 1) == (5, b"second")
+        after = Recorder(cell.id, 1, journal.add, 8)
+        after.rewind(5)
+        write(after, 5, 7, took=2)
+        after.commit(7)
+        write(after, 7, 9, took=2)
+        after.flush(9)
+    with Run(path) as run:
+        assert [step.took for step in run.steps(cell.id, 1)] == [1] * 5 + [2] * 4
+        assert not any("turns before" in fault for fault in run.verify())

@@ -133,11 +133,24 @@ class GroupDesk:
                 self._keep((group.id, trial), found)
         return found
 
-    async def restart(self, group: Group, trial: str, carry: Reply) -> Seat:
-        """Starts a new attempt at a trial; the old one stays on record as superseded. `carry` is its first reply."""
+    async def restart(self, group: Group, trial: str, carry: Callable[[Seat], Reply]) -> Seat:
+        """Starts a new attempt at a trial; the old one stays on record as superseded.
+
+        Whoever asks for the seat meanwhile waits for the new one, or would do what is not carried over.
+
+        Args:
+            group: The session.
+            trial: Its own name of the trial.
+            carry: Gives the first reply of the new attempt, from the seat of the old one.
+        """
         async with self._lock(group, trial):
+            old = self.at_hand(group, trial)
+            if old is None:
+                old = await asyncio.to_thread(self._sit, group, trial)
+            first = carry(old)
+            self._seats.pop((group.id, trial), None)
             seat = await asyncio.to_thread(self._sit, group, trial, True)
-            _, written = seat.take(carry)
+            _, written = seat.take(first)
             self._seats[group.id, trial] = seat
         if written is not None:
             await written

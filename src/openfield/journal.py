@@ -24,7 +24,7 @@ from openfield.database import close_written, commit, explain_error, open_to_wri
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.plan import Cell
 from openfield.receipt import Receipt
-from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd, keep_first
 
 LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
@@ -174,15 +174,13 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leas
     for entry in entries:
         match entry:
             case Chunk():
-                place = (entry.cell, entry.attempt, entry.first)
                 if not entry.fresh:
-                    db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
-                row: tuple[Any, ...] = (*place, entry.count, entry.crc, entry.data)
-                db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
+                    _make_room(db, entry)
+                _write_chunk(db, entry)
             case EpisodeEnd():
                 _write_episode(db, entry)
             case AgentState():
-                row = (entry.cell, entry.attempt, entry.step, entry.data)
+                row: tuple[Any, ...] = (entry.cell, entry.attempt, entry.step, entry.data)
                 db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", row)
             case AttemptEnd():
                 row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
@@ -196,6 +194,26 @@ def _check_lease(db: sqlite3.Connection, cell: str, holder: str, ours: bool) -> 
     (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
     if other != holder and (ours or other is not None):
         raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
+
+
+def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
+    """Takes away what was recorded from a chunk's first step on.
+
+    Where an agent goes on from a state that was saved in a hidden episode, a chunk begins before that and ends after.
+    """
+    place = (chunk.cell, chunk.attempt, chunk.first)
+    db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
+    last = "FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
+    (end,) = db.execute(f"SELECT first + count {last}", place[:2]).fetchone() or (0,)
+    if end > chunk.first:
+        before = Chunk(*db.execute(f"SELECT * {last}", place[:2]).fetchone())
+        db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first = ?", (*place[:2], before.first))
+        _write_chunk(db, keep_first(before, chunk.first - before.first))
+
+
+def _write_chunk(db: sqlite3.Connection, chunk: Chunk) -> None:
+    row = (chunk.cell, chunk.attempt, chunk.first, chunk.count, chunk.crc, chunk.data)
+    db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:

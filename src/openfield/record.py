@@ -202,6 +202,13 @@ def read_raw_chunk(chunk: Chunk) -> list[RawStep]:
     return _decode(chunk, _RAW_STEPS)
 
 
+def keep_first(chunk: Chunk, count: int) -> Chunk:
+    """A chunk with its first steps only."""
+    kept = b"".join(bytes(step) for step in _decode(chunk, _ENCODED_STEPS)[:count])
+    data = _squeeze(_array(kept, count))
+    return Chunk(chunk.cell, chunk.attempt, chunk.first, count, zlib.crc32(data), data)
+
+
 def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
     """The same steps, with the truth of every turn written out."""
     known: Truth | None = None
@@ -286,3 +293,4 @@ _FIXARRAY = 0x90
 _ARRAY32 = b"\xdd"
 _STEPS = msgspec.msgpack.Decoder(list[Step])
 _RAW_STEPS = msgspec.msgpack.Decoder(list[RawStep])
+_ENCODED_STEPS = msgspec.msgpack.Decoder(list[msgspec.Raw])

@@ -104,7 +104,7 @@ class Office:
         ledger = await find_ledger(self._desk, group, test)  # which fails if these are no longer the files it had
         self._check_open(group, test)
         if number == 0 and not resume and ledger.posted:
-            await self._desk.restart(group, test, Reply(ledger.carry()))
+            await self._desk.restart(group, test, lambda seat: self._carry(group, test, seat))
         span = known.span(number)
         if not span:
             return None
@@ -240,6 +240,11 @@ class Office:
             if number in world.ledger.posted.get(kind, ()) and (kind == "detection" or not self._compat):
                 reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
                 raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+
+    def _carry(self, group: Group, test: str, seat: Seat) -> Reply:
+        """What a new attempt takes over, unless the old one was completed while it was waited for."""
+        self._check_open(group, test)
+        return Reply(world_of(seat).ledger.carry())
 
     def _check_open(self, group: Group, test: str) -> None:
         seat = self._desk.at_hand(group, test)

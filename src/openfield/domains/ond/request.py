@@ -15,7 +15,8 @@ from openfield.domains.ond.refusal import Refusal
 
 PARAMETER = re.compile(rb';\s*([\w*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))')
 """Of a part's header; a file's name may come before the part's, and may look like one."""
-BORDER = re.compile(r'boundary="?([^";,]+)"?')
+BORDER = re.compile(r';\s*boundary=(?:"([^"]+)"|([^";,\s]+))', re.IGNORECASE)
+NAMING = re.compile(rb"\r\ncontent-disposition:([^\r\n]*)", re.IGNORECASE)
 USUAL = b'\r\nContent-Disposition: form-data; name="'
 """How a part begins that most clients send."""
 BOM = b"\xef\xbb\xbf"
@@ -73,7 +74,7 @@ def read_multipart(body: bytes, content_type: str) -> dict[str, str]:
     400 kB.
     """
     border = BORDER.search(content_type)
-    mark = b"--" + border[1].strip().encode("latin-1") if border else b""
+    mark = b"--" + (border[1] or border[2]).strip().encode("latin-1") if border else b""
     _, *parts = (b"\r\n" + body).split(b"\r\n" + mark) if border else [body]
     if not parts or not parts[-1].startswith(b"--"):
         raise Refusal("BadRequest", "The form cannot be read.")
@@ -90,7 +91,9 @@ def _read_name(head: bytes) -> bytes:
     usual, mark, _ = head.removeprefix(USUAL).partition(b'"')
     if mark and head.startswith(USUAL) and b"\\" not in usual:
         return usual
-    named = [one[2] or one[3] or b"" for one in PARAMETER.finditer(head) if one[1].lower() == b"name"]
+    naming = NAMING.search(head)  # other headers may have a name as well
+    found = PARAMETER.finditer(naming[1]) if naming else ()
+    named = [one[2] or one[3] or b"" for one in found if one[1].lower() == b"name"]
     if not named:
         raise Refusal("BadRequest", "A part of the form has no name.")
     return named[0]

@@ -69,7 +69,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
         positions = _locate(ids, test, kind)
         _check_place(positions, test, number, compat, kind)
     if kind not in NUMERIC:
-        return Sheet(positions, None, [_fields(rest) for rest in rests])
+        return Sheet(positions, None, [_fields(rest, kind) for rest in rests])
     if not any(rests):
         if compat:
             return Sheet(positions, None)
@@ -248,8 +248,11 @@ def _check_place(positions: NDArray[np.int64], test: Test, number: int, compat: 
         raise Refusal("InvalidResults", f"The {kind} rows are about {told} only.")
 
 
-def _fields(rest: str) -> list[str]:
-    return next(csv.reader([rest], delimiter=",", quotechar="|"), [])
+def _fields(rest: str, kind: str) -> list[str]:
+    try:
+        return next(csv.reader([rest], delimiter=",", quotechar="|"), [])
+    except csv.Error:  # a line ends in the middle of it, or a field has more than 128 kB
+        raise Refusal("InvalidResults", f"A row of the {kind} results cannot be read: {rest[:40]!a}.") from None
 
 
 _FIRST, _LAST = itemgetter(0), itemgetter(2)

@@ -209,7 +209,10 @@ class Shelf:
             facts = self._path(protocol, area, name, FACTS).read_bytes()
             digests[name + FACTS] = file_digest(facts)
             metadata = _decode_metadata(facts, name)
-        rows = read_rows(sheet, find_area(area).encoding)
+        try:
+            rows = read_rows(sheet, find_area(area).encoding)
+        except (csv.Error, UnicodeError) as error:
+            raise InvalidInput(f"Test {name}: its rows cannot be read: {error}.") from None
         return Test(name, area, rows, {"protocol": protocol} | metadata, self._images(rows)), digests
 
     def _images(self, rows: Sequence[Sequence[str]]) -> NDArray[Any] | None:
