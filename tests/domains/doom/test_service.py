@@ -24,9 +24,9 @@ from openfield.core import Reply, Turn
 from openfield.domains.doom import keeper
 from openfield.domains.doom.client import Client
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc
+from openfield.domains.doom.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.server import Server
-from openfield.errors import OpenfieldError
+from openfield.errors import AgentProtocol, OpenfieldError
 from openfield.view import Run
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
@@ -59,6 +59,13 @@ def _is_of(words: list[bytes], owner: int) -> bool:
 
 @pytest.fixture
 def broker() -> Iterator[PrivateBroker]:
+    started = PrivateBroker()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def shared_broker() -> Iterator[PrivateBroker]:
     started = PrivateBroker()
     yield started
     started.close()
@@ -162,6 +169,25 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
     asyncio.run(asyncio.wait_for(work(), 60))
     assert restarts
     assert failures == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"\xff", b"[" * 100_000], ids=lambda body: repr(body[:4]))
+def test_a_server_that_talks_nonsense_is_one_clear_error(shared_broker: PrivateBroker, body: bytes) -> None:
+    async def work() -> None:
+        pika = load_aio_pika()
+        async with await pika.connect(shared_broker.url) as connection, Rpc(shared_broker.url, timeout=20) as rpc:
+            channel = await connection.channel()
+            queue = await channel.declare_queue("nonsense", exclusive=True)
+
+            async def answer(incoming: Any) -> None:
+                reply = pika.Message(body, correlation_id=incoming.correlation_id)
+                await channel.default_exchange.publish(reply, incoming.reply_to)
+
+            await queue.consume(answer, no_ack=True)
+            with pytest.raises(AgentProtocol, match="not a message"):
+                await rpc.call("nonsense", {"obj_type": "request_state"})
+
+    asyncio.run(asyncio.wait_for(work(), 30))
 
 
 def limit_files(process: int, size: int) -> None:
