@@ -9,6 +9,7 @@ import pytest
 from openfield.domains.doom.broker import AmqpWire
 from openfield.domains.doom.experiments import domain_of, groups_of, make_experiment, unhurried
 from openfield.domains.doom.ini import ServerConfig, read_client, read_server, write_client
+from openfield.domains.doom.rabbit import lead_to
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput, UnknownName
@@ -256,3 +257,23 @@ def test_a_trial_that_is_to_change_does_however_short_it_is(share: float, novel:
     phases = compose(DoomSettings(episodes=3, before=1, share=share), ("moving:easy",), 0)
     assert sum(phase.episodes for phase in phases) == 3
     assert sum(phase.episodes for phase in phases if phase.novelty) == novel
+
+
+@pytest.mark.parametrize(
+    ("url", "joined"),
+    [
+        ("amqp://h", "amqp://guest:guest@h:5672/"),
+        ("amqp://a:b@h:1/%2F", "amqp://a:b@h:1/"),
+        ("amqp://a:b@h:1/%2f", "amqp://a:b@h:1/"),
+        ("amqp://a:b@h:1/my%20host", "amqp://a:b@h:1/my%20host"),
+        ("amqp://a%40:b%2F%25@h/demo", "amqp://a%40:b%2F%25@h:5672/demo"),
+        ("amqps://a:b@h/", "amqps://a:b@h:5671/"),
+        ("amqp://a:b@[::1]:1/", "amqp://a:b@[::1]:1/"),
+    ],
+)
+def test_a_program_is_led_to_where_the_broker_is(tmp_path: Path, url: str, joined: str) -> None:
+    (tmp_path / "copy").mkdir()
+    own = tmp_path / "client.ini"
+    own.write_text("[aiq-sail-on]\nmodel_name = old\n[amqp]\nhost = elsewhere\n")
+    *_, word = lead_to(url, ["TA2.py", "--config", str(own)], tmp_path / "copy", None)
+    assert read_client(Path(word)).amqp == joined

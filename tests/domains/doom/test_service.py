@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +18,15 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 
 from domains.doom.test_wire import agent, cells
+from domains.doom.test_wire import serving as in_process
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
 from openfield.domains.doom import keeper
 from openfield.domains.doom.client import Client
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc
-from openfield.errors import OpenfieldError
+from openfield.domains.doom.rpc import Rpc, load_aio_pika
+from openfield.domains.doom.server import Server
+from openfield.errors import AgentProtocol, OpenfieldError
 from openfield.view import Run
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
@@ -56,6 +59,13 @@ def _is_of(words: list[bytes], owner: int) -> bool:
 
 @pytest.fixture
 def broker() -> Iterator[PrivateBroker]:
+    started = PrivateBroker()
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def shared_broker() -> Iterator[PrivateBroker]:
     started = PrivateBroker()
     yield started
     started.close()
@@ -127,6 +137,57 @@ def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(
         asyncio.run(asyncio.wait_for(work(server), 60))
     done = [cell.agent for cell in cells(path) if cell.outcome == "done"]
     assert [name.partition("-")[0] for name in done] == ["cora"]
+
+
+def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[Any] = []
+    restarts: list[asyncio.Future[None]] = []
+    find_office = Server._office
+
+    def restart() -> None:
+        broker.stop()
+        broker.start()
+
+    async def ask_on(server: Server, *words: Any) -> Any:
+        """The first time has the broker restarted and asks it for things until it is gone."""
+        if not restarts:
+            restarts.append(asyncio.ensure_future(asyncio.to_thread(restart)))
+            while True:
+                await server._channel.declare_queue("something", exclusive=True)
+        return await find_office(server, *words)
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        async with in_process(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "patient")
+            await client.play()
+            assert len(client.performances) == 2 + 3
+
+    monkeypatch.setattr(Server, "_office", ask_on)
+    asyncio.run(asyncio.wait_for(work(), 60))
+    assert restarts
+    assert failures == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"\xff", b"[" * 100_000], ids=lambda body: repr(body[:4]))
+def test_a_server_that_talks_nonsense_is_one_clear_error(shared_broker: PrivateBroker, body: bytes) -> None:
+    async def work() -> None:
+        pika = load_aio_pika()
+        async with await pika.connect(shared_broker.url) as connection, Rpc(shared_broker.url, timeout=20) as rpc:
+            channel = await connection.channel()
+            queue = await channel.declare_queue("nonsense", exclusive=True)
+
+            async def answer(incoming: Any) -> None:
+                reply = pika.Message(body, correlation_id=incoming.correlation_id)
+                await channel.default_exchange.publish(reply, incoming.reply_to)
+
+            await queue.consume(answer, no_ack=True)
+            with pytest.raises(AgentProtocol, match="not a message"):
+                await rpc.call("nonsense", {"obj_type": "request_state"})
+
+    asyncio.run(asyncio.wait_for(work(), 30))
 
 
 def limit_files(process: int, size: int) -> None:

@@ -43,6 +43,7 @@ def test_replies() -> None:
         (b"x", None),
         (b'{"action": "\xff"}',),
         (b'{"action": "left"}', b'{"novelty_prediction": "\xff"}'),
+        (b'{"more": ' + b"[" * 100_000,),
     ],
 )
 def test_anything_else_is_refused(texts: tuple[bytes, ...]) -> None:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -158,7 +158,7 @@ def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
     secure = _truth(values.get("ssl", ""), "ssl", path)
     user, password = quote(values.get("user", "guest"), ""), quote(values.get("pass", "guest"), "")
     host, port = values.get("host", "localhost"), values.get("port", "5671" if secure else "5672")
-    vhost = values.get("vhost", "/").removeprefix("/")
+    vhost = unquote(values.get("vhost", "/").removeprefix("/"))  # it stands there as in an address
     url = f"{'amqps' if secure else 'amqp'}://{user}:{password}@{host}:{port}/{quote(vhost, '')}"
     if not is_address(url):
         raise InvalidInput(f"{path}: [amqp] says of no place where it is: host '{host}', port '{port}'.")

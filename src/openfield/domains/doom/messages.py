@@ -228,8 +228,15 @@ def decode_request(body: bytes) -> Request:
 
 
 def decode_message(body: bytes) -> Message:
-    """What a server sent, in a list or bare."""
-    content = msgspec.json.decode(body)
+    """What a server sent, in a list or bare.
+
+    Raises:
+        AgentProtocol: It is no message of the protocol.
+    """
+    try:
+        content = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        content = None
     found = content[0] if isinstance(content, list) and content else content
     if not isinstance(found, dict):
         raise AgentProtocol(f"not a message of protocol {VERSION}: {body[:80]!r}")

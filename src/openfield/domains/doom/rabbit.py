@@ -182,15 +182,17 @@ def config_of(words: list[str]) -> tuple[int, Path] | None:
 
 
 def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:
+    """What is said in a client's file; programs join host, port and virtual host to an address again."""
     parts = urlsplit(url)
+    secure, host = parts.scheme == "amqps", parts.hostname or "127.0.0.1"
     return {
         "amqp": {
             "user": unquote(parts.username or "guest"),
             "pass": unquote(parts.password or "guest"),
-            "host": parts.hostname or "127.0.0.1",
-            "port": str(parts.port or 5672),
-            "vhost": parts.path or "/",
-            "ssl": str(parts.scheme == "amqps"),
+            "host": f"[{host}]" if ":" in host else host,
+            "port": str(parts.port or (5671 if secure else 5672)),
+            "vhost": "/" if unquote(parts.path) in ("", "//") else parts.path,
+            "ssl": str(secure),
         },
         "sail-on": {
             "domain": "vizdoom",

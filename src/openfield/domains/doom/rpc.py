@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from openfield.domains.doom.messages import REGISTRATION_QUEUE, VERSION, Message, decode_message, encode
-from openfield.errors import AgentFault, MissingExtra
+from openfield.errors import AgentFault, AgentProtocol, MissingExtra
 
 RECONNECT_SECONDS = 1.0
 RESEND_SECONDS = 2.0
@@ -107,4 +107,7 @@ class Rpc:
             return
         wanted, future = self._waiting
         if incoming.correlation_id == wanted and not future.done():
-            future.set_result(decode_message(incoming.body))
+            try:
+                future.set_result(decode_message(incoming.body))
+            except AgentProtocol as error:
+                future.set_exception(error)

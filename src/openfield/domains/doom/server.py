@@ -56,6 +56,8 @@ class Server:
         self._url = url
         self._sessions: dict[str, Line] = {}
         self._pika = load_aio_pika()
+        self._lost = (self._pika.exceptions.AMQPError, ConnectionError, RuntimeError)
+        """What is raised where the broker is gone."""
 
     @property
     def busy(self) -> bool:
@@ -112,16 +114,21 @@ class Server:
 
     async def _register(self, incoming: Any) -> None:
         """Opens a session for a registration, unless whoever sent it is gone already."""
-        async with incoming.process(ignore_processed=True):
-            if incoming.reply_to is None:
-                return
-            try:
-                request = decode_request(incoming.body)
-                if not isinstance(request, RequestExperiment | RequestTrials):
-                    raise AgentProtocol(f"{type(request).__name__} is no registration")
-                await self._open(request, incoming)
-            except OpenfieldError as error:
-                await self.send(incoming, encode(error_message(type(error).__name__, str(error))))
+        try:
+            async with incoming.process(ignore_processed=True):
+                if incoming.reply_to is not None:
+                    await self._welcome(incoming)
+        except self._lost:
+            LOG.info("A registration was lost with the broker: its agent will register again.")
+
+    async def _welcome(self, incoming: Any) -> None:
+        try:
+            request = decode_request(incoming.body)
+            if not isinstance(request, RequestExperiment | RequestTrials):
+                raise AgentProtocol(f"{type(request).__name__} is no registration")
+            await self._open(request, incoming)
+        except OpenfieldError as error:
+            await self.send(incoming, encode(error_message(type(error).__name__, str(error))))
 
     async def _open(self, request: Registration, incoming: Any) -> None:
         if not request.domain_dict.get("vizdoom"):
@@ -213,7 +220,7 @@ class Server:
 
     async def send(self, incoming: Any, body: bytes) -> None:
         """Replies; what cannot be sent now is sent when the agent asks again."""
-        with suppress(self._pika.exceptions.AMQPError, ConnectionError, RuntimeError):
+        with suppress(*self._lost):
             await self._channel.default_exchange.publish(
                 self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1),
                 incoming.reply_to,

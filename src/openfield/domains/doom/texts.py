@@ -61,7 +61,7 @@ def read_reply(response: bytes, prediction: bytes | None = None) -> Reply:
     try:
         action = msgspec.json.decode(response, type=Response).action
         level = None if prediction is None else msgspec.json.decode(prediction, type=Prediction).novelty_prediction
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentProtocol(f"not of the format: {error}") from None
     if level is None:
         return Reply(action)
