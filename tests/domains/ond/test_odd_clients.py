@@ -37,8 +37,9 @@ def test_a_client_of_the_first_http_sees_the_end_of_its_answer() -> None:
 
 
 @pytest.mark.parametrize("more", [GET, b"junk"])
-def test_what_comes_after_the_last_request_is_not_answered(more: bytes) -> None:
-    written, closed, asked = say(GET.replace(b"Host: x", b"Connection: close") + more)
+@pytest.mark.parametrize("last", [b"HTTP/1.1\r\nConnection: close", b"HTTP/1.0\r\nConnection: keep-alive"])
+def test_what_comes_after_the_last_request_is_not_answered(last: bytes, more: bytes) -> None:
+    written, closed, asked = say(GET.replace(b"HTTP/1.1\r\nHost: x", last) + more)
     answer = read_answer(written)
     assert (answer.status_code, answer.text, answer.headers["connection"]) == (200, "/a", "close")
     assert (closed, len(asked)) == (True, 1)
@@ -58,6 +59,12 @@ def test_a_refused_body_of_a_client_that_wants_to_end_ends_the_connection(monkey
     monkeypatch.setattr(transport, "MOST_BYTES", 4)
     head, body = POST.replace(b"Host: x", b"Connection: close")[:-5], b"hello"
     written, closed, asked = say(head, body)
+    assert (read_answer(written).status_code, closed, asked) == (400, True, [])
+
+
+@pytest.mark.parametrize("header", [b"Host: x", b"Connection: close", UPGRADE])
+def test_an_address_that_is_none_is_refused_whoever_asks(header: bytes) -> None:
+    written, closed, asked = say(GET.replace(b"Host: x", header).replace(b"/a", b"/" + b"a" * 9_000))
     assert (read_answer(written).status_code, closed, asked) == (400, True, [])
 
 

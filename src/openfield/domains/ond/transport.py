@@ -135,12 +135,12 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """The request is here. The first HTTP takes a connection for closed after it, and would wait for that."""
         self._unread = 0
-        if self._parser.should_upgrade():
+        if self._ending or self._parser.should_upgrade():  # there was a last one already, or it is read again
             return
-        kept = self._parser.should_keep_alive() and self._parser.get_http_version() != "1.0"
-        self._ending = self._ending or not kept
-        if not self._refused:
-            self._put(self._read())
+        request = None if self._refused else self._read()  # which may be no request after all
+        self._ending = not self._parser.should_keep_alive() or self._parser.get_http_version() == "1.0"
+        if request is not None:
+            self._put(request)
         elif self._ending and self._task is None and not self._waiting:  # the refusal was not known to be the last
             self._transport.close()
 
@@ -168,7 +168,8 @@ class Connection(asyncio.Protocol):
         if self._body_bytes > MOST_BYTES and not self._refused:
             self._refused = True
             self._pieces.clear()
-            self._put(Refusal("BadRequest", f"The body is larger than {MOST_BYTES >> 20} MB."))
+            if not self._ending:
+                self._put(Refusal("BadRequest", f"The body is larger than {MOST_BYTES >> 20} MB."))
 
     def _read(self) -> Request:
         address = self._url
