@@ -312,3 +312,18 @@ def play_elsewhere(script: str, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", textwrap.dedent(script), *words]
     return subprocess.run(command, env=environment, timeout=60, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_no_two_engines_of_a_process_have_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial may last while hundreds of others come and go; two engines with one settings file would be mixed up."""
+    monkeypatch.setattr(keeper, "MOST_ENGINES", 3)
+    own = keeper.Keeper(tmp_path, patience=60.0)
+    lasting, passing = own.pulse(), own.pulse()
+    for _ in range(10):
+        passing = own.pulse()
+        assert passing.number != lasting.number
+    third = own.pulse()
+    assert len({lasting.number, passing.number, third.number}) == 3
+    with pytest.raises(RuntimeError, match="3 engines"):
+        own.pulse()
+    own.close()
