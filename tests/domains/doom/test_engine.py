@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -327,3 +329,41 @@ def test_no_two_engines_of_a_process_have_the_same_place(tmp_path: Path, monkeyp
     with pytest.raises(RuntimeError, match="3 engines"):
         own.pulse()
     own.close()
+
+
+def test_engines_at_rest_are_given_to_one_world_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where worlds are opened and closed in many threads at once, as those of a server."""
+    faults: list[str] = []
+
+    class Name:
+        def __eq__(self, other: object) -> bool:
+            time.sleep(0.001)  # lets another thread look meanwhile
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    class Stub:
+        def __init__(self, wad: Any, large: bool = False) -> None:
+            self.wad, self.large = wad, large
+
+        def close(self) -> None:
+            pass
+
+    def work() -> None:
+        try:
+            for _ in range(20):
+                engine = engines.take_engine(name)
+                time.sleep(0.003)
+                engines.rest_engine(engine)
+        except ValueError as error:
+            faults.append(str(error))
+
+    name: Any = Name()
+    monkeypatch.setattr(engines, "Engine", Stub)
+    monkeypatch.setattr(engines, "_idle", [])
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
