@@ -7,10 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -314,56 +312,3 @@ def play_elsewhere(script: str, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", textwrap.dedent(script), *words]
     return subprocess.run(command, env=environment, timeout=60, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def test_no_two_engines_of_a_process_have_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trial may last while hundreds of others come and go; two engines with one settings file would be mixed up."""
-    monkeypatch.setattr(keeper, "MOST_ENGINES", 3)
-    own = keeper.Keeper(tmp_path, patience=60.0)
-    lasting, passing = own.pulse(), own.pulse()
-    for _ in range(10):
-        passing = own.pulse()
-        assert passing.number != lasting.number
-    third = own.pulse()
-    assert len({lasting.number, passing.number, third.number}) == 3
-    with pytest.raises(RuntimeError, match="3 engines"):
-        own.pulse()
-    own.close()
-
-
-def test_engines_at_rest_are_given_to_one_world_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where worlds are opened and closed in many threads at once, as those of a server."""
-    faults: list[str] = []
-
-    class Name:
-        def __eq__(self, other: object) -> bool:
-            time.sleep(0.001)  # lets another thread look meanwhile
-            return True
-
-        __hash__ = None  # type: ignore[assignment]
-
-    class Stub:
-        def __init__(self, wad: Any, large: bool = False) -> None:
-            self.wad, self.large = wad, large
-
-        def close(self) -> None:
-            pass
-
-    def work() -> None:
-        try:
-            for _ in range(20):
-                engine = engines.take_engine(name)
-                time.sleep(0.003)
-                engines.rest_engine(engine)
-        except ValueError as error:
-            faults.append(str(error))
-
-    name: Any = Name()
-    monkeypatch.setattr(engines, "Engine", Stub)
-    monkeypatch.setattr(engines, "_idle", [])
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
