@@ -153,26 +153,36 @@ _idle: list[Engine] = []
 """Engines at rest, latest last; worlds of the same trial take them up again."""
 
 
+_rest = threading.Lock()
+"""Worlds are opened and closed in several threads at once."""
+
+
 def take_engine(wad: Path, large: bool = False) -> Engine:
     """An engine for a WAD: one at rest that has it loaded, or a new one."""
-    for engine in _idle:
-        if engine.wad == wad and engine.large == large:
-            _idle.remove(engine)
-            return engine
+    with _rest:
+        for engine in _idle:
+            if engine.wad == wad and engine.large == large:
+                _idle.remove(engine)
+                return engine
     return Engine(wad, large)
 
 
 def rest_engine(engine: Engine) -> None:
     """Keeps an engine for the next world; the one that rested longest is ended for it."""
-    _idle.append(engine)
-    if len(_idle) > MOST_IDLE:
-        _idle.pop(0).close()
+    with _rest:
+        _idle.append(engine)
+        ended = _idle.pop(0) if len(_idle) > MOST_IDLE else None
+    if ended is not None:
+        ended.close()
 
 
 def end_idle_engines() -> None:
     """Ends all engines at rest."""
-    while _idle:
-        _idle.pop().close()
+    with _rest:
+        ended = _idle[::-1]
+        _idle.clear()
+    for engine in ended:
+        engine.close()
 
 
 @functools.cache

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -44,12 +45,22 @@ class Keeper:
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
         )
-        self._made = 0
+        self._last = 0
+        self._given: weakref.WeakValueDictionary[int, Pulse] = weakref.WeakValueDictionary()
 
     def pulse(self) -> Pulse:
-        """The pulse of a further engine."""
-        self._made += 1
-        return Pulse(self._pulses, self._made % MOST_ENGINES)
+        """The pulse of a further engine, at the next place that no other has.
+
+        Raises:
+            RuntimeError: All places are taken.
+        """
+        places = ((self._last + step) % MOST_ENGINES for step in range(1, MOST_ENGINES + 1))
+        free = next((place for place in places if place not in self._given), None)
+        if free is None:
+            raise RuntimeError(f"There are {MOST_ENGINES} engines in this process already.")
+        self._last = free
+        pulse = self._given[free] = Pulse(self._pulses, free)
+        return pulse
 
     def close(self) -> None:
         """Has the process end what is left, and itself."""

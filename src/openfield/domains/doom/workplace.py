@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +54,9 @@ def keep_wad(content: bytes) -> Path:
     """Writes a WAD where an engine can load it; the same content is the same file."""
     path = own() / f"{hashlib.sha256(content).hexdigest()[:16]}.wad"
     if not path.exists():
-        path.write_bytes(content)
+        part = path.with_suffix(f".{threading.get_ident()}")
+        part.write_bytes(content)
+        part.replace(path)  # another thread may want the same: what is there is whole
     return path
 
 
