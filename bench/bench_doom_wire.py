@@ -78,7 +78,7 @@ async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
 
 async def measure(url: str, path: Path) -> None:
     ready = asyncio.Event()
-    settings: dict[str, Any] = {"training": 0, "episodes": 4, "limit": 100_000, "player_health": 200, "enemy_damage": 0}
+    settings: dict[str, Any] = {"training": 0, "episodes": 4, "limit": 100_000, "enemy_damage": 0}
     with Journal(path) as journal:
         desk = TrialDesk(journal, DUEL, DUEL.trials(1, novelty="none", **settings), "bench", None)
         server = asyncio.create_task(serve_domain(AmqpWire(url), desk, "", None, lambda _: ready.set()))
