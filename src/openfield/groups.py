@@ -13,7 +13,8 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +25,7 @@ from openfield.domain import Domain
 from openfield.errors import AgentFault, JournalError, RunBusy
 from openfield.journal import Journal
 from openfield.plan import Cell, check_visitor, facts_of
-from openfield.record import Recorder, Step
+from openfield.record import Emit, Recorder, Step
 from openfield.rollout import Rollout
 from openfield.seat import Seat
 from openfield.trial import Trial
@@ -218,13 +219,20 @@ class GroupDesk:
             if live and not self._journal.lease(cell.id):
                 raise RunBusy(f"Another process plays test {trial} of session {group.id}.")
             begun = bool(record.attempt) and not again
-            attempt = record.attempt if begun else self._journal.begin(cell.id)
+            attempt = record.attempt + 1 if again else record.attempt or self._journal.begin(cell.id)
+            emit = self._emit_anew(cell.id, attempt) if again else self._journal.add
             past = run.raw_steps(cell.id, attempt) if begun else ()
-            recorder = Recorder(cell.id, attempt, self._journal.add, record.steps if begun else 0) if live else None
+            recorder = Recorder(cell.id, attempt, emit, record.steps if begun else 0) if live else None
             rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)
         return Seat(rollout, self._domain.spec(cell.trial), cell.seed, group.id)
+
+    def _emit_anew(self, cell: str, attempt: int) -> Emit:
+        """Begins an attempt with what it takes over: had a crash come in between, that would be forgotten."""
+        first: Emit = partial(self._journal.add_anew, cell, attempt)
+        emits: Iterator[Emit] = chain([first], repeat(self._journal.add))
+        return lambda *entries: next(emits)(*entries)
 
     def _cell(self, group: Group, trial: str) -> Cell:
         return Cell(group.agent, self._trials[group.trials[trial]], group.repeat)

@@ -67,6 +67,10 @@ class Journal:
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
         return self._submit(lambda db: _write(db, entries, self._holder, self._leased), hurry)
 
+    def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
+        """Starts a new attempt at a cell with its first entries: both will be on disk, or neither."""
+        return self._submit(lambda db: _write_anew(db, cell, attempt, entries, self._holder, self._leased))
+
     def flush(self) -> None:
         """Waits until everything added so far is safely on disk."""
         self.add().result()
@@ -187,6 +191,14 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leas
                 db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
                 db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (entry.cell,))
                 leased.discard(entry.cell)
+
+
+def _write_anew(
+    db: sqlite3.Connection, cell: str, attempt: int, entries: tuple[Entry, ...], holder: str, leased: set[str]
+) -> None:
+    if _begin(db, cell) != attempt:
+        raise RunBusy(f"Another process has started cell {cell} again.")
+    _write(db, entries, holder, leased)
 
 
 def _check_lease(db: sqlite3.Connection, cell: str, holder: str, ours: bool) -> None:

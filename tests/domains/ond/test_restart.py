@@ -125,6 +125,25 @@ def test_a_crash_between_the_last_round_and_the_outcome_is_mended(data: Path, tm
         assert [cell.outcome for cell in run.cells()] == ["done"]
 
 
+def test_a_crash_while_a_test_starts_again_refunds_nothing(data: Path, tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "r.sqlite"
+    client = Client(data, path)
+    session, test = client.open(), known(client)
+    first = test.ids[:10]
+    assert client.post(session, 0, **answers(test, first)).text == "OK"
+    client.feedback(session, "classification", feedback_ids="|".join(first[:3]))
+    with monkeypatch.context() as patch:
+        patch.setattr(Seat, "take", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        refused(client.dataset(session, 0), 500, "ServerError")
+    client.close(at_once=True)
+    client = Client(data, path)
+    assert client.dataset(session, 0).status_code == 200
+    assert client.post(session, 0, **answers(test, first)).text == "OK"
+    more = client.feedback(session, "classification", feedback_ids="|".join(first[3:6]))
+    refused(more, 400, "FeedbackBudgetExceeded")
+    client.close(at_once=True)
+
+
 def test_where_a_session_stands_is_told_after_a_restart_too(data: Path, tmp_path: Path) -> None:
     client = Client(data, tmp_path / "r.sqlite")
     session, test = client.open(TEST, OTHER), known(client)
