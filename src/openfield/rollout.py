@@ -27,15 +27,7 @@ from openfield.errors import (
 )
 from openfield.likeness import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
 from openfield.receipt import Receipt
-from openfield.record import (
-    CHUNK_BYTES,
-    REPLY_ENCODER,
-    STEP_ENCODER,
-    LargeArray,
-    RawStep,
-    Recorder,
-    write_step,
-)
+from openfield.record import CHUNK_BYTES, REPLY_ENCODER, STEP_ENCODER, LargeArray, RawStep, Recorder, write_step
 from openfield.trial import Limits
 from openfield.underway import Save, Underway
 
