@@ -8,6 +8,7 @@ import msgspec
 
 from openfield.domains.doom.domain import ARENA, DUEL
 from openfield.domains.doom.features import arena_array, arena_features, duel_array, duel_features, item_array
+from openfield.domains.doom.reader import seen_of
 from openfield.domains.doom.scene import ITEMS, Body, Scene
 
 
@@ -33,10 +34,12 @@ def test_the_arena_also_counts_where_the_player_looks() -> None:
 def test_arrays_are_counted_like_features_of_the_same_scene() -> None:
     here = msgspec.structs.replace(scene(), bolts=[Body(id=7, x=3.0, y=4.0, z=5.0, angle=0.0, health=1.0)])
     features = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
-    assert DUEL.encode(duel_array(here, 7.0)) == DUEL.encode(duel_array(here, 6.0).tolist()) == features
+    assert (
+        DUEL.encode(duel_array(seen_of(here), 7.0)) == DUEL.encode(duel_array(seen_of(here), 6.0).tolist()) == features
+    )
     assert features[2] == 1
-    items = item_array(msgspec.structs.replace(here, items={kind: [] for kind in ITEMS}))
+    items = item_array({kind: [] for kind in ITEMS})
     for angle in (90.0, 134.0, 359.0):
         turned = scene(angle=angle)
-        assert ARENA.encode(arena_array(turned, 7.0, items)) == ARENA.encode(arena_features(turned, 1.0, {}))
+        assert ARENA.encode(arena_array(seen_of(turned), 7.0, items)) == ARENA.encode(arena_features(turned, 1.0, {}))
     assert ARENA.encode(None) == b"null"

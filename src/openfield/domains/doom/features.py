@@ -5,18 +5,22 @@ Between scenes and turns. A novelty of representation changes what is shown here
 
 from __future__ import annotations
 
+import functools
 import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from openfield.domains.doom.reader import Seen
 from openfield.domains.doom.scenario import Wall
 from openfield.domains.doom.scene import ITEMS, Body, Scene
 from openfield.domains.doom.settings import DoomSettings
 
 Features = dict[str, Any]
+Items = dict[str, list[Body]]
 MOST_ENEMIES = 4
 MOST_ITEMS = 8
 """Of a kind in an array; further ones are left out."""
@@ -40,9 +44,9 @@ def duel_features(scene: Scene, stamp: float, last_enemy: Body) -> Features:
     }
 
 
-def item_features(scene: Scene) -> Features:
+def item_features(items: Items) -> Features:
     """What lies about; the same from tick to tick unless something is taken or moved."""
-    return {kind: [_turned(body) for body in bodies] for kind, bodies in scene.items.items()}
+    return {kind: [_turned(body) for body in bodies] for kind, bodies in items.items()}
 
 
 def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
@@ -90,36 +94,39 @@ def shown(scene: Scene, settings: DoomSettings) -> Scene:
     )
 
 
-def duel_array(scene: Scene, remaining: float) -> np.ndarray[Any, Any]:
+def duel_array(seen: Seen, remaining: float) -> np.ndarray[Any, Any]:
     """The duel's scene as numbers: time left, player, up to four enemies and projectiles, zeros for absent ones."""
-    values = [remaining, scene.player.x, scene.player.y, scene.player.z, scene.player.health]
-    for body in scene.enemies[:MOST_ENEMIES]:
-        values += (1.0, body.x, body.y, body.z, body.health)
-    values += [0.0] * (5 * (MOST_ENEMIES - min(len(scene.enemies), MOST_ENEMIES)))
-    for body in scene.bolts[:MOST_ENEMIES]:
-        values += (1.0, body.x, body.y, body.z)
-    return _filled(values, ARRAY_SIZES["duel"])
+    look, (player, enemies, bolts) = seen.look, seen.cast
+    values = [remaining, look[player.x], look[player.y], look[player.z], look[0]]
+    for x, y, z, _, roll, _, _ in enemies[:MOST_ENEMIES]:
+        values += (1.0, look[x], look[y], look[z], (look[roll] + 0.5) // 1)
+    values += [0.0] * (5 * (MOST_ENEMIES - min(len(enemies), MOST_ENEMIES)))
+    for x, y, z, *_ in bolts[:MOST_ENEMIES]:
+        values += (1.0, look[x], look[y], look[z])
+    array = np.zeros(ARRAY_SIZES["duel"], np.float32)
+    _fill(array, values)
+    return array
 
 
-def item_array(scene: Scene) -> np.ndarray[Any, Any]:
+def item_array(items: Items) -> np.ndarray[Any, Any]:
     """An arena array in which only the items are filled in: up to eight of each kind."""
     array = np.zeros(ARRAY_SIZES["arena"], np.float32)
     for number, kind in enumerate(ITEMS):
         place = _HEAD + 3 * MOST_ITEMS * number
-        for body in scene.items[kind][:MOST_ITEMS]:
+        for body in items[kind][:MOST_ITEMS]:
             array[place : place + 3] = (1.0, body.x, body.y)
             place += 3
     return array
 
 
-def arena_array(scene: Scene, remaining: float, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def arena_array(seen: Seen, remaining: float, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The arena's scene as numbers: time left, player, up to four enemies, then the items."""
-    player = scene.player
-    values = [remaining, player.x, player.y, player.angle, player.health, scene.ammo]
-    for body in scene.enemies[:MOST_ENEMIES]:
-        values += (1.0, body.x, body.y, body.angle, body.health)
+    look, (player, enemies, _) = seen.look, seen.cast
+    values = [remaining, look[player.x], look[player.y], look[player.angle], look[0], look[1]]
+    for x, y, _, angle, roll, _, _ in enemies[:MOST_ENEMIES]:
+        values += (1.0, look[x], look[y], look[angle], (look[roll] + 0.5) // 1)
     array = items.copy()
-    array[: len(values)] = values
+    _fill(array, values)
     return array
 
 
@@ -166,10 +173,14 @@ def _angle(value: float) -> float:
     return _decimals(value) % 360.0
 
 
-def _filled(values: list[float], size: int) -> np.ndarray[Any, Any]:
-    array = np.zeros(size, np.float32)
-    array[: len(values)] = values
-    return array
+def _fill(array: Any, values: list[float]) -> None:
+    """Writes values from the array's beginning on; an assignment would make another array of them first."""
+    _floats(len(values)).pack_into(array, 0, *values)
+
+
+@functools.cache
+def _floats(count: int) -> struct.Struct:
+    return struct.Struct(f"{count}f")
 
 
 def _place(body: Body) -> Features:

@@ -17,9 +17,10 @@ from openfield.core import Ending
 from openfield.domains.doom import arena, duel, features
 from openfield.domains.doom.engine import Action, Engine
 from openfield.domains.doom.launch import BUTTONS
+from openfield.domains.doom.reader import Reader, Seen, seen_of
 from openfield.domains.doom.rules import ArenaRules, DuelRules
 from openfield.domains.doom.scenario import Layout
-from openfield.domains.doom.scene import Body, Reader, Scene
+from openfield.domains.doom.scene import Body, Scene
 from openfield.domains.doom.settings import DoomSettings
 from openfield.errors import AgentProtocol
 from openfield.trial import derive
@@ -75,8 +76,16 @@ class Play:
         self.won = False
         self._gave_up = False
         self.ended: Ending | None = None
-        self.scene: Scene = self._reader.read(engine.begin(name, seed))
+        self._scene: Scene | None = None
+        self._seen = self._reader.read(engine.begin(name, seed))
         self._last_enemy = self.scene.enemies[0]
+
+    @property
+    def scene(self) -> Scene:
+        """What is there now; made when somebody asks for it."""
+        if self._scene is None:
+            self._scene = self._seen.scene()
+        return self._scene
 
     @property
     def performance(self) -> float:
@@ -87,17 +96,7 @@ class Play:
 
     def observe(self, stamp: float) -> Any:
         """What the agent sees at this time."""
-        scene = features.shown(self.scene, self._settings) if self._veiled else self.scene
-        if self._task is DUEL:
-            if self._array:
-                return features.duel_array(scene, self._settings.limit - self.ticks)
-            return features.duel_features(scene, stamp, scene.enemies[0] if scene.enemies else self._seen_last())
-        if scene.items is not self._lying:
-            self._lying = scene.items
-            self._items = features.item_array(scene) if self._array else features.item_features(scene)
-        if self._array:
-            return features.arena_array(scene, self._settings.limit - self.ticks, self._items)
-        return features.arena_features(scene, stamp, self._items)
+        return self._numbers() if self._array else self._features(stamp)
 
     def move(self, action: Any) -> None:
         """Does an action for one tick.
@@ -110,12 +109,32 @@ class Play:
             self.ended, self._gave_up = "terminated", True
             return
         self._waiting.append(self._keys[name])
-        sight = self._engine.act(self._waiting.popleft(), self._rules.commands(self.scene, self.ticks))
+        commands = () if self._rules.quiet else self._rules.commands(self.scene, self.ticks)
+        sight = self._engine.act(self._waiting.popleft(), commands)
         self.ticks += 1
         if sight is None:
             self._die()
         else:
             self._look(self._reader.read(sight))
+
+    def _numbers(self) -> Any:
+        seen = seen_of(features.shown(self.scene, self._settings)) if self._veiled else self._seen
+        remaining = self._settings.limit - self.ticks
+        if self._task is DUEL:
+            return features.duel_array(seen, remaining)
+        return features.arena_array(seen, remaining, self._lying_about(seen.items, features.item_array))
+
+    def _features(self, stamp: float) -> Any:
+        scene = features.shown(self.scene, self._settings) if self._veiled else self.scene
+        if self._task is DUEL:
+            return features.duel_features(scene, stamp, scene.enemies[0] if scene.enemies else self._seen_last())
+        return features.arena_features(scene, stamp, self._lying_about(scene.items, features.item_features))
+
+    def _lying_about(self, items: dict[str, list[Body]], show: Callable[[Any], Any]) -> Any:
+        """What is shown of items that are the same as in the tick before is the same, too."""
+        if items is not self._lying:
+            self._lying, self._items = items, show(items)
+        return self._items
 
     def _seen_last(self) -> Body:
         """The enemy that fell last, seen as all enemies are."""
@@ -128,15 +147,16 @@ class Play:
 
     def _die(self) -> None:
         """The engine shows nothing after the player's death: what was seen last stays, without health."""
-        self.scene = msgspec.structs.replace(self.scene, player=_without_health(self.scene.player))
+        self._scene = msgspec.structs.replace(self.scene, player=_without_health(self.scene.player))
+        self._seen = seen_of(self._scene)
         self.ended = "terminated"
 
-    def _look(self, scene: Scene) -> None:
-        if not scene.enemies and self.scene.enemies:
+    def _look(self, seen: Seen) -> None:
+        self.won = not seen.cast.enemies
+        if self.won and self._seen.cast.enemies:
             self._last_enemy = _without_health(self.scene.enemies[0])
-        self.scene = scene
-        self.won = not scene.enemies
-        if self.won or self._rules.lost(scene) or scene.player.health <= 0:
+        self._seen, self._scene = seen, None
+        if self.won or seen.look[0] <= 0 or (not self._rules.quiet and self._rules.lost(self.scene)):
             self.ended = "terminated"
         elif self.ticks >= self._settings.limit:
             self.ended = "truncated"

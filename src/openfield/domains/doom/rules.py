@@ -15,6 +15,7 @@ import msgspec
 from openfield.domains.doom import arena
 from openfield.domains.doom.arena import GUARD, LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
 from openfield.domains.doom.march import Way
+from openfield.domains.doom.reader import Reader
 from openfield.domains.doom.scenario import (
     ENEMY_HALF,
     ENEMY_TAG,
@@ -24,7 +25,7 @@ from openfield.domains.doom.scenario import (
     PLAYER_HALF,
     Layout,
 )
-from openfield.domains.doom.scene import Body, Reader, Scene
+from openfield.domains.doom.scene import Body, Scene
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
 from openfield.domains.doom.udmf import Point
 
@@ -70,6 +71,8 @@ class DuelRules:
 
     def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
+        self.quiet = not settings.toll
+        """Whether nothing happens that the engine does not do by itself."""
 
     def lost(self, scene: Scene) -> bool:
         """Nothing but death loses a duel."""
@@ -77,7 +80,7 @@ class DuelRules:
 
     def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
-        return tuple(tolls(self._settings, tick)) if self._settings.toll else ()
+        return tuple(tolls(self._settings, tick))
 
 
 class ArenaRules:
@@ -85,7 +88,7 @@ class ArenaRules:
 
     def __init__(self, settings: ArenaSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
         self._settings = settings
-        self._quiet = all(getattr(settings, name) == value for name, value in _QUIET.items())
+        self.quiet = all(getattr(settings, name) == value for name, value in _QUIET.items())
         self._rng = rng
         self._reader = reader
         self._starts = [at for at, _ in layout.enemies]
@@ -110,8 +113,6 @@ class ArenaRules:
 
     def commands(self, scene: Scene, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
-        if self._quiet:
-            return ()
         settings = self._settings
         self._calls = self._calls or _calls(scene.enemies, self._starts)
         if self._killed_at is None and len(scene.enemies) < self._count:

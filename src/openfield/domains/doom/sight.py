@@ -11,36 +11,55 @@ from __future__ import annotations
 import functools
 import mmap
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-Signs = tuple[int, ...]
-"""The player's health and bullets, how many things there are, and the numbers of some of them."""
-Facts = tuple[int, float, float, float, float, float, bytes]
-"""A thing: number, x, y, z, angle, roll, the first letter of its name."""
+Look = tuple[Any, ...]
+"""The player's health and bullets, how many things there are, and the things, each as `FACTS` values in a row."""
+HEAD, FACTS = 3, 7
+"""Of a thing: number, x, y, z, angle, roll, the first letter of its name."""
 _PLAYER = "636xi24xi92604x"
 """Health and bullets."""
 _FIRST = 93280
-_THING = struct.Struct("<I4x4d8xd152xc127x")
-_SIZE, _unpack = _THING.size, _THING.iter_unpack
+_THING = "I4x4d8xd152xc127x"
+_SIZE = struct.calcsize("<" + _THING)
 _NAME = struct.Struct("<208x128s")
+
+
+class Gaze(NamedTuple):
+    """What to look at: the engine's package would make a call of each."""
+
+    things: int
+    """How many there are."""
+    start: int
+    end: int
+    """From the first to before the other place in the engine's list, things are told by their numbers alone."""
+    unpack: Callable[[memoryview], Look]
+
+
+@functools.lru_cache(maxsize=256)
+def gaze(count: int, start: int = 0, end: int = 0) -> Gaze:
+    """A look at so many things, some of them by their numbers alone."""
+    numbers = f"I{_SIZE - 4}x" * (end - start)
+    content = struct.Struct(f"<{_PLAYER}Q{_THING * start}{numbers}{_THING * (count - end)}")
+    return Gaze(count, start, end, content.unpack_from)
+
+
+GLANCE = gaze(0)
+"""At the player, and how many things there are."""
 
 
 class Sight(Protocol):
     """What can be seen."""
 
-    def signs(self, start: int, end: int) -> Signs:
-        """The signs with the numbers of the things from one place in the engine's list to before another."""
+    def look(self, gaze: Gaze) -> Look:
+        """All in one look; if there are not as many things as expected, only the first `HEAD` values are right."""
         ...
 
     def name(self, index: int) -> str:
         """The name of a thing."""
-        ...
-
-    def facts(self, start: int, end: int) -> Iterable[Facts]:
-        """The things from one place to before another."""
         ...
 
 
@@ -51,21 +70,18 @@ class ListedSight:
         self._state = state
         self._things = state.objects
 
-    def signs(self, start: int, end: int) -> Signs:
-        """The signs with the numbers of the things from one place to before another."""
+    def look(self, gaze: Gaze) -> Look:
+        """All in one look."""
         health, ammo = map(int, self._state.game_variables.tolist())
-        return health, ammo, len(self._things), *(thing.id for thing in self._things[start:end])
+        numbers = [thing.id for thing in self._things[gaze.start : gaze.end]]
+        before, after = _listed(self._things[: gaze.start]), _listed(self._things[gaze.end : gaze.things])
+        missing = (0,) * (FACTS * (gaze.things - len(self._things)))
+        return health, ammo, len(self._things), *before, *numbers, *after, *missing
 
     def name(self, index: int) -> str:
         """The name of a thing."""
         name: str = self._things[index].name
         return name
-
-    def facts(self, start: int, end: int) -> Iterable[Facts]:
-        """The things from one place to before another."""
-        for thing in self._things[start:end]:
-            place = thing.position_x, thing.position_y, thing.position_z
-            yield thing.id, *place, thing.angle, thing.roll, thing.name[:1].encode()
 
 
 class SharedSight:
@@ -80,18 +96,14 @@ class SharedSight:
         with memory.open("rb") as file:
             self._memory = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
 
-    def signs(self, start: int, end: int) -> Signs:
-        """The signs with the numbers of the things from one place to before another."""
-        return _signs(start, end).unpack_from(self._memory)
+    def look(self, gaze: Gaze) -> Look:
+        """All in one look."""
+        return gaze.unpack(self._memory)
 
     def name(self, index: int) -> str:
         """The name of a thing."""
         name: bytes = _NAME.unpack_from(self._memory, _FIRST + _SIZE * index)[0]
         return name.partition(b"\0")[0].decode("ascii", "replace")
-
-    def facts(self, start: int, end: int) -> Iterable[Facts]:
-        """The things from one place to before another."""
-        return _unpack(self._memory[_FIRST + _SIZE * start : _FIRST + _SIZE * end])
 
 
 def share_sight(memory: Path | None) -> SharedSight | None:
@@ -104,19 +116,17 @@ def share_sight(memory: Path | None) -> SharedSight | None:
 def agree(one: Sight, other: Sight) -> bool:
     """Whether two show the same."""
     try:
-        return _everything(one) == _everything(other)
+        head = one.look(GLANCE)
+        return head == other.look(GLANCE) and _everything(one, head[-1]) == _everything(other, head[-1])
     except (struct.error, IndexError):  # it lies elsewhere, or is too short
         return False
 
 
-def _everything(sight: Sight) -> tuple[Any, ...]:
-    signs = sight.signs(0, 0)
-    names = [sight.name(index) for index in range(min(signs[2], 1 << 16))]
-    return signs, names, list(sight.facts(0, len(names)))
+def _everything(sight: Sight, count: int) -> tuple[Any, ...]:
+    return sight.look(gaze(count)), [sight.name(index) for index in range(count)]
 
 
-@functools.cache
-def _signs(start: int, end: int) -> struct.Struct:
-    """All signs in one look; the engine's package would make a call of each."""
-    numbers = f"I{_SIZE - 4}x" * (end - start)
-    return struct.Struct(f"<{_PLAYER}Q{_SIZE * start}x{numbers}")
+def _listed(things: Iterable[Any]) -> Iterator[Any]:
+    for thing in things:
+        place = thing.position_x, thing.position_y, thing.position_z
+        yield from (thing.id, *place, thing.angle, thing.roll, thing.name[:1].encode())
