@@ -18,6 +18,7 @@ from openfield.domains.doom import engine as engines
 from openfield.domains.doom.keeper import settings_name
 from openfield.domains.doom.play import KEYS
 from openfield.domains.doom.scenario import bind
+from openfield.domains.doom.script import Script
 from openfield.domains.doom.world import DoomWorld
 
 TICKS = 250
@@ -118,8 +119,8 @@ def maps() -> None:
     for novelty in ("203:hard", "201:hard"):
         trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000)[0]
         started = time.process_time()
-        world = DoomWorld(ARENA, trial)
-        bind("arena", world._layouts, world._settings)
+        script = Script(ARENA, trial)
+        bind("arena", script.layouts, script.settings)
         report(f"seconds for 3000 maps of {novelty}", time.process_time() - started, 5.0, "lower")
 
 

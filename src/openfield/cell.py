@@ -60,6 +60,7 @@ class Player:
         self._rollout: Rollout | None = None
         self._stopping = False
         self._interrupted = 0
+        self._announced: set[tuple[Path, str]] = set()  # runs and domains that were told of each other
 
     def stop(self) -> None:
         """Ends the cell under way as cancelled after its turn; safe to call from a signal handler."""
@@ -105,6 +106,7 @@ class Player:
 
     def _play(self, job: Job, recorder: Recorder, afterwards: ExitStack) -> str:
         domain, trial = find_domain(job.domain), job.cell.trial
+        self._announce(job, domain)
         if isinstance(job.agent, str) and job.agent.startswith("wire:"):
             from openfield.agents.wire import drive_program
 
@@ -118,6 +120,13 @@ class Player:
         if job.agent in domain.oracles:
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         return drive(rollout, agent)
+
+    def _announce(self, job: Job, domain: Domain[Any]) -> None:
+        """Tells a domain, once, which trials of it the run has: whoever plays one may play others."""
+        if (job.run, domain.name) not in self._announced:
+            self._announced.add((job.run, domain.name))
+            with Run(job.run) as run:
+                domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
 
     def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Asking) -> int:
         """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.

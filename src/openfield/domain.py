@@ -6,7 +6,7 @@ The registry finds domains by name; plans ask them for trials, rollouts for worl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -78,6 +78,9 @@ class Domain(ABC, Generic[S]):
     @abstractmethod
     def world(self, trial: Trial) -> World:
         """The world of a trial, depending on nothing but the trial."""
+
+    def expect(self, trials: Iterable[Trial]) -> None:
+        """Told what may be played in this process, for domains that prepare once what many trials share."""
 
     def trials(
         self,

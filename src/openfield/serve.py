@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -60,6 +60,7 @@ class TrialDesk:
         self._journal = journal
         self._domain = domain
         self._docket = Docket(journal, trials)
+        self._announce(self._docket.trials)
         self._agent = agent
         self._token = token
         self._seats: dict[str, tuple[Cell, Seat]] = {}
@@ -98,7 +99,9 @@ class TrialDesk:
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
         """Gives an agent trials of its own, and puts on record what it says of itself."""
         check_visitor(name)
-        await asyncio.to_thread(self._docket.enroll, name, trials, facts or {})
+        own = list(trials)
+        self._announce(own)
+        await asyncio.to_thread(self._docket.enroll, name, own, facts or {})
 
     async def enrolled(self, name: str) -> list[CellRecord]:
         """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
@@ -178,6 +181,14 @@ class TrialDesk:
             raise WorldFault(f"Trial {broken} cannot be opened.")
         return None
 
+    def _announce(self, trials: Sequence[Trial]) -> None:
+        """Tells domains which of their trials agents may come for."""
+        for trial in {trial.domain: trial for trial in trials}.values():
+            self._domain_of(trial).expect(each for each in trials if each.domain == trial.domain)
+
+    def _domain_of(self, trial: Trial) -> Domain[Any]:
+        return self._domain if trial.domain == self._domain.name else find_domain(trial.domain)
+
     def _is_taken(self, cell: Cell) -> bool:
         return any(cell.id == other.id for other, _ in list(self._seats.values()))
 
@@ -186,7 +197,7 @@ class TrialDesk:
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
         recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
-        domain = self._domain if cell.trial.domain == self._domain.name else find_domain(cell.trial.domain)
+        domain = self._domain_of(cell.trial)
         try:
             rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:

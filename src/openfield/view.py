@@ -107,6 +107,10 @@ class Run:
         """The agents and where they come from; None where only a Python program knows."""
         return dict(self._rows("SELECT name, source FROM agents"))
 
+    def trials(self) -> Iterator[Trial]:
+        """All trials, in the order they were entered."""
+        return (self._trial(*row) for row in self._rows("SELECT id, content FROM trials ORDER BY rowid"))
+
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
         """All cells, or only one, in the order they were entered, each as its latest attempt has it."""
         trials = {key: self._trial(key, content) for key, content in self._rows("SELECT id, content FROM trials")}

@@ -197,7 +197,7 @@ LATE = """
     from domains.doom.test_world import open_world
     from openfield.domains.doom import DUEL, launch
 
-    launch.check_wad(open_world(DUEL)._wad)
+    launch.check_wad(open_world(DUEL)._bound.wad)
     launch.START_SECONDS = 1.0
 
     def hold_first():
@@ -232,7 +232,7 @@ CROWD = """
     from domains.doom.test_world import open_world
     from openfield.domains.doom import DUEL, engine, launch
 
-    wad, started = open_world(DUEL)._wad, []
+    wad, started = open_world(DUEL)._bound.wad, []
     launch.check_wad(wad)
 
     def start():
@@ -296,7 +296,7 @@ LITTER = """
     from domains.doom.test_world import open_world
     from openfield.domains.doom import DUEL, launch
 
-    launch.check_wad(open_world(DUEL)._wad)
+    launch.check_wad(open_world(DUEL)._bound.wad)
     open_world(DUEL).reset()
     print(os.listdir())
 """

@@ -166,7 +166,7 @@ def test_one_seed_for_every_episode_if_it_is_asked_for() -> None:
 def indicators(domain: DoomDomain, trial: Trial) -> list[bool | None]:
     """What the light says in each episode, which are not played."""
     world, told = DoomWorld(domain, trial), []
-    for number, phase in enumerate(world._script):
+    for number, phase in enumerate(world._script.phases):
         world._number, world._novel = number, bool(phase.novelty)
         world._onset_passed |= world._novel
         told.append(world._indicator())

@@ -36,7 +36,7 @@ def test_nobody_goes_through_a_wall(domain: DoomDomain, settings: dict[str, Any]
         return Reply(walk)
 
     for _ in play(world, wander):
-        room, scene = world._layouts[world._number].room, world._play.scene
+        room, scene = world._script.layouts[world._number].room, world._play.scene
         loose = [body for bodies in scene.items.values() for body in bodies]
         for body in (scene.player, *scene.enemies, *loose):
             assert room.left < body.x < room.right

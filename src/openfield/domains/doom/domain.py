@@ -6,7 +6,7 @@ The registry finds them by name; plans ask for trials, rollouts for worlds.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -151,6 +151,12 @@ class DoomDomain(Domain[Any]):
         from openfield.domains.doom.world import DoomWorld
 
         return DoomWorld(self, trial)
+
+    def expect(self, trials: Iterable[Trial]) -> None:
+        """Has the maps of all these trials in one WAD, so that one engine plays them."""
+        from openfield.domains.doom.volume import expect
+
+        expect(self, trials)
 
     def film(self, trial: Trial) -> Film:
         """What the player saw, every other tick."""

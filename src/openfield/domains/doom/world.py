@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import functools
 import random
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, PhaseName, Reply, Truth, Turn
 from openfield.domains.doom import engine as engines
-from openfield.domains.doom import features, workplace
+from openfield.domains.doom import features, volume
 from openfield.domains.doom.hints import hints_of
 from openfield.domains.doom.play import ARENA, Play, Task
 from openfield.domains.doom.reference import Reference
-from openfield.domains.doom.scenario import Layout, bind, map_name
-from openfield.domains.doom.settings import DoomSettings
-from openfield.domains.doom.trials import episode_seeds
+from openfield.domains.doom.scenario import map_name
+from openfield.domains.doom.script import Script
 from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:
@@ -44,10 +42,8 @@ class DoomWorld:
         self._task: Task = domain.task
         self._trial = trial
         self._large = large
-        self._script = [phase for phase in trial.phases for _ in range(phase.episodes)]
-        by_phase = {phase: domain.settings_in(trial, phase) for phase in trial.phases}
-        self._settings: list[DoomSettings] = [by_phase[phase] for phase in self._script]
-        self._seeds = episode_seeds(trial, self._settings[0].episode_seed if self._settings else None)
+        self._script = Script(domain, trial)
+        self._find = functools.partial(volume.bound, domain, trial, self._script)
         self._engine: engines.Engine | None = None
         self._number = -1
         self._ticks = 0
@@ -62,7 +58,7 @@ class DoomWorld:
     def reset(self) -> Turn:
         """Starts the first episode."""
         if self._engine is None:
-            self._engine = engines.take_engine(self._wad, self._large)
+            self._engine = engines.take_engine(self._bound.wad, self._large)
         self._number, self._ticks, self._onset_passed = -1, 0, False
         return self._next()
 
@@ -85,35 +81,31 @@ class DoomWorld:
             self._engine = None
 
     @functools.cached_property
-    def _layouts(self) -> list[Layout]:
-        pairs = zip(self._settings, self._seeds, strict=True)
-        return [self._task.lay_out(settings, random.Random(derive(seed, "layout"))) for settings, seed in pairs]
-
-    @functools.cached_property
-    def _wad(self) -> Path:
-        return workplace.keep_wad(bind(self._task.name, self._layouts, self._settings))
+    def _bound(self) -> volume.Bound:
+        return self._find()
 
     def _next(self) -> Turn:
         self._number += 1
-        number, seed = self._number, self._seeds[self._number]
-        settings, layout = self._settings[number], self._layouts[number]
+        number, script = self._number, self._script
+        seed, settings, layout = script.seeds[number], script.settings[number], script.layouts[number]
         if self._engine is None:
             raise RuntimeError("the world is closed")
-        self._phase: Phase = self._script[number]
+        self._phase: Phase = script.phases[number]
         self._novel = bool(self._phase.novelty)
         self._onset_passed |= self._novel
         self._light = self._indicator()
-        self._play = Play(self._task, self._engine, map_name(number), seed, settings, layout)
+        name = map_name(self._bound.first + number)
+        self._play = Play(self._task, self._engine, name, seed, settings, layout)
         self._reference = Reference(self._task.name, layout.walls(), random.Random(derive(seed, "reference")))
         return self._turn(first=True)
 
     def _turn(self, first: bool = False) -> Turn:
-        play, phase, settings = self._play, self._phase, self._settings[self._number]
+        play, phase, settings = self._play, self._phase, self._script.settings[self._number]
         ended, performance = play.ended, play.performance
         observation = play.observe(settings.epoch + self._ticks * settings.tick)
         if first and self._task is ARENA and settings.observation == "features":
             hints = hints_of(phase.novelty, getattr(settings, "hint_level", -1))
-            observation.update(features.first_features(self._layouts[self._number].walls(), hints))
+            observation.update(features.first_features(self._script.layouts[self._number].walls(), hints))
         feedback: dict[str, Any] = {} if first else {"performance": performance}
         if ended is None:
             self.truth = Truth(novel=self._novel, performance=performance)
@@ -137,4 +129,4 @@ class DoomWorld:
         """Whether the episode is novel, or, where the light stays on, any was."""
         if not self._trial.red_light:
             return None
-        return self._onset_passed if self._settings[self._number].light_stays else self._novel
+        return self._onset_passed if self._script.settings[self._number].light_stays else self._novel

@@ -1,0 +1,91 @@
+"""The trials of an experiment share one WAD, and nobody can tell from what is seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
+
+import openfield
+from domains.doom.test_world import TASKS, trace
+from openfield.domains.doom import ARENA, DUEL, launch, volume
+from openfield.domains.doom import engine as engines
+from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.scenario import map_name
+from openfield.domains.doom.wad import read_wad
+from openfield.domains.doom.world import DoomWorld
+from openfield.trial import Trial
+
+
+@pytest.fixture(autouse=True)
+def _nothing_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volume, "_shelf", {})
+    engines.end_idle_engines()
+
+
+def some_trials(domain: DoomDomain, **settings: Any) -> list[Trial]:
+    values = {"training": 1, "episodes": 3, "before": 1, "limit": 30, **settings}
+    return domain.trials(2, seed=3, novelty="tough:hard+slim:hard" if domain is DUEL else "203:hard", **values)
+
+
+@TASKS
+def test_trials_in_one_wad_show_what_they_show_alone(domain: DoomDomain) -> None:
+    trials = some_trials(domain)
+    alone = [trace(domain, DoomWorld(domain, trial)) for trial in trials]
+    domain.expect(trials)
+    worlds = [DoomWorld(domain, trial) for trial in reversed(trials)]
+    together = [trace(domain, world) for world in worlds]
+    assert together[::-1] == alone
+    assert len({world._bound.wad for world in worlds}) == 1
+    names = {name for name, _ in read_wad(worlds[0]._bound.wad.read_bytes())}
+    assert {map_name(number) for number in range(1 + 3 + 3)} <= names
+
+
+def test_a_run_starts_one_engine_for_all_its_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Path] = []
+
+    def start(wad: Path, *rest: Any) -> Any:
+        started.append(wad)
+        return start_game(wad, *rest)
+
+    start_game = launch.start_game
+    monkeypatch.setattr(launch, "start_game", start)
+    result = openfield.run(["random"], some_trials(DUEL), tmp_path / "run.sqlite")
+    assert [cell.outcome for cell in result.cells] == ["done"] * 3
+    assert len(started) == 1
+
+
+def test_only_trials_of_the_same_player_are_bound_together() -> None:
+    trials = [*some_trials(DUEL), *some_trials(DUEL, player_health=50)]
+    DUEL.expect(trials)
+    wads = [DoomWorld(DUEL, trial)._bound.wad for trial in trials]
+    assert wads == [wads[0]] * 3 + [wads[3]] * 3
+    assert wads[0] != wads[3]
+
+
+def test_a_wad_does_not_grow_beyond_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = some_trials(ARENA)
+    monkeypatch.setattr(volume, "MOST_MAPS", 4)
+    ARENA.expect(iter(trials))
+    bound = [DoomWorld(ARENA, trial)._bound for trial in trials]
+    assert [each.first for each in bound] == [0, 1, 0]
+    assert bound[0].wad == bound[1].wad != bound[2].wad
+
+
+def test_what_was_expected_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volume, "MOST_EXPECTED", 3)
+    old, new = some_trials(DUEL), some_trials(ARENA)
+    DUEL.expect(old)
+    ARENA.expect(new)
+    assert list(volume._shelf) == [trial.id for trial in new]
+
+
+def test_a_trial_that_cannot_be_played_keeps_no_other_from_it() -> None:
+    trials = some_trials(DUEL)
+    phase = msgspec.structs.replace(trials[1].phases[0], novelty=("no such thing",))
+    DUEL.expect([trials[0], msgspec.structs.replace(trials[1], phases=(phase,)), trials[2]])
+    assert DoomWorld(DUEL, trials[2])._bound.first == 1
