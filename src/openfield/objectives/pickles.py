@@ -14,7 +14,7 @@ from typing import Any
 
 from openfield.objectives.books import read_codes
 from openfield.objectives.entries import Mapping, State, take_codes, take_rows
-from openfield.objectives.forms import as_column
+from openfield.objectives.forms import Bytes, as_column
 from openfield.objectives.old_records import is_text, read_text, read_text_codes
 from openfield.objectives.opcodes import OLD_STEPS, STEPS, TEXT_STEPS, check_tuple, opcode_name, set_items
 from openfield.objectives.records import (
@@ -29,6 +29,7 @@ from openfield.objectives.records import (
 )
 from openfield.objectives.scalars import Refused, Scalars
 from openfield.objectives.source import BLOCK, Source, hits_border
+from openfield.objectives.template_records import TemplateReader
 
 FLUSH = 1 << 15
 """Rows gathered one by one before they are handed on as arrays."""
@@ -103,7 +104,7 @@ class _Machine:
         self._text = is_text(source.start)
         self._later = source.start[:1] == PROTOCOL
         self._steps = TEXT_STEPS if self._text else STEPS if self._later else OLD_STEPS
-        self._reader = _choose_reader(source)
+        self._templates = TemplateReader()
         self._window = BLOCK
         self._patience = 1
         self._wait = 0
@@ -233,7 +234,10 @@ class _Machine:
             return read_text_codes if self._text else read_codes
         if self._text:
             return read_text
-        return self._reader if self._later else read_marked
+        return self._read_later if self._later else read_marked
+
+    def _read_later(self, view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
+        return self._templates.read(view, at, scalars) or read_records(view, at, scalars)
 
     def _adapt(self, read: int) -> None:
         """Look further ahead after a stretch that filled the window, and no further than it reached after another."""

@@ -152,6 +152,10 @@ class Scalars:
             self.kind_keys.insert(at, kind.key)
             self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
 
+    def kind_of(self, key: int | None) -> np.dtype[Any] | None:
+        """The kind of number that the memo has under a number, if it has one there."""
+        return dict(zip(self.kind_keys, self.kinds, strict=True)).get(ABSENT if key is None else key)
+
     def add(self, key: int, value: float | bytes) -> None:
         """Keep one number that NumPy made, so that it has 64 bits at most, or one byte."""
         if isinstance(value, int):
