@@ -223,6 +223,7 @@ class _Machine:
                 found += len(stretch.entries[0])
                 self._adapt(stretch.end - self.at)
                 self.at = stretch.end
+                source.pass_borders(stretch.end)
                 yield stretch.entries
             elif source.borders and hits_border(source.view, self.at, source.borders[0]):
                 source.pass_border()
@@ -237,7 +238,9 @@ class _Machine:
         return self._read_later if self._later else read_marked
 
     def _read_later(self, view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
-        return self._templates.read(view, at, scalars) or read_records(view, at, scalars)
+        """By templates, which also find their way across borders; what they leave as a whole window of columns."""
+        whole = self.source.view[: at + self._window]
+        return self._templates.read(whole, at, scalars, self.source.borders) or read_records(view, at, scalars)
 
     def _adapt(self, read: int) -> None:
         """Look further ahead after a stretch that filled the window, and no further than it reached after another."""

@@ -1,197 +1,173 @@
-"""Table entries of a pickle read by templates: bytes that are fixed are compared, numbers are taken from their places.
+"""Table entries of a pickle read by templates: bytes that are fixed are compared, values are taken from their places.
 
 The fastest lane of `pickles`, before `records`. Like there, a guess says where entries end; it counts only where each
-entry begins where the one before it ended, so this is a parse and not a search. What fits no template is left alone.
+entry, read from the end of the one before it, arrives exactly there. So this is a parse and not a search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.forms import FRACTION, WHOLE, Bytes, Flags, Ints, narrow
+from openfield.objectives.forms import Bytes, Flags, Ints, narrow
 from openfield.objectives.records import MARK, SETITEMS, STARTS_NEXT, TUPLE3, Rows, Stretch
 from openfield.objectives.scalars import Scalars
-from openfield.objectives.templates import LONGEST, WORD, Field, Records, Template, learn_key, learn_tail
+from openfield.objectives.shapes import Shaped, keep_numbers, number_puts, sort_out
+from openfield.objectives.source import hits_border
+from openfield.objectives.templates import LONGEST, WORD, Field, Records, Template, learn, learn_tail
 
-MOST_KEYS, MOST_TAILS = 32, 16
-"""Templates of a file; those it has beyond them are left to `records`."""
+MOST = 16
+"""Templates of each part of an entry; what fits none of them is left to `records`."""
+CHANCES = 3
+"""How often wrong guesses are left out before the rest is left to others."""
+INPUT, REST, TAIL = PARTS = range(3)
+"""The parts of an entry: input; action and next input; put and count. Fewer would have more templates each."""
 NEXT_BATCH = SETITEMS | MARK << 8
 
 
-class _Group(NamedTuple):
-    """Those records that have one shape."""
-
-    template: Template
-    at: Ints
-    """Which ones, rising."""
-    records: Records
-
-
-class _Shaped(NamedTuple):
-    """Records with their templates: one that most of them have, and those that have another."""
-
-    records: Records
-    usual: Template
-    others: list[_Group]
-
-    def before(self, size: int) -> _Shaped:
-        """The first so many."""
-        ends = (np.searchsorted(group.at, size) for group in self.others)
-        cut = [
-            _Group(group.template, group.at[:end], group.records[:end])
-            for group, end in zip(self.others, ends, strict=True)
-            if end
-        ]
-        return _Shaped(self.records[:size], self.usual, cut)
-
-    @property
-    def templates(self) -> list[Template]:
-        """All of them."""
-        return [self.usual, *(group.template for group in self.others)]
-
-    def numbers(self, choose: Callable[[Template], Field], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """One number of each record; what is in the same place in most is read there first, in all of them."""
-        usual = choose(self.usual)
-        column = usual.of(self.records).astype(kind)
-        for template, at, records in self.others:
-            if choose(template) != usual:
-                column[at] = choose(template).of(records)
-        return column
-
-    def same_habit(self) -> int:
-        """How many records there are before one that puts something else into the memo than most do."""
-        odd = [int(group.at[0]) for group in self.others if group.template.habit != self.usual.habit]
-        return min(odd, default=len(self.records))
-
-
 class _Entries(NamedTuple):
-    """Entries that hang together."""
+    """Entries that hang together: their parts, and where each ends."""
 
-    keys: _Shaped
-    tails: _Shaped
+    parts: list[Shaped]
     ends: Ints
 
     def before(self, size: int) -> _Entries:
         """The first so many."""
         if size == len(self.ends):
             return self
-        return _Entries(self.keys.before(size), self.tails.before(size), self.ends[:size])
+        return _Entries([part.before(size) for part in self.parts], self.ends[:size])
 
 
 class TemplateReader:
     """Reads the entries of one file and learns their templates as it goes."""
 
     def __init__(self) -> None:
-        self._keys: list[Template] = []
-        self._tails: list[Template] = []
-        self._spare = LONGEST
-        """Bytes after the last entry looked at: no record goes further."""
+        self._known: list[list[Template]] = [[] for _ in PARTS]
+        """Those of each part; those used most come first."""
+        self._rooms = [WORD] * len(PARTS)
+        self._firsts: list[int] = []
+        """The bytes with which tails begin."""
 
-    def read(self, view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
-        """As `records.read_records`."""
-        while True:
-            entries = self._match(view, at) if self._keys else None
-            stop = int(entries.ends[-1]) if entries else at
-            if stop + self._spare >= len(view) or not self._learn(view, stop, scalars):
-                break
+    def read(self, view: Bytes, at: int, scalars: Scalars, borders: list[int]) -> Stretch | None:
+        """As `records.read_records`, also across borders at which frame marks were taken out."""
+        entries = self._match(view, at, scalars.top) if self._firsts else None
+        if entries is None:
+            if len(view) < at + self._spare + LONGEST or not self._learn(view, at, scalars):
+                return None
+            entries = self._match(view, at, scalars.top)
         if entries is None:
             return None
-        self._keys, self._tails = _by_use(self._keys, entries.keys), _by_use(self._tails, entries.tails)
-        entries = entries.before(_sure(entries))
+        self._known = [part.by_use(known) for part, known in zip(entries.parts, self._known, strict=True)]
+        entries = entries.before(min(part.sure() for part in entries.parts))
+        entries = entries.before(_unbroken(view, at, entries.ends, borders))
         entries = entries.before(_follow_puts(entries, scalars))
         if not len(entries.ends):
             return None
-        return Stretch(_rows(entries), int(entries.ends[-1]))
+        return Stretch(_rows(*entries.parts), int(entries.ends[-1]))
+
+    @property
+    def _spare(self) -> int:
+        """Bytes after the last entry looked at: no record goes further."""
+        return sum(self._rooms) + WORD
 
     def _learn(self, view: Bytes, at: int, scalars: Scalars) -> bool:
         """Learn from the entry that begins here what is not known yet; says whether there was anything."""
-        data = view[at : at + 2 * LONGEST].tobytes()
-        key = learn_key(data, scalars)
-        tail = key and learn_tail(data[key.length + 1 :], scalars)
-        if key is None or tail is None:
+        found = _learn_entry(view[at : at + len(PARTS) * LONGEST].tobytes(), scalars)
+        if found is None:
             return False
-        new_key, new_tail = key not in self._keys, tail not in self._tails
-        if (new_key and len(self._keys) == MOST_KEYS) or (new_tail and len(self._tails) == MOST_TAILS):
+        new = [(known, template) for known, template in zip(self._known, found, strict=True) if template not in known]
+        if any(len(known) == MOST for known, _ in new):
             return False
-        self._keys += [key] * new_key
-        self._tails += [tail] * new_tail
-        self._spare = _room(self._keys) + _room(self._tails) + LONGEST
-        return new_key or new_tail
+        for known, template in new:
+            known.append(template)
+        self._rooms = [-(-max(template.room for template in known) // WORD) * WORD for known in self._known]
+        self._firsts = sorted({tail.first for tail in self._known[TAIL]})
+        return bool(new)
 
-    def _match(self, view: Bytes, at: int) -> _Entries | None:
-        """The entries from `at` on that follow each other and have known shapes."""
-        tuples = self._guess(view, at)
-        while len(tuples):
-            tails, fits = _sort_out(_records(view, tuples + 1, _room(self._tails)), self._tails)
+    def _match(self, view: Bytes, at: int, top: int) -> _Entries | None:
+        """The entries from `at` on that follow each other and are of known templates."""
+        entries, tuples = None, self._guess(view, at)
+        tails, fits = self._sort_out(TAIL, view, tuples + 1)
+        fits &= _plausible(tails, top, len(view))
+        for _ in range(CHANCES):
+            if not fits.all():
+                tuples, tails = tuples[fits], tails.only(fits)
+            if not len(tuples):
+                break
+            entries, fits = self._chain(view, at, tuples, tails)
             if fits.all():
-                return self._chain(view, at, tuples, tails)
-            tuples = tuples[fits]
-        return None
-
-    def _chain(self, view: Bytes, at: int, tuples: Ints, tails: _Shaped) -> _Entries | None:
-        ends = _ends(tuples, tails)
-        starts = np.concatenate(([at], ends[:-1]))[: len(ends)]
-        keys, fits = _sort_out(_records(view, starts, _room(self._keys)), self._keys, tuples - starts)
-        size = len(fits) if fits.all() else int(fits.argmin())
-        if size and not STARTS_NEXT[view[ends[size - 1]]] and view[ends[size - 1] - 1] != MARK:
-            size -= 1
-        return _Entries(keys, tails, ends).before(size) if size else None
+                break
+            fits[1:] |= ~fits[:-1]  # after a wrong guess, the next one was tried from a wrong place
+        return entries
 
     def _guess(self, view: Bytes, at: int) -> Ints:
         """Every tuple opcode after which there is the first byte of a known tail."""
         end = max(len(view) - self._spare, at)
-        after = view[at + 1 : end + 1]
-        found = np.zeros(end - at, bool)
-        for first in {tail.first for tail in self._tails}:
-            found |= after == first
-        found &= view[at:end] == TUPLE3
-        return np.flatnonzero(found) + at
+        found, after = view[at:end] == TUPLE3, view[at + 1 : end + 1]
+        if len(self._firsts) == 1:
+            found &= after == self._firsts[0]
+            return found.nonzero()[0] + at
+        tuples: Ints = found.nonzero()[0]
+        return tuples[np.isin(after[tuples], self._firsts)] + at
+
+    def _chain(self, view: Bytes, at: int, tuples: Ints, tails: Shaped) -> tuple[_Entries | None, Flags]:
+        """The entries that begin where the one before them ended, from the first on; and which of all do."""
+        ends = _ends(tuples, tails)
+        places = np.concatenate(([at], ends[:-1]))
+        parts, arrived = [], np.ones(len(ends), bool)
+        for part in (INPUT, REST):
+            shaped, fits = self._sort_out(part, view, places)
+            parts.append(shaped)
+            arrived &= fits
+            places = shaped.behind(places)
+        arrived &= places == tuples
+        size = len(arrived) if arrived.all() else int(arrived.argmin())
+        if size and not STARTS_NEXT[view[ends[size - 1]]] and view[ends[size - 1] - 1] != MARK:
+            size -= 1
+        return _Entries([*parts, tails], ends).before(size) if size else None, arrived
+
+    def _sort_out(self, part: int, view: Bytes, places: Ints) -> tuple[Shaped, Flags]:
+        size = self._rooms[part]
+        every: Records = np.ndarray((max(len(view) - size + 1, 0),), f"V{size}", view, 0, (1,))
+        return sort_out(every[places], self._known[part])  # one thing each, which costs no more than a single word
 
 
-def _room(templates: list[Template]) -> int:
-    """Bytes of a record: the longest template, what may follow it, and all of a word that begins in it."""
-    return (max(template.length for template in templates) + 2 * WORD - 1) // WORD * WORD
+def _learn_entry(data: bytes, scalars: Scalars) -> tuple[Template, Template, Template] | None:
+    """The templates of the parts of the entry that begins with the first byte."""
+    data = data.ljust(len(PARTS) * LONGEST, b"\0")
+    first = learn(data, 1, scalars)
+    rest = first and learn(data[first.length :], 2, scalars)
+    if first is None or rest is None or data[first.length + rest.length] != TUPLE3:
+        return None
+    tail = learn_tail(data[first.length + rest.length + 1 :], scalars)
+    return None if tail is None else (first, rest, tail)
 
 
-def _records(view: Bytes, places: Ints, size: int) -> Records:
-    """So many bytes from each place on, as one thing, which costs no more than a single word."""
-    every: Records = np.ndarray((max(len(view) - size + 1, 0),), f"V{size}", view, 0, (1,))
-    return every[places]
+def _plausible(tails: Shaped, top: int, most: int) -> Flags | bool:
+    """Whether keys are put under numbers that writers may have reached here, which is no more than a hint."""
+    if not all(template.puts and template.puts[0].key for template in tails.templates):
+        return True
+    numbers = tails.fields(lambda template: template.puts[0].key, np.dtype(np.int64))
+    numbers -= top + 1
+    return numbers.view(np.uint64) < most
 
 
-def _sort_out(records: Records, templates: list[Template], lengths: Ints | None = None) -> tuple[_Shaped, Flags]:
-    """The records by their templates, and which have one; `lengths` is what those of the templates must be."""
-    fits = known = _fits(templates[0], records, lengths)
-    others: list[_Group] = []
-    left = np.flatnonzero(~fits)
-    for template in templates[1:]:
-        if not len(left):
+def _unbroken(view: Bytes, at: int, ends: Ints, borders: list[int]) -> int:
+    """How many entries there are before one within which there is a border in the middle of an opcode."""
+    for border in borders:
+        entry = int(np.searchsorted(ends, border, side="right"))
+        if entry == len(ends):
             break
-        rest = records[left]
-        fits = _fits(template, rest, None if lengths is None else lengths[left])
-        mine = np.flatnonzero(fits)
-        if len(mine):
-            others.append(_Group(template, left[mine], rest[mine]))
-            left = left[~fits]
-    known = np.ones(len(records), bool)
-    known[left] = False
-    return _Shaped(records, templates[0], others), known
+        if not hits_border(view, int(ends[entry - 1]) if entry else at, border):
+            return entry
+    return len(ends)
 
 
-def _fits(template: Template, records: Records, lengths: Ints | None) -> Flags:
-    fits = template.fits(records)
-    return fits if lengths is None else np.logical_and(fits, lengths == template.length, out=fits)
-
-
-def _ends(tuples: Ints, tails: _Shaped) -> Ints:
+def _ends(tuples: Ints, tails: Shaped) -> Ints:
     """Where the entries end, or the next batch begins if one does."""
-    ends = tuples + (1 + tails.usual.length)
-    for template, at, _ in tails.others:
-        ends[at] += template.length - tails.usual.length
-    ends[tails.numbers(_after, np.dtype("u2")) == NEXT_BATCH] += 2
+    ends = tails.behind(tuples + 1)
+    ends[tails.fields(_after, np.dtype("u2")) == NEXT_BATCH] += 2
     return ends
 
 
@@ -199,45 +175,19 @@ def _after(template: Template) -> Field:
     return Field(template.length, np.dtype("<u2"))
 
 
-def _by_use(templates: list[Template], shaped: _Shaped) -> list[Template]:
-    """Those used most in this stretch first: they are the first to be tried in the next one."""
-    if not shaped.others:
-        return templates
-    uses = {id(group.template): len(group.at) for group in shaped.others}
-    uses[id(shaped.usual)] = len(shaped.records) - sum(uses.values())
-    return sorted(templates, key=lambda template: -uses.get(id(template), 0))
-
-
-def _sure(entries: _Entries) -> int:
-    """How many entries there are before one of which this module does not know what it means."""
-    size = min(entries.keys.same_habit(), entries.tails.same_habit())
-    for shaped, parts in ((entries.keys, range(3)), (entries.tails, range(1))):
-        for part in parts:
-            if any(template.parts[part].unsigned for template in shaped.templates):
-                large = shaped.numbers(lambda template, part=part: template.parts[part], np.dtype(np.int64)) < 0
-                size = min(size, int(large.argmax())) if large.any() else size
-    return size
-
-
 def _follow_puts(entries: _Entries, scalars: Scalars) -> int:
     """How many entries can be followed whose memo numbers rise; the numbers they put are kept.
 
     As `memo.follow_memo`, for entries that refer to nothing but the function and kind of NumPy numbers.
     """
-    size, habits = len(entries.ends), (*entries.keys.usual.habit, *entries.tails.usual.habit)
-    if not size or not habits:
+    size, each = len(entries.ends), sum(len(part.usual.puts) for part in entries.parts)
+    if not size or not each:
         return size
-    numbers = np.arange(scalars.puts, scalars.puts + size * len(habits)).reshape(size, -1)
-    place = 0
-    for shaped in (entries.keys, entries.tails):
-        for put, (implicit, _, _) in enumerate(shaped.usual.habit):
-            if not implicit:
-                numbers[:, place] = shaped.numbers(lambda template, put=put: template.puts[put].key, numbers.dtype)
-            place += 1
-    size = _rising(numbers.reshape(-1), scalars.top) // len(habits)
+    numbers = number_puts(entries.parts, scalars.puts)
+    size = _rising(numbers.reshape(-1), scalars.top) // each
     if size:
-        _keep(entries.before(size), numbers[:size], scalars)
-        scalars.puts, scalars.top = scalars.puts + size * len(habits), int(numbers[size - 1, -1])
+        keep_numbers(entries.before(size).parts, numbers[:size], scalars)
+        scalars.puts, scalars.top = scalars.puts + size * each, int(numbers[size - 1, -1])
     return size
 
 
@@ -249,29 +199,6 @@ def _rising(numbers: Ints, top: int) -> int:
     return len(numbers) if rises.all() else int(rises.argmin()) + 1
 
 
-def _keep(entries: _Entries, numbers: Ints, scalars: Scalars) -> None:
-    """Let the memo have the NumPy numbers that are put into it."""
-    places, values, forms, place = [], [], [], 0
-    for shaped in (entries.keys, entries.tails):
-        for _, part, fraction in shaped.usual.habit:
-            if part is not None:
-                places.append(place)
-                kind = np.dtype(np.float64 if fraction else np.int64)
-                values.append(shaped.numbers(lambda template, part=part: template.parts[part], kind).view(np.int64))
-                forms.append(FRACTION if fraction else WHOLE)
-            place += 1
-    if places:
-        kinds = np.tile(np.array(forms, np.int8), len(numbers)) if any(forms) else None
-        scalars.extend(numbers[:, places].reshape(-1), np.stack(values, axis=1).reshape(-1), kinds)
-
-
-def _rows(entries: _Entries) -> Rows:
-    obs, action, next_obs = (_column(entries.keys, part) for part in range(3))
-    return Rows(obs, action, next_obs, _column(entries.tails, 0))
-
-
-def _column(shaped: _Shaped, part: int) -> np.ndarray[Any, Any]:
-    kind = np.result_type(*(template.parts[part].column for template in shaped.templates))
-    with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN all the same
-        column = shaped.numbers(lambda template: template.parts[part], kind)
-    return narrow(column) if kind == np.int64 else column
+def _rows(first: Shaped, rest: Shaped, tail: Shaped) -> Rows:
+    columns = (first.values(0), rest.values(0), rest.values(1), tail.values(0))
+    return Rows(*(narrow(column) if column.dtype == np.int64 else column for column in columns))

@@ -1,7 +1,7 @@
-"""What entries of a pickled table look like: which of their bytes are always the same, and where their numbers are.
+"""What the entries of a pickled table look like: which of their bytes are always the same, and where the rest is.
 
-Under `template_records`. A template is learned by walking through one entry, opcode by opcode; whatever else has the
-same bytes in the fixed places would be walked through in the same way, so it is the same entry with other numbers.
+Under `template_records`. A template is learned by walking through numbers, opcode by opcode; whatever has the same
+bytes in the fixed places would be walked through in the same way, so it is the same thing with other values.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from openfield.objectives.records import (
     PUT_NEXT,
     REDUCE,
     TUPLE2,
-    TUPLE3,
 )
 from openfield.objectives.scalars import Scalars
 
-LONGEST = 128
-"""Bytes that are enough for a key of three NumPy numbers: each has 37 at most."""
+LONGEST = 80
+"""Bytes that are enough for a template: 37 for each of two NumPy numbers."""
 WORD = 8
-_PLAIN = {INT1: np.dtype("u1"), INT2: np.dtype("<u2"), INT4: np.dtype("<i4")}
+_PLAIN = {INT1: np.dtype("u1"), INT2: np.dtype("<u2"), INT4: np.dtype("<i4"), FLOAT: np.dtype(">f8")}
 _PUTS = {PUT1: np.dtype("u1"), PUT4: np.dtype("<u4"), PUT_NEXT: None}
-_SMALL = tuple(np.dtype(kind) for kind in ("u1", "u2", "i2", "i4", ">u2", ">i2", ">i4"))
+_GETS = {GET1: 1, GET4: 4}
+_SHORTER = tuple(np.dtype(kind) for kind in ("u1", "u2", "i2", "i4", ">u2", ">i2", ">i4"))
+_SHORT, _WHOLE, _FRACTION = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
 
 Records = np.ndarray[Any, np.dtype[np.void]]
 """So many bytes from each of many places on."""
@@ -56,13 +57,11 @@ class Field(NamedTuple):
     @property
     def column(self) -> np.dtype[Any]:
         """The kind of a column that holds all such numbers; those beyond 63 bits come out as negative ones."""
-        if self.kind.kind == "f":
-            return np.dtype(np.float64)
-        return np.dtype(np.int32 if self.kind in _SMALL else np.int64)
+        return _FRACTION if self.kind.kind == "f" else _SHORT if self.kind in _SHORTER else _WHOLE
 
     @property
     def unsigned(self) -> bool:
-        """Whether a column of 64 bits with a sign may be too narrow."""
+        """Whether there are numbers that the column is too narrow for."""
         return self.kind.kind == "u" and self.kind.itemsize == WORD
 
 
@@ -71,20 +70,25 @@ class Put(NamedTuple):
 
     key: Field | None
     """Under which number; None if it is the next one."""
-    part: int | None = None
-    """Which number of the template it is, or None if it is something that nobody may ask for."""
+    kept: int | None
+    """Which of the template's numbers it is, or None: nobody may ask for parts of a number, or for a key."""
 
 
 class Template(NamedTuple):
-    """The shape of a key, or of what follows the opcode that makes a tuple of it: its put and its count."""
+    """The shape of one or two numbers that follow each other, or of a count and the put before it."""
 
     length: int
     words: tuple[tuple[int, np.uint64, np.uint64], ...]
     """Those in which something is fixed: which word of a record, the mask, and what is to be found under it."""
-    parts: tuple[Field, ...]
+    numbers: tuple[Field, ...]
     puts: tuple[Put, ...]
     habit: tuple[tuple[bool, int | None, bool], ...]
-    """What is put, in order: whether under the next number, which part it is, and whether that is a fraction."""
+    """Of each put whether it is under the next number, what is kept, and whether that is a fraction."""
+
+    @property
+    def room(self) -> int:
+        """Bytes that are looked at: two more, which may be the end of a batch, and all of a word that begins here."""
+        return max(self.length + 2, *(field.offset + WORD for field in self.numbers if field.unused), 0)
 
     @property
     def first(self) -> int:
@@ -92,7 +96,7 @@ class Template(NamedTuple):
         return int(self.words[0][2]) & 255
 
     def fits(self, records: Records) -> Flags:
-        """Which of the records have this shape."""
+        """Which of the records, of which there is one at least, have this shape."""
         found: Flags | None = None
         for number, mask, pattern in self.words:
             words = np.ndarray(records.shape, "<u8", records, number * WORD, records.strides)
@@ -101,97 +105,99 @@ class Template(NamedTuple):
         return np.ones(len(records), bool) if found is None else found
 
 
-def learn_key(data: bytes, scalars: Scalars) -> Template | None:
-    """The template of the key that begins with the first byte, if it is one of three integers."""
+def learn(data: bytes, numbers: int, scalars: Scalars) -> Template | None:
+    """The template of so many integers from the first byte on, if they are such as can be read so."""
     walk = _Walk(data, scalars)
-    whole = all(walk.number() and walk.parts[-1].kind.kind != "f" for _ in range(3))
-    return walk.template() if whole and walk.code == TUPLE3 else None
+    whole = all(walk.number() and not walk.fraction for _ in range(numbers))
+    return walk.template() if whole else None
 
 
 def learn_tail(data: bytes, scalars: Scalars) -> Template | None:
-    """The template of what follows a key's last opcode: a put, if there is one, and a count."""
+    """The template of what follows the last opcode of a key: its put, if there is one, and a count."""
     walk = _Walk(data, scalars)
     walk.put()
     return walk.template() if walk.number() else None
 
 
 class _Walk:
-    """A walk through an entry, which notes what is fixed, where numbers are, and what is put."""
+    """A walk through numbers, which notes what is fixed, where the values are, and what is put."""
 
     def __init__(self, data: bytes, scalars: Scalars) -> None:
-        self.data, self.scalars, self.at = data.ljust(2 * LONGEST, b"\0"), scalars, 0
-        self.parts: list[Field] = []
+        self._data, self._scalars, self._at = data[:LONGEST].ljust(2 * LONGEST, b"\0"), scalars, 0
+        self._mask = bytearray(len(self._data))
+        self._numbers: list[Field] = []
         self._puts: list[Put] = []
-        self._mask = bytearray(2 * LONGEST)
 
     @property
-    def code(self) -> int:
-        return self.data[self.at]
+    def _code(self) -> int:
+        return self._data[self._at]
+
+    @property
+    def fraction(self) -> bool:
+        """Whether the last number is one."""
+        return self._numbers[-1].column == _FRACTION
 
     def number(self) -> bool:
         """Pass over a number; says whether there was one."""
-        code = self.code
+        code, size = self._code, self._data[self._at + 1]
         if code in _PLAIN:
             self._fix(1)
-            return self._field(_PLAIN[code])
-        if code == FLOAT:
-            self._fix(1)
-            return self._field(np.dtype(">f8"))
-        size = self.data[self.at + 1]
+            self._value(_PLAIN[code])
+            return True
         if code == LONG1 and 1 <= size <= WORD:
             self._fix(2)
-            self.parts.append(Field(self.at, np.dtype("<i8"), 64 - 8 * size))
-            self.at += size
+            self._numbers.append(Field(self._at, _WHOLE, 64 - 8 * size))
+            self._at += size
             return True
-        return code in (GET1, GET4) and self._spelled()
+        return code in _GETS and self._spelled()
 
-    def put(self, part: int | None = None) -> None:
+    def put(self, kept: int | None = None) -> None:
         """Pass over a put, if there is one."""
-        if self.code in _PUTS:
-            kind = _PUTS[self.code]
+        if self._code in _PUTS:
+            kind = _PUTS[self._code]
             self._fix(1)
-            self._puts.append(Put(None if kind is None else Field(self.at, kind), part))
-            self.at += 0 if kind is None else kind.itemsize
+            self._puts.append(Put(None if kind is None else Field(self._at, kind), kept))
+            self._at += 0 if kind is None else kind.itemsize
 
     def template(self) -> Template:
+        """What was walked through."""
         mask = np.frombuffer(self._mask, "<u8")
-        words = np.frombuffer(self.data[: len(self._mask)], "<u8") & mask
+        words = np.frombuffer(self._data, "<u8") & mask
         fixed = tuple((number, mask[number], words[number]) for number in np.flatnonzero(mask).tolist())
-        habit = tuple((put.key is None, put.part, self._is_fraction(put.part)) for put in self._puts)
-        return Template(self.at, fixed, tuple(self.parts), tuple(self._puts), habit)
+        habit = tuple((put.key is None, put.kept, self._is_fraction(put.kept)) for put in self._puts)
+        return Template(self._at, fixed, tuple(self._numbers), tuple(self._puts), habit)
 
-    def _is_fraction(self, part: int | None) -> bool:
-        return part is not None and self.parts[part].kind.kind == "f"
+    def _is_fraction(self, number: int | None) -> bool:
+        return number is not None and self._numbers[number].column == _FRACTION
 
     def _spelled(self) -> bool:
-        """A NumPy number: get function, get kind, its bytes, pair, call. Single bytes go through the memo."""
-        if self._get() != self.scalars.function:
+        """A NumPy number: get function, get kind, its bytes, pair, call. Single bytes would go through the memo."""
+        if self._get() != self._scalars.function:
             return False
-        kind = self.scalars.kind_of(self._get())
-        if kind is None or kind.itemsize == 1 or self.data[self.at : self.at + 2] != bytes((BYTES1, kind.itemsize)):
+        kind = self._scalars.kind_of(self._get())
+        if kind is None or kind.itemsize == 1 or self._data[self._at : self._at + 2] != bytes((BYTES1, kind.itemsize)):
             return False
         self._fix(2)
-        self._field(kind)
+        self._value(kind)
         for code in (TUPLE2, REDUCE):
             self.put()
-            if self.code != code:
+            if self._code != code:
                 return False
             self._fix(1)
-        self.put(len(self.parts) - 1)
+        self.put(len(self._numbers) - 1)
         return True
 
     def _get(self) -> int | None:
-        size = {GET1: 1, GET4: 4}.get(self.code)
+        size = _GETS.get(self._code)
         if size is None:
             return None
         self._fix(1 + size)
-        return int.from_bytes(self.data[self.at - size : self.at], "little")
+        return int.from_bytes(self._data[self._at - size : self._at], "little")
 
     def _fix(self, size: int) -> None:
-        self._mask[self.at : self.at + size] = b"\xff" * size
-        self.at += size
+        self._mask[self._at : self._at + size] = b"\xff" * size
+        self._at += size
 
-    def _field(self, kind: np.dtype[Any]) -> bool:
-        self.parts.append(Field(self.at, kind))
-        self.at += kind.itemsize
-        return True
+    def _value(self, kind: np.dtype[Any]) -> None:
+        self._numbers.append(Field(self._at, kind))
+        self._at += kind.itemsize
