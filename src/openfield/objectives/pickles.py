@@ -6,9 +6,7 @@ First station of every table; `records` reads the long uniform stretches, the st
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Callable, Generator, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +39,6 @@ LEAST_WINDOW = 1 << 13
 """Bytes that are looked at in bulk at least."""
 LONGEST_ENTRY = 64
 """Steps of one entry at most: three or four NumPy numbers with their names spelled out."""
-WORTH_CALLING = 4_000_000
-"""Bytes from which compiled code is used if it is imported already: nobody waits for a compiler to refuse 1 MB."""
-WORTH_COMPILING = 80_000_000
-"""Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
 OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
 PROTOCOL = b"\x80"
@@ -73,16 +67,6 @@ def read_pickle(path: Path) -> Iterator[Rows | Codes]:
             raise Refused(f"{path}: {error} (byte {source.offset(machine.at)}).{advice}") from None
         finally:
             machine.state.scalars.close()
-
-
-def _choose_reader(source: Source) -> Reader:
-    """The compiled reader of entries where it is at hand or the file is large enough to wait for it."""
-    at_hand = "numba" in sys.modules and source.size >= WORTH_CALLING
-    if not at_hand and (source.size < WORTH_COMPILING or find_spec("numba") is None):
-        return read_records
-    from openfield.objectives.compiled_records import read_stretch
-
-    return lambda view, at, scalars: read_stretch(view, at, scalars) or read_records(view, at, scalars)
 
 
 def _unknown(code: int) -> Refused:

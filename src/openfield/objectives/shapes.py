@@ -55,7 +55,9 @@ class Shaped(NamedTuple):
         """Those that are kept, numbered anew."""
         left_out = (~kept).nonzero()[0]
         groups = (group.only(kept) for group in self.others)
-        others = [group._replace(at=group.at - np.searchsorted(left_out, group.at)) for group in groups if len(group.at)]
+        others = [
+            group._replace(at=group.at - np.searchsorted(left_out, group.at)) for group in groups if len(group.at)
+        ]
         return Shaped(self.records[kept], self.usual, others)
 
     def behind(self, places: Ints) -> Ints:
@@ -80,6 +82,10 @@ class Shaped(NamedTuple):
         kind = kind or np.result_type(*(template.numbers[number].column for template in self.templates))
         with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN all the same
             return self.fields(lambda template: template.numbers[number], kind)
+
+    def put_numbers(self, put: int) -> Ints:
+        """The memo number under which each record puts one of the things it puts."""
+        return self.fields(lambda template: template.puts[put].key, np.dtype(np.int64))
 
     def sure(self) -> int:
         """How many there are before one that has other habits than most, or a number of more than 63 bits."""
@@ -130,7 +136,7 @@ def number_puts(parts: list[Shaped], puts: int) -> Ints:
     for part in parts:
         for put, (implicit, _, _) in enumerate(part.usual.habit):
             if not implicit:
-                numbers[:, place] = part.fields(lambda template, put=put: template.puts[put].key, numbers.dtype)
+                numbers[:, place] = part.put_numbers(put)
             place += 1
     return numbers
 

@@ -34,8 +34,6 @@ FEW_IDS = 1 << 31
 
 UNCHECKED = 18_000_000
 """Bytes of rows that are kept before it is known that the whole file is a table: refusing one takes little memory."""
-PYTHON_NUMBER = 56
-"""Bytes of a large integer of Python and of what refers to it."""
 
 
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -231,28 +229,16 @@ def _what_else(start: bytes) -> str:
 
 
 def _load_pickle(path: Path) -> Table:
+    from openfield.objectives.aside import read_checked
     from openfield.objectives.gather import Gatherer
-    from openfield.objectives.pickles import read_pickle
 
-    gatherer, codes, held = Gatherer(path.stat().st_size), [], 0
-    for piece in read_pickle(path):
-        before, held = held, held + _room(piece)
-        if before <= UNCHECKED < held:
-            for _ in read_pickle(path):  # to its end, where something foreign may wait, before more is kept
-                pass
+    gatherer, codes = Gatherer(path.stat().st_size), []
+    for piece in read_checked(path, UNCHECKED):
         if isinstance(piece, Codes):
             codes.append(piece)
         else:
             gatherer.add(piece)
     return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
-
-
-def _room(piece: Iterable[Any]) -> int:
-    """About how many bytes a stretch of rows or codes takes."""
-    return sum(
-        column.nbytes if isinstance(column, np.ndarray) and column.dtype != object else PYTHON_NUMBER * len(column)
-        for column in piece
-    )
 
 
 def meta_of_name(name: str) -> Meta:

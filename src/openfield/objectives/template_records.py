@@ -6,7 +6,7 @@ entry, read from the end of the one before it, arrives exactly there. So this is
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ MOST = 16
 """Templates of each part of an entry; what fits none of them is left to `records`."""
 CHANCES = 3
 """How often wrong guesses are left out before the rest is left to others."""
+FEW, MOST_TRIES, LONGEST_PAUSE = 512, 50, 63
+"""Entries that are worth a try; how many tries may come to less, as they do while templates are learned."""
 INPUT, REST, TAIL = PARTS = range(3)
 """The parts of an entry: input; action and next input; put and count. Fewer would have more templates each."""
 NEXT_BATCH = SETITEMS | MARK << 8
@@ -48,23 +50,41 @@ class TemplateReader:
         self._rooms = [WORD] * len(PARTS)
         self._firsts: list[int] = []
         """The bytes with which tails begin."""
+        self._wait = self._pause = self._tries = 0
+        """How often nothing is tried from now on, and was not after the last failure; failures so far."""
 
     def read(self, view: Bytes, at: int, scalars: Scalars, borders: list[int]) -> Stretch | None:
         """As `records.read_records`, also across borders at which frame marks were taken out."""
+        if self._wait:
+            self._wait -= 1
+            return None
+        end = len(view) - self._spare - LONGEST
+        entries = self._follow(view, at, scalars, borders) if at <= end else None
+        size = 0 if entries is None else len(entries.ends)
+        stop = int(entries.ends[-1]) if entries and size else at
+        self._learn_to_wait(size, short=stop <= end)
+        return Stretch(_rows(*entries.parts), stop) if entries and size else None
+
+    def _learn_to_wait(self, size: int, *, short: bool) -> None:
+        """After a number of tries that came to little, each that does so makes the next one later."""
+        if size >= FEW:
+            self._pause = 0
+        elif short:
+            self._tries += 1
+            self._pause = min(2 * self._pause + 1, LONGEST_PAUSE) if self._tries > MOST_TRIES else 0
+        self._wait = self._pause
+
+    def _follow(self, view: Bytes, at: int, scalars: Scalars, borders: list[int]) -> _Entries | None:
+        """The entries from `at` on that can be read; what is new in the first of them is learned."""
         entries = self._match(view, at, scalars.top) if self._firsts else None
-        if entries is None:
-            if len(view) < at + self._spare + LONGEST or not self._learn(view, at, scalars):
-                return None
+        if entries is None and self._learn(view, at, scalars):
             entries = self._match(view, at, scalars.top)
         if entries is None:
             return None
         self._known = [part.by_use(known) for part, known in zip(entries.parts, self._known, strict=True)]
         entries = entries.before(min(part.sure() for part in entries.parts))
         entries = entries.before(_unbroken(view, at, entries.ends, borders))
-        entries = entries.before(_follow_puts(entries, scalars))
-        if not len(entries.ends):
-            return None
-        return Stretch(_rows(*entries.parts), int(entries.ends[-1]))
+        return entries.before(_follow_puts(entries, scalars))
 
     @property
     def _spare(self) -> int:
@@ -87,19 +107,21 @@ class TemplateReader:
 
     def _match(self, view: Bytes, at: int, top: int) -> _Entries | None:
         """The entries from `at` on that follow each other and are of known templates."""
-        entries, tuples = None, self._guess(view, at)
+        tuples = self._guess(view, at)
         tails, fits = self._sort_out(TAIL, view, tuples + 1)
         fits &= _plausible(tails, top, len(view))
+        best = _Entries([], tuples[:0])
         for _ in range(CHANCES):
             if not fits.all():
                 tuples, tails = tuples[fits], tails.only(fits)
             if not len(tuples):
                 break
             entries, fits = self._chain(view, at, tuples, tails)
+            best = max(best, entries, key=lambda found: len(found.ends))
             if fits.all():
                 break
             fits[1:] |= ~fits[:-1]  # after a wrong guess, the next one was tried from a wrong place
-        return entries
+        return best if len(best.ends) else None
 
     def _guess(self, view: Bytes, at: int) -> Ints:
         """Every tuple opcode after which there is the first byte of a known tail."""
@@ -107,11 +129,13 @@ class TemplateReader:
         found, after = view[at:end] == TUPLE3, view[at + 1 : end + 1]
         if len(self._firsts) == 1:
             found &= after == self._firsts[0]
-            return found.nonzero()[0] + at
         tuples: Ints = found.nonzero()[0]
-        return tuples[np.isin(after[tuples], self._firsts)] + at
+        if len(self._firsts) > 1:
+            tuples = tuples[np.isin(after[tuples], self._firsts)]
+        tuples += at
+        return tuples
 
-    def _chain(self, view: Bytes, at: int, tuples: Ints, tails: Shaped) -> tuple[_Entries | None, Flags]:
+    def _chain(self, view: Bytes, at: int, tuples: Ints, tails: Shaped) -> tuple[_Entries, Flags]:
         """The entries that begin where the one before them ended, from the first on; and which of all do."""
         ends = _ends(tuples, tails)
         places = np.concatenate(([at], ends[:-1]))
@@ -125,7 +149,7 @@ class TemplateReader:
         size = len(arrived) if arrived.all() else int(arrived.argmin())
         if size and not STARTS_NEXT[view[ends[size - 1]]] and view[ends[size - 1] - 1] != MARK:
             size -= 1
-        return _Entries([*parts, tails], ends).before(size) if size else None, arrived
+        return _Entries([*parts, tails], ends).before(size), arrived
 
     def _sort_out(self, part: int, view: Bytes, places: Ints) -> tuple[Shaped, Flags]:
         size = self._rooms[part]
@@ -148,9 +172,8 @@ def _plausible(tails: Shaped, top: int, most: int) -> Flags | bool:
     """Whether keys are put under numbers that writers may have reached here, which is no more than a hint."""
     if not all(template.puts and template.puts[0].key for template in tails.templates):
         return True
-    numbers = tails.fields(lambda template: template.puts[0].key, np.dtype(np.int64))
-    numbers -= top + 1
-    return numbers.view(np.uint64) < most
+    further = tails.put_numbers(0) - (top + 1)
+    return further.view(np.uint64) < most
 
 
 def _unbroken(view: Bytes, at: int, ends: Ints, borders: list[int]) -> int:

@@ -31,8 +31,13 @@ from openfield.objectives.scalars import Scalars
 LONGEST = 80
 """Bytes that are enough for a template: 37 for each of two NumPy numbers."""
 WORD = 8
-_PLAIN = {INT1: np.dtype("u1"), INT2: np.dtype("<u2"), INT4: np.dtype("<i4"), FLOAT: np.dtype(">f8")}
-_PUTS = {PUT1: np.dtype("u1"), PUT4: np.dtype("<u4"), PUT_NEXT: None}
+_PLAIN: dict[int, np.dtype[Any]] = {
+    INT1: np.dtype("u1"),
+    INT2: np.dtype("<u2"),
+    INT4: np.dtype("<i4"),
+    FLOAT: np.dtype(">f8"),
+}
+_PUTS: dict[int, np.dtype[Any] | None] = {PUT1: np.dtype("u1"), PUT4: np.dtype("<u4"), PUT_NEXT: None}
 _GETS = {GET1: 1, GET4: 4}
 _SHORTER = tuple(np.dtype(kind) for kind in ("u1", "u2", "i2", "i4", ">u2", ">i2", ">i4"))
 _SHORT, _WHOLE, _FRACTION = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
