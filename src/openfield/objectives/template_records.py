@@ -48,8 +48,8 @@ class TemplateReader:
         self._known: list[list[Template]] = [[] for _ in PARTS]
         """Those of each part; those used most come first."""
         self._rooms = [WORD] * len(PARTS)
-        self._firsts: list[int] = []
-        """The bytes with which tails begin."""
+        self._begins = np.zeros(256, bool)
+        """Of every byte whether tails begin with it."""
         self._wait = self._pause = self._tries = 0
         """How often nothing is tried from now on, and was not after the last failure; failures so far."""
 
@@ -76,7 +76,7 @@ class TemplateReader:
 
     def _follow(self, view: Bytes, at: int, scalars: Scalars, borders: list[int]) -> _Entries | None:
         """The entries from `at` on that can be read; what is new in the first of them is learned."""
-        entries = self._match(view, at, scalars.top) if self._firsts else None
+        entries = self._match(view, at, scalars.top) if self._known[TAIL] else None
         if entries is None and self._learn(view, at, scalars):
             entries = self._match(view, at, scalars.top)
         if entries is None:
@@ -102,7 +102,7 @@ class TemplateReader:
         for known, template in new:
             known.append(template)
         self._rooms = [-(-max(template.room for template in known) // WORD) * WORD for known in self._known]
-        self._firsts = sorted({tail.first for tail in self._known[TAIL]})
+        self._begins[[tail.first for tail in self._known[TAIL]]] = True
         return bool(new)
 
     def _match(self, view: Bytes, at: int, top: int) -> _Entries | None:
@@ -126,14 +126,9 @@ class TemplateReader:
     def _guess(self, view: Bytes, at: int) -> Ints:
         """Every tuple opcode after which there is the first byte of a known tail."""
         end = max(len(view) - self._spare, at)
-        found, after = view[at:end] == TUPLE3, view[at + 1 : end + 1]
-        if len(self._firsts) == 1:
-            found &= after == self._firsts[0]
-        tuples: Ints = found.nonzero()[0]
-        if len(self._firsts) > 1:
-            tuples = tuples[np.isin(after[tuples], self._firsts)]
+        tuples: Ints = (view[at:end] == TUPLE3).nonzero()[0]
         tuples += at
-        return tuples
+        return tuples[self._begins[view[tuples + 1]]]
 
     def _chain(self, view: Bytes, at: int, tuples: Ints, tails: Shaped) -> tuple[_Entries, Flags]:
         """The entries that begin where the one before them ended, from the first on; and which of all do."""
