@@ -21,10 +21,12 @@ MOST = 16
 """Templates of each part of an entry; what fits none of them is left to `records`."""
 CHANCES = 3
 """How often wrong guesses are left out before the rest is left to others."""
-FEW, MOST_TRIES, LONGEST_PAUSE = 512, 50, 63
-"""Entries that are worth a try; how many tries may come to less, as they do while templates are learned."""
+FEW, MOST_TRIES, LONGEST_PAUSE = 512, 4, 63
+"""Entries that are worth a try, and how many tries may come to less without anything being learned by them."""
 INPUT, REST, TAIL = PARTS = range(3)
 """The parts of an entry: input; action and next input; put and count. Fewer would have more templates each."""
+SHORTEST = 9
+"""Bytes of an entry at least; where there are more guesses than could be right, nothing is tried."""
 NEXT_BATCH = SETITEMS | MARK << 8
 
 
@@ -103,6 +105,7 @@ class TemplateReader:
             known.append(template)
         self._rooms = [-(-max(template.room for template in known) // WORD) * WORD for known in self._known]
         self._begins[[tail.first for tail in self._known[TAIL]]] = True
+        self._tries -= bool(new)
         return bool(new)
 
     def _match(self, view: Bytes, at: int, top: int) -> _Entries | None:
@@ -114,7 +117,7 @@ class TemplateReader:
         for _ in range(CHANCES):
             if not fits.all():
                 tuples, tails = tuples[fits], tails.only(fits)
-            if not len(tuples):
+            if not 0 < SHORTEST * len(tuples) <= len(view) - at:
                 break
             entries, fits = self._chain(view, at, tuples, tails)
             best = max(best, entries, key=lambda found: len(found.ends))
