@@ -32,8 +32,8 @@ FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
 
 
-UNCHECKED = 18_000_000
-"""Bytes of rows that are kept before it is known that the whole file is a table: refusing one takes little memory."""
+UNCHECKED = 6_000_000
+"""Bytes of rows that are kept in memory before it is known that the whole file is a table; refusing it takes little."""
 
 
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
