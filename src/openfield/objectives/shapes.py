@@ -69,23 +69,32 @@ class Shaped(NamedTuple):
 
     def fields(self, choose: Callable[[Template], Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """One field of each record."""
+        column = np.empty(len(self.records), kind)
+        self.fill(column, choose)
+        return column
+
+    def fill(self, column: np.ndarray[Any, Any], choose: Callable[[Template], Any]) -> None:
+        """Fill a column with one field of each record."""
+        if not len(self.records):
+            return
         usual: Field = choose(self.usual)
-        column = usual.of(self.records).astype(kind) if len(self.records) else np.empty(0, kind)
+        column[:] = usual.of(self.records)
         for template, at, records in self.others:
             field = choose(template)
             if field != usual:
                 column[at] = field.of(records)
-        return column
 
     def values(self, number: int, kind: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
         """One of the numbers of each record, in a kind that has room for all of them unless it is given."""
         kind = kind or np.result_type(*(template.numbers[number].column for template in self.templates))
+        if kind.kind != "f":
+            return self.fields(lambda template: template.numbers[number], kind)
         with np.errstate(invalid="ignore"):  # a NaN that signals is a NaN all the same
             return self.fields(lambda template: template.numbers[number], kind)
 
     def put_numbers(self, put: int) -> Ints:
         """The memo number under which each record puts one of the things it puts."""
-        return self.fields(lambda template: template.puts[put].key, np.dtype(np.int64))
+        return self.fields(_put_key(put), np.dtype(np.int64))
 
     def sure(self) -> int:
         """How many there are before one that has other habits than most, or a number of more than 63 bits."""
@@ -105,6 +114,10 @@ class Shaped(NamedTuple):
         uses = {id(template): len(at) for template, at, _ in self.others}
         uses[id(self.usual)] = len(self.records) - sum(uses.values())
         return sorted(templates, key=lambda template: -uses.get(id(template), 0))
+
+
+def _put_key(put: int) -> Callable[[Template], Field | None]:
+    return lambda template: template.puts[put].key
 
 
 def sort_out(records: Records, templates: list[Template]) -> tuple[Shaped, Flags]:
@@ -136,7 +149,7 @@ def number_puts(parts: list[Shaped], puts: int) -> Ints:
     for part in parts:
         for put, (implicit, _, _) in enumerate(part.usual.habit):
             if not implicit:
-                numbers[:, place] = part.put_numbers(put)
+                part.fill(numbers[:, place], _put_key(put))
             place += 1
     return numbers
 

@@ -52,6 +52,8 @@ class TemplateReader:
         self._rooms = [WORD] * len(PARTS)
         self._begins = np.zeros(256, bool)
         """Of every byte whether tails begin with it."""
+        self._found = np.empty(0, bool)
+        """Room that is used again: memory that is new is slow."""
         self._wait = self._pause = self._tries = 0
         """How often nothing is tried from now on, and was not after the last failure; failures so far."""
 
@@ -129,7 +131,9 @@ class TemplateReader:
     def _guess(self, view: Bytes, at: int) -> Ints:
         """Every tuple opcode after which there is the first byte of a known tail."""
         end = max(len(view) - self._spare, at)
-        tuples: Ints = (view[at:end] == TUPLE3).nonzero()[0]
+        if len(self._found) < end - at:
+            self._found = np.empty(end - at, bool)
+        tuples: Ints = np.equal(view[at:end], TUPLE3, out=self._found[: end - at]).nonzero()[0]
         tuples += at
         return tuples[self._begins[view[tuples + 1]]]
 
