@@ -37,8 +37,8 @@ MANY, FEW = 512, 16
 """Entries that are worth the 0.2 ms of reading in bulk, and the 10 µs of trying a pattern."""
 LEAST_WINDOW = 1 << 13
 """Bytes that are looked at in bulk at least."""
-LONGEST_ENTRY = 64
-"""Steps of one entry at most: three or four NumPy numbers with their names spelled out."""
+LONGEST_ENTRY = 128
+"""Steps of one entry at most: four NumPy numbers of different kinds with all names spelled out."""
 OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
 PROTOCOL = b"\x80"

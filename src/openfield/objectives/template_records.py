@@ -150,7 +150,7 @@ class TemplateReader:
         arrived &= places == tuples
         size = len(arrived) if arrived.all() else int(arrived.argmin())
         if size and not STARTS_NEXT[view[ends[size - 1]]] and view[ends[size - 1] - 1] != MARK:
-            size -= 1
+            size -= 1  # the last one may be part of something else, unless a batch ends behind it
         return _Entries([*parts, tails], ends).before(size), arrived
 
     def _sort_out(self, part: int, view: Bytes, places: Ints) -> tuple[Shaped, Flags]:
