@@ -35,8 +35,8 @@ DEEPEST_STACK = 1 << 12
 """Twice what any pickler puts between two SETITEMS."""
 MANY, FEW = 512, 16
 """Entries that are worth the 0.2 ms of reading in bulk, and the 10 µs of trying a pattern."""
-LEAST_WINDOW = 1 << 13
-"""Bytes that are looked at in bulk at least."""
+LEAST_WINDOW, NARROW = 1 << 13, 1 << 17
+"""Bytes that are looked at in bulk at least, and at most by readers that make more of them than templates do."""
 LONGEST_ENTRY = 128
 """Steps of one entry at most: four NumPy numbers of different kinds with all names spelled out."""
 OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
@@ -89,7 +89,7 @@ class _Machine:
         self._later = source.start[:1] == PROTOCOL
         self._steps = TEXT_STEPS if self._text else STEPS if self._later else OLD_STEPS
         self._templates = TemplateReader()
-        self._window = BLOCK
+        self._window = NARROW
         self._patience = 1
         self._wait = 0
 
@@ -200,7 +200,7 @@ class _Machine:
         found, state, source, read = 0, self.state, self.source, self._reader_of(kind)
         while True:
             self.at = source.refill(self.at)
-            stretch = read(source.up_to_border[: self.at + self._window], self.at, state.scalars)
+            stretch = read(source.up_to_border[: self.at + min(self._window, NARROW)], self.at, state.scalars)
             if stretch is not None:
                 yield from self._flush()
                 mapping.kind = kind

@@ -33,8 +33,8 @@ from openfield.objectives.records import (
 )
 from openfield.objectives.scalars import Refused
 
-BLOCK = 1 << 18
-"""Small enough for the second-level cache, large enough that NumPy's call overhead does not show."""
+BLOCK = 1 << 19
+"""Half of the second-level cache, large enough that NumPy's call overhead does not show."""
 STRIDE = 1 << 14
 """Bytes that are stepped through before somebody looks again at how much has come together."""
 LONGEST_STEP = 1 << 11
