@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.objectives import counts as module
+from openfield.objectives import packing
 from openfield.objectives.compiled import count_packed, count_rows
 from openfield.objectives.counts import (
     Columns,
@@ -75,6 +76,19 @@ def test_compiled_code_gives_the_same_bits(rows):
     assert plain(count_rows(in_order(columns))) == expected(rows)
     assert plain(count_packed(pack(columns, compiled=True))) == expected(rows)
     assert np.array_equal(pack(columns, compiled=True).keys, pack(columns).keys)
+
+
+@given(rows_of_tables, st.sampled_from([np.int64, np.int32, np.uint64]))
+@settings(deadline=None)
+def test_rows_packed_in_blocks_are_packed_the_same(rows, kind):
+    columns = columns_of([(abs(o), abs(a), p, c % 2**31) for o, a, p, c in rows])
+    columns = columns._replace(obs=columns.obs.astype(kind), next_obs=columns.next_obs.astype(kind))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "BLOCK", 7)
+        found = pack(columns)
+    whole = pack(columns, compiled=True)
+    assert found.keys.tolist() == whole.keys.tolist()
+    assert found.large.tolist() == whole.large.tolist()
 
 
 @given(rows_of_tables, st.integers(1, 7))

@@ -19,13 +19,15 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import load_table, pickles, scalars
-from openfield.objectives.compiled_records import read_stretch
+from openfield.objectives import load_table, scalars
 from openfield.objectives.pickles import read_pickle
-from openfield.objectives.records import Codes, read_records
+from openfield.objectives.records import Codes
+from openfield.objectives.template_records import TemplateReader
 
 from .oracle import spelling
 
+READERS = (lambda *arguments: None, TemplateReader.read)
+"""Without templates and with them."""
 MUTATIONS = int(os.environ.get("OPENFIELD_MUTATIONS", "3000"))
 ORACLE = Path(__file__).with_name("oracle.py")
 
@@ -222,8 +224,7 @@ def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle, monkeypatch):
     draw = random.Random(4)
     files, path, taken = list(valid_files()), tmp_path / "t.pkl", 0
     for number in range(MUTATIONS):
-        reader = (read_records, read_stretch)[number % 2]
-        monkeypatch.setattr(pickles, "_choose_reader", lambda source, reader=reader: reader)
+        monkeypatch.setattr(TemplateReader, "read", READERS[number % 2])
         monkeypatch.setattr(scalars, "MOST_KEPT", (1 << 16, 5)[number // 2 % 2])
         raw = mutate(draw.choice(files), draw)
         path.write_bytes(raw)
@@ -318,10 +319,10 @@ CRAFTED = {
 }
 
 
-@pytest.mark.parametrize("reader", [read_records, read_stretch])
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("name", CRAFTED)
 def test_what_two_readers_could_see_differently_is_refused(tmp_path, monkeypatch, name, reader):
-    monkeypatch.setattr(pickles, "_choose_reader", lambda source: reader)
+    monkeypatch.setattr(TemplateReader, "read", reader)
     path = tmp_path / "t.pkl"
     path.write_bytes(CRAFTED[name])
     with pytest.raises(InvalidInput, match=r"t\.pkl: "):

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
 from openfield.objectives import gather, load_table, pickles, scalars, tables
-from openfield.objectives.compiled_records import read_stretch
 from openfield.objectives.pickles import read_pickle
-from openfield.objectives.records import Codes, read_records
+from openfield.objectives.records import Codes
+from openfield.objectives.template_records import TemplateReader
 
 from .reference import dump, wide_tables
 
@@ -41,11 +41,11 @@ def read(path):
     return table, book
 
 
-@pytest.fixture(params=["columns", "compiled"])
+@pytest.fixture(params=["columns", "templates"])
 def reader(request, monkeypatch):
-    """Both readers of long stretches, whatever else is installed or imported."""
-    chosen = read_records if request.param == "columns" else read_stretch
-    monkeypatch.setattr(pickles, "_choose_reader", lambda source: chosen)
+    """Both readers of long stretches: the one without the other, and both as they are used."""
+    if request.param == "columns":
+        monkeypatch.setattr(TemplateReader, "read", lambda *arguments: None)
     return request.param
 
 

@@ -19,6 +19,9 @@ BLOCK = 1 << 16
 """Rows handled at once: their columns and scratch fit the second-level cache."""
 PLAIN_ACTIONS = 1 << 10
 """Actions from 0 up to this are counted under their own number; others are ranked first."""
+BOTH_BITS = 17
+BOTH = 1 << BOTH_BITS
+"""More than the rows of a block: a count times this, and one, are two numbers in one."""
 DENSE_ACTIONS = 64
 """Up to this many actions, the scratch of one slot per input and action is cheaper than sorting."""
 WORTH_COMPILING = 4_000_000
@@ -187,6 +190,10 @@ def _pairs(number: Array, rows: Columns) -> tuple[Array, Array]:
         at = np.flatnonzero(_changes(number[order]) | _changes(rows.action[order]))
         return np.add.reduceat(rows.counts[order], at), np.diff(at, append=len(order))
     slot = number * actions + rows.action
+    if (int(rows.counts.max()) * BOTH + 1) * len(rows.counts) < 2**53 and len(rows.counts) < BOTH:
+        sums = np.bincount(slot, rows.counts * BOTH + 1)  # both sums in one number, which is exact
+        found = sums[sums > 0].astype(np.int64)
+        return found >> BOTH_BITS, found & BOTH - 1
     branches = np.bincount(slot)
     seen = np.flatnonzero(branches)
     return np.bincount(slot, rows.counts)[seen].astype(np.int64), branches[seen]

@@ -50,7 +50,7 @@ def tally(numbers: Array) -> Histogram:
     small = numbers < SMALL
     if small.all():
         return from_tally(np.bincount(numbers))
-    few = np.bincount(numbers[small], minlength=SMALL)
+    few = np.bincount(np.minimum(numbers, SMALL), minlength=SMALL + 1)[:SMALL]
     values, times = np.unique(numbers[~small], return_counts=True)
     return from_tally(few, values, times)
 

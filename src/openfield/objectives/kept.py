@@ -14,28 +14,28 @@ from openfield.objectives.forms import Flags, Forms, Ints
 
 BLOCK = 1_024
 """Numbers that are read at once."""
-_NUMBER = np.dtype([("key", "<i8"), ("value", "<i8"), ("form", "i1")])
 
 
 class Kept:
-    """Memo numbers with the bits and forms of what is under them."""
+    """Memo numbers with the bits and forms of what is under them, each time as three columns."""
 
     def __init__(self) -> None:
         self._file: Any = None
         self._firsts = np.empty(0, np.int64)
-        self._places = np.zeros(1, np.int64)
+        self._blocks = np.empty((0, 3), np.int64)
+        """Where the columns of each block begin: in which place of the file, of what length, from which row on."""
 
     def add(self, keys: Ints, values: Ints, forms: Forms) -> None:
         """Put numbers aside; the keys rise, and are higher than those put aside before."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="openfield-")  # noqa: SIM115
-        numbers = np.empty(len(keys), _NUMBER)
-        numbers["key"], numbers["value"], numbers["form"] = keys, values, forms
-        self._file.seek(0, 2)
-        self._file.write(numbers.tobytes())
-        starts = np.arange(0, len(keys), BLOCK)
-        self._firsts = np.append(self._firsts, keys[starts])
-        self._places = np.append(self._places[:-1], self._places[-1] + np.append(starts, len(keys)))
+        place = self._file.seek(0, 2)
+        for column in (keys, values, forms):
+            self._file.write(column.data)
+        rows = np.arange(0, len(keys), BLOCK)
+        self._firsts = np.append(self._firsts, keys[rows])
+        blocks = np.stack((np.full(len(rows), place), np.full(len(rows), len(keys)), rows), axis=1)
+        self._blocks = np.concatenate((self._blocks, blocks))
 
     def find(self, keys: Ints) -> tuple[Ints, Forms, Flags]:
         """The bits and forms of the numbers under memo numbers, and which of them are known."""
@@ -43,16 +43,19 @@ class Kept:
         blocks = np.searchsorted(self._firsts, keys, side="right") - 1
         for block in np.unique(blocks[blocks >= 0]).tolist():
             mine = np.flatnonzero(blocks == block)
-            numbers = self._read(block)
-            at = np.searchsorted(numbers["key"], keys[mine]).clip(max=len(numbers) - 1)
-            values[mine], forms[mine] = numbers["value"][at], numbers["form"][at]
-            found[mine] = numbers["key"][at] == keys[mine]
+            known, bits, kinds = self._read(block)
+            at = np.searchsorted(known, keys[mine]).clip(max=len(known) - 1)
+            values[mine], forms[mine], found[mine] = bits[at], kinds[at], known[at] == keys[mine]
         return values, forms, found
 
-    def _read(self, block: int) -> Any:
-        start, end = self._places[block : block + 2].tolist()
-        self._file.seek(start * _NUMBER.itemsize)
-        return np.frombuffer(self._file.read((end - start) * _NUMBER.itemsize), _NUMBER)
+    def _read(self, block: int) -> list[Any]:
+        place, length, row = self._blocks[block].tolist()
+        columns, size = [], min(BLOCK, length - row)
+        for kind in (np.dtype(np.int64), np.dtype(np.int64), np.dtype(np.int8)):
+            self._file.seek(place + row * kind.itemsize)
+            columns.append(np.frombuffer(self._file.read(size * kind.itemsize), kind))
+            place += length * kind.itemsize
+        return columns
 
     def close(self) -> None:
         """Give the room on disk back."""

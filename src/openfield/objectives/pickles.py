@@ -6,15 +6,13 @@ First station of every table; `records` reads the long uniform stretches, the st
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Callable, Generator, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from openfield.objectives.books import read_codes
 from openfield.objectives.entries import Mapping, State, take_codes, take_rows
-from openfield.objectives.forms import as_column
+from openfield.objectives.forms import Bytes, as_column
 from openfield.objectives.old_records import is_text, read_text, read_text_codes
 from openfield.objectives.opcodes import OLD_STEPS, STEPS, TEXT_STEPS, check_tuple, opcode_name, set_items
 from openfield.objectives.records import (
@@ -29,6 +27,7 @@ from openfield.objectives.records import (
 )
 from openfield.objectives.scalars import Refused, Scalars
 from openfield.objectives.source import BLOCK, Source, hits_border
+from openfield.objectives.template_records import TemplateReader
 
 FLUSH = 1 << 15
 """Rows gathered one by one before they are handed on as arrays."""
@@ -36,14 +35,10 @@ DEEPEST_STACK = 1 << 12
 """Twice what any pickler puts between two SETITEMS."""
 MANY, FEW = 512, 16
 """Entries that are worth the 0.2 ms of reading in bulk, and the 10 µs of trying a pattern."""
-LEAST_WINDOW = 1 << 13
-"""Bytes that are looked at in bulk at least."""
-LONGEST_ENTRY = 64
-"""Steps of one entry at most: three or four NumPy numbers with their names spelled out."""
-WORTH_CALLING = 4_000_000
-"""Bytes from which compiled code is used if it is imported already: nobody waits for a compiler to refuse 1 MB."""
-WORTH_COMPILING = 80_000_000
-"""Bytes from which compiled code gains more than the 0.6 s it takes to import and load it."""
+LEAST_WINDOW, NARROW = 1 << 13, 1 << 17
+"""Bytes that are looked at in bulk at least, and at most by readers that make more of them than templates do."""
+LONGEST_ENTRY = 128
+"""Steps of one entry at most: four NumPy numbers of different kinds with all names spelled out."""
 OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
 INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
 PROTOCOL = b"\x80"
@@ -74,16 +69,6 @@ def read_pickle(path: Path) -> Iterator[Rows | Codes]:
             machine.state.scalars.close()
 
 
-def _choose_reader(source: Source) -> Reader:
-    """The compiled reader of entries where it is at hand or the file is large enough to wait for it."""
-    at_hand = "numba" in sys.modules and source.size >= WORTH_CALLING
-    if not at_hand and (source.size < WORTH_COMPILING or find_spec("numba") is None):
-        return read_records
-    from openfield.objectives.compiled_records import read_stretch
-
-    return lambda view, at, scalars: read_stretch(view, at, scalars) or read_records(view, at, scalars)
-
-
 def _unknown(code: int) -> Refused:
     return Refused(f"opcode {opcode_name(code)} has no place in a transition table")
 
@@ -103,8 +88,8 @@ class _Machine:
         self._text = is_text(source.start)
         self._later = source.start[:1] == PROTOCOL
         self._steps = TEXT_STEPS if self._text else STEPS if self._later else OLD_STEPS
-        self._reader = _choose_reader(source)
-        self._window = BLOCK
+        self._templates = TemplateReader()
+        self._window = NARROW
         self._patience = 1
         self._wait = 0
 
@@ -215,13 +200,14 @@ class _Machine:
         found, state, source, read = 0, self.state, self.source, self._reader_of(kind)
         while True:
             self.at = source.refill(self.at)
-            stretch = read(source.up_to_border[: self.at + self._window], self.at, state.scalars)
+            stretch = read(source.up_to_border[: self.at + min(self._window, NARROW)], self.at, state.scalars)
             if stretch is not None:
                 yield from self._flush()
                 mapping.kind = kind
                 found += len(stretch.entries[0])
                 self._adapt(stretch.end - self.at)
                 self.at = stretch.end
+                source.pass_borders(stretch.end)
                 yield stretch.entries
             elif source.borders and hits_border(source.view, self.at, source.borders[0]):
                 source.pass_border()
@@ -233,7 +219,12 @@ class _Machine:
             return read_text_codes if self._text else read_codes
         if self._text:
             return read_text
-        return self._reader if self._later else read_marked
+        return self._read_later if self._later else read_marked
+
+    def _read_later(self, view: Bytes, at: int, scalars: Scalars) -> Stretch | None:
+        """By templates, which also find their way across borders; what they leave as a whole window of columns."""
+        whole = self.source.view[: at + self._window]
+        return self._templates.read(whole, at, scalars, self.source.borders) or read_records(view, at, scalars)
 
     def _adapt(self, read: int) -> None:
         """Look further ahead after a stretch that filled the window, and no further than it reached after another."""

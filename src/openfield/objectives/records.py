@@ -41,7 +41,7 @@ _PUT_MASK = _lookup({PUT1: 0xFF, PUT4: 0xFFFFFFFF})
 _PUT_OTHER = _lookup({PUT1: 0, PUT4: 0, PUT_NEXT: IMPLICIT}, ABSENT)
 _STARTS_KEY = _lookup(dict.fromkeys((INT1, INT2, INT4, LONG1, GET1, GET4, INT_TEXT, LONG_TEXT), 1)).astype(bool)
 _STARTS_VALUE = _STARTS_KEY | _lookup({FLOAT: 1}).astype(bool)
-_STARTS_NEXT = _STARTS_KEY | _lookup({SETITEMS: 1}).astype(bool)
+STARTS_NEXT = _STARTS_KEY | _lookup({SETITEMS: 1}).astype(bool)
 
 
 class Rows(NamedTuple):
@@ -76,7 +76,7 @@ class _Shape(NamedTuple):
     nexts: Any
 
 
-_LATER = _Shape(0, TUPLE3, _STARTS_NEXT)
+_LATER = _Shape(0, TUPLE3, STARTS_NEXT)
 _MARKED = _Shape(1, TUPLE, _lookup({MARK: 1, SETITEMS: 1}).astype(bool))
 
 

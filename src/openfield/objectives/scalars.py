@@ -126,10 +126,6 @@ class Scalars:
         """The memo number put last. Writers count upwards; so no entry can be put over another."""
         self.function = ABSENT
         """The memo number of the function that makes NumPy numbers."""
-        self.dtype = ABSENT
-        """That of the one kind of number that compiled code reads."""
-        self.width, self.signed = 8, True
-        """Its bytes, and whether it can be negative."""
         self.kind_keys: list[int] = []
         """The memo numbers of all kinds that are read in bulk, rising."""
         self.kinds: list[np.dtype[Any]] = []
@@ -137,7 +133,6 @@ class Scalars:
         self._values = np.empty(1 << 10, np.int64)
         self._forms = np.empty(1 << 10, np.int8)
         self._size = 0
-        self._odd = False
         self._kept = Kept()
         self._first = 0
         """The lowest memo number that may be in memory."""
@@ -145,12 +140,14 @@ class Scalars:
     def learn(self, kind: DType) -> None:
         """A kind of number whose byte order is known is in the memo."""
         form = KINDS[kind.kind]
-        if kind.order == "<" and form.kind != "f" and kind.kind != "u8":
-            self.dtype, self.width, self.signed = kind.key, form.itemsize, form.kind == "i"
         if len(self.kinds) < MOST_KINDS:
             at = bisect_left(self.kind_keys, kind.key)
             self.kind_keys.insert(at, kind.key)
             self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
+
+    def kind_of(self, key: int | None) -> np.dtype[Any] | None:
+        """The kind of number that the memo has under a number, if it has one there."""
+        return dict(zip(self.kind_keys, self.kinds, strict=True)).get(ABSENT if key is None else key)
 
     def add(self, key: int, value: float | bytes) -> None:
         """Keep one number that NumPy made, so that it has 64 bits at most, or one byte."""
@@ -163,7 +160,6 @@ class Scalars:
         self._make_room(1)
         at = self._size
         self._keys[at], self._values[at], self._forms[at] = key, bits, form
-        self._odd |= form != WHOLE
         self._size = at + 1
 
     def amend(self, keys: Ints, values: Ints) -> None:
@@ -177,7 +173,6 @@ class Scalars:
         self._keys[self._size : size] = keys
         self._values[self._size : size] = values
         self._forms[self._size : size] = WHOLE if forms is None else forms
-        self._odd |= forms is not None and bool(forms.any())
         self._size = size
 
     def _make_room(self, more: int) -> None:
@@ -203,13 +198,6 @@ class Scalars:
     def values(self) -> Ints:
         """Their bits."""
         return self._values[: self._size]
-
-    def whole(self) -> tuple[Ints, Ints]:
-        """The memo numbers of integers of 64 bits, and the integers."""
-        if not self._odd:
-            return self.keys, self.values
-        whole = self._forms[: self._size] == WHOLE
-        return self.keys[whole], self.values[whole]
 
     def find(self, key: int) -> int | float | bytes | None:
         """The number or byte behind a memo entry, if it is one."""

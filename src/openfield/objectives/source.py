@@ -33,8 +33,8 @@ from openfield.objectives.records import (
 )
 from openfield.objectives.scalars import Refused
 
-BLOCK = 1 << 17
-"""Small enough for the second-level cache, large enough that NumPy's call overhead does not show."""
+BLOCK = 1 << 19
+"""Half of the second-level cache, large enough that NumPy's call overhead does not show."""
 STRIDE = 1 << 14
 """Bytes that are stepped through before somebody looks again at how much has come together."""
 LONGEST_STEP = 1 << 11
@@ -103,6 +103,11 @@ class Source:
         """The next border is where an opcode begins."""
         del self.borders[0]
         self._start += HEADER
+
+    def pass_borders(self, at: int) -> None:
+        """An opcode begins at each border before this place."""
+        while self.borders and self.borders[0] < at:
+            self.pass_border()
 
     @property
     def up_to_border(self) -> np.ndarray[Any, np.dtype[np.uint8]]:

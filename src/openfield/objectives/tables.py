@@ -32,10 +32,10 @@ FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
 
 
-UNCHECKED = 18_000_000
-"""Bytes of rows that are kept before it is known that the whole file is a table: refusing one takes little memory."""
-PYTHON_NUMBER = 56
-"""Bytes of a large integer of Python and of what refers to it."""
+SEEN_AT_ONCE = 1 << 15
+"""Rows whose inputs are marked at once."""
+UNCHECKED = 6_000_000
+"""Bytes of rows that are kept in memory before it is known that the whole file is a table; refusing it takes little."""
 
 
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -210,7 +210,8 @@ def distinct(*columns: Array) -> int:
         return len(np.unique(np.concatenate(columns)))
     seen = np.zeros(high - low + 1, bool)
     for column in columns:
-        seen[column - low if low else column] = True
+        for at in range(0, len(column), SEEN_AT_ONCE):  # a column of 64-bit places as long as the table would cost more
+            seen[column[at : at + SEEN_AT_ONCE].astype(np.int64) - low] = True
     return int(np.count_nonzero(seen))
 
 
@@ -231,28 +232,16 @@ def _what_else(start: bytes) -> str:
 
 
 def _load_pickle(path: Path) -> Table:
+    from openfield.objectives.aside import read_checked
     from openfield.objectives.gather import Gatherer
-    from openfield.objectives.pickles import read_pickle
 
-    gatherer, codes, held = Gatherer(path.stat().st_size), [], 0
-    for piece in read_pickle(path):
-        before, held = held, held + _room(piece)
-        if before <= UNCHECKED < held:
-            for _ in read_pickle(path):  # to its end, where something foreign may wait, before more is kept
-                pass
+    gatherer, codes = Gatherer(path.stat().st_size), []
+    for piece in read_checked(path, UNCHECKED):
         if isinstance(piece, Codes):
             codes.append(piece)
         else:
             gatherer.add(piece)
     return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
-
-
-def _room(piece: Iterable[Any]) -> int:
-    """About how many bytes a stretch of rows or codes takes."""
-    return sum(
-        column.nbytes if isinstance(column, np.ndarray) and column.dtype != object else PYTHON_NUMBER * len(column)
-        for column in piece
-    )
 
 
 def meta_of_name(name: str) -> Meta:
