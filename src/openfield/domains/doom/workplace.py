@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from openfield.domains.doom.keeper import end_engines
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
+MOST_WADS = 8
+"""Kept in one process beside those engines have: ever new ones, as of environments with new seeds, fill the disk."""
 LEAST_AGE = 60.0
 """Seconds: an engine that is just starting has memory that nobody has mapped yet."""
 
@@ -53,11 +55,27 @@ def leave() -> None:
 def keep_wad(content: bytes) -> Path:
     """Writes a WAD where an engine can load it; the same content is the same file."""
     path = own() / f"{hashlib.sha256(content).hexdigest()[:16]}.wad"
-    if not path.exists():
+    if not is_kept(path):
         part = path.with_suffix(f".{threading.get_ident()}")
         part.write_bytes(content)
         part.replace(path)  # another thread may want the same: what is there is whole
     return path
+
+
+def is_kept(wad: Path) -> bool:
+    """Whether a WAD is there for engines of this process; if so, it counts as used just now."""
+    with suppress(FileNotFoundError):
+        os.utime(wad)
+        return wad.parent == own()
+    return False
+
+
+def drop_wads(needed: Container[Path]) -> None:
+    """Removes the WADs that were used longest ago, unless they are needed; whoever wants one again writes it anew."""
+    wads = sorted(own().glob("*.wad"), key=lambda path: path.stat().st_mtime_ns)
+    for path in wads[:-MOST_WADS]:
+        if path not in needed:
+            path.unlink(missing_ok=True)
 
 
 def sweep_folders() -> None:
