@@ -18,6 +18,7 @@ from domains.doom.test_world import TASKS, chance, open_world, play, trace
 from openfield.domains.doom import DUEL, keeper, launch, workplace
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
 from openfield.record import ENCODER
 
@@ -312,3 +313,54 @@ def play_elsewhere(script: str, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", textwrap.dedent(script), *words]
     return subprocess.run(command, env=environment, timeout=60, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+FORKS = """
+    import os
+    from openfield.domains.doom import DUEL, engine
+    from openfield.domains.doom.world import DoomWorld
+
+    engine.CALL_SECONDS = 5.0
+    trials = DUEL.trials(4, training=0, episodes=1)
+    DUEL.expect(trials[:2])
+
+    def play(trial):
+        world = DoomWorld(DUEL, trial)
+        world.reset()
+        wad = world._engine.wad
+        world.close()
+        return wad.parent.name == str(os.getpid())
+
+    assert play(trials[0]) and play(trials[2])
+    child = os.fork()
+    if not child:
+        os._exit(0 if play(trials[1]) and play(trials[3]) else 1)
+    status = os.waitpid(child, 0)[1]
+    print(os.waitstatus_to_exitcode(status), [at_rest._game.is_running() for at_rest in engine._idle])
+    assert play(trials[0]) and play(trials[2])
+"""
+
+
+def test_engines_at_rest_are_left_to_the_process_that_started_them() -> None:
+    """A child that was forked, as environments side by side are, has engines of its own."""
+    command = [sys.executable, "-c", textwrap.dedent(FORKS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert done.stdout == "0 [True, True]\n", done.stderr
+
+
+def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workplace, "MOST_WADS", 2)
+    engines.end_idle_engines()
+    for wad in workplace.own().glob("*.wad"):
+        wad.unlink()
+    first, *others = DUEL.trials(6, training=0, episodes=1)
+    playing = DoomWorld(DUEL, first)
+    playing.reset()
+    used = []
+    for trial in others:
+        world = DoomWorld(DUEL, trial)
+        world.reset()
+        used.append(world._bound.wad)
+        world.close()
+    assert set(workplace.own().glob("*.wad")) == {playing._bound.wad, *used[-3:]}  # two were at rest
+    playing.close()

@@ -54,7 +54,8 @@ class Engine:
         self._deadly = launch.deadly()
         with _first:
             self._pulse = _keeper(os.getpid()).pulse()
-        _alive.add(self)
+            _alive.add(self)
+            workplace.drop_wads([engine.wad for engine in _alive])
         self._start()
 
     def begin(self, name: str, seed: int) -> Sight:
@@ -189,6 +190,17 @@ def end_idle_engines() -> None:
 def _keeper(process: int) -> keeper.Keeper:
     """This process's keeper, started with its first engine."""
     return keeper.Keeper(workplace.own(), CALL_SECONDS)
+
+
+def _part() -> None:
+    """After a fork: the engines are the other process's, and whoever ended one here would wait for its last word."""
+    _others.extend(_alive)  # as garbage they would be ended, too
+    _alive.clear()
+    _idle.clear()
+
+
+_others: list[Engine] = []
+os.register_at_fork(after_in_child=_part)
 
 
 def _leave() -> None:
