@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_world import TASKS, chance, open_world, play, trace
+from openfield.core import Reply
 from openfield.domains.doom import DUEL, keeper, launch, workplace
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.domain import DoomDomain
@@ -364,3 +365,18 @@ def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> 
         world.close()
     assert set(workplace.own().glob("*.wad")) == {playing._bound.wad, *used[-3:]}  # two were at rest
     playing.close()
+
+
+def test_an_engine_that_is_started_again_takes_no_further_folder() -> None:
+    world = open_world(DUEL, limit=10)
+    world.reset()
+    before = folders()
+    for _ in range(3):
+        signal_engines(signal.SIGKILL)
+        world.step(Reply("nothing"))
+    assert folders() == before
+    world.close()
+
+
+def folders() -> int:
+    return sum(place.is_dir() for place in workplace.own().iterdir())
