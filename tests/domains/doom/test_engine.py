@@ -356,6 +356,7 @@ def test_engines_at_rest_are_left_to_the_process_that_started_them() -> None:
 
 def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workplace, "MOST_WADS", 2)
+    monkeypatch.setattr(workplace, "LEAST_AGE", 0.0)
     engines.end_idle_engines()
     for wad in workplace.own().glob("*.wad"):
         wad.unlink()
@@ -370,6 +371,16 @@ def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> 
         world.close()
     assert set(workplace.own().glob("*.wad")) == {playing._bound.wad, *used[-3:]}  # two were at rest
     playing.close()
+
+
+def test_a_wad_whose_engine_has_yet_to_start_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many threads have just written theirs."""
+    monkeypatch.setattr(workplace, "MOST_WADS", 1)
+    wads = [workplace.keep_wad(content) for content in (b"first", b"second", b"third")]
+    workplace.drop_wads(())
+    assert all(wad.exists() for wad in wads)
+    for wad in wads:
+        wad.unlink()
 
 
 def test_an_engine_that_is_started_again_takes_no_further_folder() -> None:

@@ -22,7 +22,7 @@ PREFIX = "ViZDoom"
 MOST_WADS = 8
 """Kept in one process beside those engines have: ever new ones, as of environments with new seeds, fill the disk."""
 LEAST_AGE = 60.0
-"""Seconds: an engine that is just starting has memory that nobody has mapped yet."""
+"""Seconds: an engine that is just starting has memory that nobody has mapped yet, and a WAD that nobody has read."""
 
 
 def home() -> Path:
@@ -72,9 +72,10 @@ def is_kept(wad: Path) -> bool:
 
 def drop_wads(needed: Container[Path]) -> None:
     """Removes the WADs that were used longest ago, unless they are needed; whoever wants one again writes it anew."""
-    wads = sorted(own().glob("*.wad"), key=lambda path: path.stat().st_mtime_ns)
-    for path in wads[:-MOST_WADS]:
-        if path not in needed:
+    times = {path: path.stat().st_mtime for path in own().glob("*.wad")}
+    latest = _now() - LEAST_AGE  # an engine for it may be about to start
+    for path in sorted(times, key=times.__getitem__)[:-MOST_WADS]:
+        if times[path] <= latest and path not in needed:
             path.unlink(missing_ok=True)
 
 
@@ -90,14 +91,19 @@ def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
     """Removes what dead engines left in shared memory, if it has been there for some seconds; returns the names."""
     if not SHARED.is_dir():
         return []
-    mark = home() / "now"
-    mark.touch()
-    latest = mark.stat().st_mtime - least_age  # the file system's time: worlds look at no clock
+    latest = _now() - least_age
     left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path, latest)} - set(_in_use())
     for name in left:
         with suppress(OSError):
             (SHARED / name).unlink()
     return sorted(left)
+
+
+def _now() -> float:
+    """The file system's time: worlds look at no clock."""
+    mark = home() / "now"
+    mark.touch()
+    return mark.stat().st_mtime
 
 
 def _is_ours(path: Path, latest: float) -> bool:
