@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import signal
 import threading
 from pathlib import Path
@@ -306,6 +307,31 @@ def test_a_trial_starts_with_the_agent_another_left(path: Path, agent: Any, work
         later, earlier = run.cells()
         assert [e.belief.level for e in earlier.episodes if e.belief] == [7 * n for n in range(1, 9)]
         assert [e.belief.level for e in later.episodes if e.belief] == [56 + 7 * n for n in range(1, 9)]
+
+
+class Seeded:
+    """Draws what it does by its seed, and has no `save`."""
+
+    def __init__(self, spec: of.Spec, seed: int) -> None:
+        self.rng = random.Random(seed)
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        return of.Reply(turn.observation["cue"], of.Belief(self.rng.random()))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_agent_whose_randomness_comes_from_its_seed_may_come_after_another_trial(path: Path, workers: int) -> None:
+    trials = after(*tiny_trials(2))
+    with pytest.raises(Cancelled):
+        of.run([Seeded], trials, path, watch=press_ctrl_c_after(30))
+    of.run([Seeded], trials, path, workers=workers)
+    assert [outcome for _, outcome, _ in outcomes(path)] == ["done", "done"]
+    with Run(path) as run:
+        steps = [step for cell in run.cells()[::-1] for step in run.steps(cell.id, cell.attempt)]
+    said = [step.reply.belief.novel for step in steps if step.reply is not None and step.reply.belief is not None]
+    drawn = random.Random(make_cells(["Seeded"], trials)[1].seed)
+    assert said == [drawn.random() for _ in said]
+    assert len(said) == 2 * 56
 
 
 @pytest.mark.parametrize("agent", [Counter, SavedCounter])

@@ -113,7 +113,7 @@ class Player:
             rollout = self._open(job, domain, recorder, rehearse_from=0)
             return drive_program(rollout, domain, job.cell, job.agent.removeprefix("wire:"))
         ask = Asking(self._pulse, trial.limits.reply_seconds)
-        agent = make_agent(job, domain, ask)
+        agent = make_agent(job, domain, ask, _seed_before(job))
         afterwards.callback(ask.close, agent)
         rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask))
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
@@ -202,10 +202,20 @@ def open_rollout(
         raise
 
 
-def make_agent(job: Job, domain: Domain[Any], ask: Asking) -> Agent:
-    """A fresh agent for a cell."""
+def make_agent(job: Job, domain: Domain[Any], ask: Asking, before: int | None = None) -> Agent:
+    """A fresh agent for a cell, with the seed it had before if it is to do again what it did then."""
     factory, spec = find_agent(job.agent, domain), spec_of(domain, job.cell.trial)
-    return ask(lambda: factory(spec, job.cell.seed), "The agent could not be made:")
+    seed = job.cell.seed if before is None or getattr(factory, "stateless", False) else before
+    return ask(lambda: factory(spec, seed), "The agent could not be made:")
+
+
+def _seed_before(job: Job) -> int | None:
+    """The seed an agent had in the trial it comes from, if it left no state there and must live through it again."""
+    if job.start is None:
+        return None
+    cell, attempt = job.start
+    with Run(job.run) as run:
+        return cell.seed if run.state(cell.id, attempt) is None else None
 
 
 def explain(error: Exception) -> tuple[str, str]:

@@ -15,9 +15,11 @@ import pytest
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_world import TASKS, chance, open_world, play, trace
+from openfield.core import Reply
 from openfield.domains.doom import DUEL, keeper, launch, workplace
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
 from openfield.record import ENCODER
 
@@ -312,3 +314,85 @@ def play_elsewhere(script: str, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", textwrap.dedent(script), *words]
     return subprocess.run(command, env=environment, timeout=60, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+FORKS = """
+    import os, time
+    from openfield.domains.doom import DUEL, engine
+    from openfield.domains.doom.world import DoomWorld
+
+    engine.CALL_SECONDS = 5.0
+    first, trials = os.getpid(), DUEL.trials(4, training=0, episodes=1)
+    DUEL.expect(trials[:2])
+
+    def play(trial):
+        world = DoomWorld(DUEL, trial)
+        world.reset()
+        wad = world._engine.wad
+        world.close()
+        return wad.parent.name == str(os.getpid())
+
+    assert play(trials[0]) and play(trials[2])
+    child = os.fork()
+    if not child:
+        status = 0 if play(trials[1]) and play(trials[3]) else 1
+        if not os.fork():  # and a further one, which outlives all others
+            os.close(1), os.close(2)
+            while os.path.exists(f"/proc/{first}"):
+                time.sleep(0.1)
+        os._exit(status)
+    status = os.waitpid(child, 0)[1]
+    print(os.waitstatus_to_exitcode(status), [at_rest._game.is_running() for at_rest in engine._idle])
+    assert play(trials[0]) and play(trials[2])
+"""
+
+
+def test_engines_at_rest_are_left_to_the_process_that_started_them() -> None:
+    """A child that was forked, as environments side by side are, has engines of its own."""
+    command = [sys.executable, "-c", textwrap.dedent(FORKS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "0 [True, True]\n", done.stderr
+
+
+def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workplace, "MOST_WADS", 2)
+    monkeypatch.setattr(workplace, "LEAST_AGE", 0.0)
+    engines.end_idle_engines()
+    for wad in workplace.own().glob("*.wad"):
+        wad.unlink()
+    first, *others = DUEL.trials(6, training=0, episodes=1)
+    playing = DoomWorld(DUEL, first)
+    playing.reset()
+    used = []
+    for trial in others:
+        world = DoomWorld(DUEL, trial)
+        world.reset()
+        used.append(world._bound.wad)
+        world.close()
+    assert set(workplace.own().glob("*.wad")) == {playing._bound.wad, *used[-3:]}  # two were at rest
+    playing.close()
+
+
+def test_a_wad_whose_engine_has_yet_to_start_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many threads have just written theirs."""
+    monkeypatch.setattr(workplace, "MOST_WADS", 1)
+    wads = [workplace.keep_wad(content) for content in (b"first", b"second", b"third")]
+    workplace.drop_wads(())
+    assert all(wad.exists() for wad in wads)
+    for wad in wads:
+        wad.unlink()
+
+
+def test_an_engine_that_is_started_again_takes_no_further_folder() -> None:
+    world = open_world(DUEL, limit=10)
+    world.reset()
+    before = folders()
+    for _ in range(3):
+        signal_engines(signal.SIGKILL)
+        world.step(Reply("nothing"))
+    assert folders() == before
+    world.close()
+
+
+def folders() -> int:
+    return sum(place.is_dir() for place in workplace.own().iterdir())

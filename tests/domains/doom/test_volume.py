@@ -12,12 +12,13 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 import openfield
 from domains.doom.test_world import TASKS, trace
-from openfield.domains.doom import ARENA, DUEL, launch, volume
+from openfield.domains.doom import ARENA, DUEL, launch, scenario, volume
 from openfield.domains.doom import engine as engines
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.scenario import map_name
 from openfield.domains.doom.wad import read_wad
 from openfield.domains.doom.world import DoomWorld
+from openfield.errors import WorldFault
 from openfield.trial import Trial
 
 
@@ -82,6 +83,53 @@ def test_what_was_expected_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch
     DUEL.expect(old)
     ARENA.expect(new)
     assert list(volume._shelf) == [trial.id for trial in new]
+
+
+def test_what_is_expected_again_is_not_bound_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old client in the mode of one trial comes back for every trial of its experiment."""
+    bound: list[int] = []
+
+    def bind(*rest: Any) -> bytes:
+        bound.append(len(rest[1]))
+        return scenario.bind(*rest)
+
+    monkeypatch.setattr(volume, "bind", bind)
+    for trial in some_trials(DUEL):
+        DUEL.expect(some_trials(DUEL))
+        assert len(read_wad(DoomWorld(DUEL, trial)._bound.wad.read_bytes()))
+    assert bound == [7]
+
+
+def test_what_is_expected_again_is_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volume, "MOST_EXPECTED", 6)
+    for domain in (DUEL, ARENA, DUEL):
+        domain.expect(some_trials(domain))
+    monkeypatch.setattr(volume, "MOST_EXPECTED", 3)
+    ARENA.expect([])
+    assert list(volume._shelf) == [trial.id for trial in some_trials(DUEL)]
+
+
+def test_a_wad_that_is_gone_is_written_again() -> None:
+    """As by whatever clears the folder of temporary files while a server goes on for weeks."""
+    trials = some_trials(DUEL)
+    DUEL.expect(trials)
+    wad = DoomWorld(DUEL, trials[0])._bound.wad
+    content = wad.read_bytes()
+    wad.unlink()
+    assert DoomWorld(DUEL, trials[1])._bound.wad.read_bytes() == content
+
+
+def test_a_trial_that_cannot_be_laid_out_keeps_no_other_from_it() -> None:
+    (trial,) = ARENA.trials(1, novelty="207:easy", training=0, episodes=1)
+    playable = msgspec.structs.replace(trial, settings={"goal": [0, 0, 512]})  # nothing stands in the goal
+    phase = msgspec.structs.replace(trial.phases[0], novelty=())
+    broken = msgspec.structs.replace(playable, phases=(phase,))
+    ARENA.expect([broken, playable])
+    assert DoomWorld(ARENA, playable)._bound.first == 0
+    for expected in ([broken, playable], [broken]):
+        ARENA.expect(expected)
+        with pytest.raises(WorldFault, match="no room left"):
+            DoomWorld(ARENA, broken).reset()
 
 
 def test_a_trial_that_cannot_be_played_keeps_no_other_from_it() -> None:

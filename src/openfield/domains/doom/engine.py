@@ -5,7 +5,6 @@ Below the worlds. The engine is a process of its own; one that dies or hangs is 
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 import weakref
@@ -53,8 +52,9 @@ class Engine:
         self._deeds: list[Deed] = []
         self._deadly = launch.deadly()
         with _first:
-            self._pulse = _keeper(os.getpid()).pulse()
-        _alive.add(self)
+            self._pulse = _keeper().pulse()
+            _alive.add(self)
+            workplace.drop_wads([engine.wad for engine in _alive])
         self._start()
 
     def begin(self, name: str, seed: int) -> Sight:
@@ -185,17 +185,36 @@ def end_idle_engines() -> None:
         engine.close()
 
 
-@functools.cache
-def _keeper(process: int) -> keeper.Keeper:
+_keepers: dict[int, keeper.Keeper] = {}
+"""By the number of their process; a forked one knows those of others too."""
+
+
+def _keeper() -> keeper.Keeper:
     """This process's keeper, started with its first engine."""
-    return keeper.Keeper(workplace.own(), CALL_SECONDS)
+    process = os.getpid()
+    if process not in _keepers:
+        _keepers[process] = keeper.Keeper(workplace.own(), CALL_SECONDS)
+    return _keepers[process]
+
+
+def _part() -> None:
+    """After a fork: the engines are the other process's, and whoever ended one here would wait for its last word."""
+    _others.extend(_alive)  # as garbage they would be ended, too
+    _alive.clear()
+    _idle.clear()
+    for other in _keepers.values():
+        other.part()
+
+
+_others: list[Engine] = []
+os.register_at_fork(after_in_child=_part)
 
 
 def _leave() -> None:
     for engine in list(_alive):  # also those of worlds nobody closed
         engine.close()
-    if _keeper.cache_info().currsize:
-        _leave_keeper(_keeper(os.getpid()))
+    if os.getpid() in _keepers:
+        _leave_keeper(_keeper())
     workplace.leave()
 
 

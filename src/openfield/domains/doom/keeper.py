@@ -71,6 +71,11 @@ class Keeper:
         if self._process.stdin is not None:
             os.dup(self._process.stdin.fileno())
 
+    def part(self) -> None:
+        """Leaves the process to its owner, in one that was forked from it: whoever has the pipe open is waited for."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
 
 class Pulse:
     """Odd while a call to an engine is under way; as a context, marks one."""

@@ -10,6 +10,7 @@ import faulthandler
 import hashlib
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -86,10 +87,12 @@ def start_game(wad: Path, settings: str, large: bool) -> Any:
         WorldFault: The engine refuses the WAD, hangs, dies again and again, or there is no memory for it.
     """
     check_wad(wad)
+    _clear_places(wad.parent, settings)
     for _ in range(MOST_STARTS):
         _need_memory()
+        place = Path(tempfile.mkdtemp(prefix=f"{settings}-", dir=wad.parent))
         try:
-            game = _start_once(make_game(wad, settings, large), wad.parent)
+            game = _start_once(make_game(wad, settings, large), place)
         except EarlyDeath as error:
             fault = error
             workplace.sweep_shared_memory()
@@ -136,9 +139,15 @@ def _need_memory() -> None:
             raise WorldFault(f"There is no room for an engine in {workplace.SHARED}: it needs {LEAST_MEMORY >> 20} MB.")
 
 
-def _start_once(game: Any, folder: Path) -> Any:
+def _clear_places(folder: Path, settings: str) -> None:
+    """Removes where engines with these settings worked, which have ended; at a start that failed a shell may wait."""
+    for place in folder.glob(f"{settings}-*"):
+        if (place / "ready").exists() and not (place / "gone").exists():
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _start_once(game: Any, place: Path) -> Any:
     """Starts the engine in a thread of its own: ending one that hangs at its start would take this process with it."""
-    place = Path(tempfile.mkdtemp(prefix="start-", dir=folder))
     ready, gone = place / "ready", place / "gone"
     game.set_vizdoom_path(str(_write_placeholder(engine=engine_path(), ready=ready, gone=gone, place=place)))
     failures: list[Exception] = []

@@ -6,6 +6,7 @@ together as they stand in the plan.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -39,34 +40,37 @@ class Volume:
     """Trials whose maps are in one WAD, which is made when the first of them is played."""
 
     def __init__(self, domain: DoomDomain, trials: list[Trial]) -> None:
+        self.trials = trials
         self._domain = domain
-        self._trials = trials
-        self._bound: dict[str, Bound] = {}
+        self._wad: Path | None = None
+        self._firsts: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def find(self, trial: Trial) -> Bound | None:
         """Where a trial's maps are; None if it cannot be bound with the others."""
         with self._lock:  # worlds are opened in several threads at once
-            if not self._bound:
-                self._bound = dict(self._bind())
-            return self._bound.get(trial.id)
+            if self._wad is None or not workplace.is_kept(self._wad):
+                self._bind()
+            first = self._firsts.get(trial.id)
+            return None if self._wad is None or first is None else Bound(self._wad, first)
 
-    def _bind(self) -> Iterator[tuple[str, Bound]]:
-        scripts: dict[str, Script] = {}
-        for trial in self._trials:
-            with suppress(OpenfieldError):  # a trial that cannot be played must not keep the others from it
-                scripts[trial.id] = Script(self._domain, trial)
-        wad, first = keep_maps(self._domain, list(scripts.values())), 0
-        for key, script in scripts.items():
-            yield key, Bound(wad, first)
-            first += len(script)
+    def _bind(self) -> None:
+        """Binds what can be played: a trial that cannot must not keep the others from it."""
+        made = {trial.id: _script(self._domain, trial) for trial in self.trials}
+        scripts = {key: script for key, script in made.items() if script is not None}
+        firsts = itertools.accumulate(map(len, scripts.values()), initial=0)
+        self._firsts = dict(zip(scripts, firsts, strict=False))
+        self._wad = keep_maps(self._domain, list(scripts.values())) if scripts else None
 
 
 def expect(domain: DoomDomain, trials: Iterable[Trial]) -> None:
     """Has trials bound together as soon as one of them is played."""
     for group in _groups(trials):
-        volume = Volume(domain, group)
-        _shelf.update((trial.id, volume) for trial in group)
+        before = _shelf.get(group[0].id)
+        volume = before if before is not None and before.trials == group else Volume(domain, group)
+        for trial in group:
+            _shelf.pop(trial.id, None)
+            _shelf[trial.id] = volume
     for key in list(_shelf)[:-MOST_EXPECTED]:
         _shelf.pop(key, None)
 
@@ -87,6 +91,14 @@ def keep_maps(domain: DoomDomain, scripts: list[Script]) -> Path:
 
 _shelf: dict[str, Volume] = {}
 """By the ids of trials; the latest are last."""
+
+
+def _script(domain: DoomDomain, trial: Trial) -> Script | None:
+    """The episodes of a trial, laid out; None if they cannot be, or there are none."""
+    with suppress(OpenfieldError):
+        script = Script(domain, trial)
+        return script if script.layouts else None
+    return None
 
 
 def _groups(trials: Iterable[Trial]) -> Iterator[list[Trial]]:

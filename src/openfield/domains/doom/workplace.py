@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from openfield.domains.doom.keeper import end_engines
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
+MOST_WADS = 8
+"""Kept in one process beside those engines have: ever new ones, as of environments with new seeds, fill the disk."""
 LEAST_AGE = 60.0
-"""Seconds: an engine that is just starting has memory that nobody has mapped yet."""
+"""Seconds: an engine that is just starting has memory that nobody has mapped yet, and a WAD that nobody has read."""
 
 
 def home() -> Path:
@@ -53,11 +55,28 @@ def leave() -> None:
 def keep_wad(content: bytes) -> Path:
     """Writes a WAD where an engine can load it; the same content is the same file."""
     path = own() / f"{hashlib.sha256(content).hexdigest()[:16]}.wad"
-    if not path.exists():
+    if not is_kept(path):
         part = path.with_suffix(f".{threading.get_ident()}")
         part.write_bytes(content)
         part.replace(path)  # another thread may want the same: what is there is whole
     return path
+
+
+def is_kept(wad: Path) -> bool:
+    """Whether a WAD is there for engines of this process; if so, it counts as used just now."""
+    with suppress(FileNotFoundError):
+        os.utime(wad)
+        return wad.parent == own()
+    return False
+
+
+def drop_wads(needed: Container[Path]) -> None:
+    """Removes the WADs that were used longest ago, unless they are needed; whoever wants one again writes it anew."""
+    times = {path: path.stat().st_mtime for path in own().glob("*.wad")}
+    latest = _now() - LEAST_AGE  # an engine for it may be about to start
+    for path in sorted(times, key=times.__getitem__)[:-MOST_WADS]:
+        if times[path] <= latest and path not in needed:
+            path.unlink(missing_ok=True)
 
 
 def sweep_folders() -> None:
@@ -72,14 +91,19 @@ def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
     """Removes what dead engines left in shared memory, if it has been there for some seconds; returns the names."""
     if not SHARED.is_dir():
         return []
-    mark = home() / "now"
-    mark.touch()
-    latest = mark.stat().st_mtime - least_age  # the file system's time: worlds look at no clock
+    latest = _now() - least_age
     left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path, latest)} - set(_in_use())
     for name in left:
         with suppress(OSError):
             (SHARED / name).unlink()
     return sorted(left)
+
+
+def _now() -> float:
+    """The file system's time: worlds look at no clock."""
+    mark = home() / "now"
+    mark.touch()
+    return mark.stat().st_mtime
 
 
 def _is_ours(path: Path, latest: float) -> bool:
