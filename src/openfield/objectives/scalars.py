@@ -177,13 +177,20 @@ class Scalars:
 
     def _make_room(self, more: int) -> None:
         if self._size >= MOST_KEPT:
-            self._kept.add(self.keys, self.values, self._forms[: self._size])
+            self._put_aside()
             self._first, self._size = int(self._keys[self._size - 1]) + 1, 0
         size = self._size + more
         if size > len(self._keys):
             self._keys, self._values, self._forms = (
                 _longer(column, self._size, 2 * size) for column in (self._keys, self._values, self._forms)
             )
+
+    def _put_aside(self) -> None:
+        try:
+            self._kept.add(self.keys, self.values, self._forms[: self._size])
+        except OSError as error:
+            reason = error.strerror or error
+            raise Refused(f"no room for its NumPy numbers on disk: {reason}; TMPDIR may name a larger one") from None
 
     def forget_after(self, key: int) -> None:
         """Drop the numbers kept under higher memo numbers: those that were read ahead in vain."""

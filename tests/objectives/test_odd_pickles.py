@@ -1,0 +1,67 @@
+"""Pickles that are right but rare, and disks that are full, give tables or one line that says why not."""
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+from openfield.errors import InvalidInput
+from openfield.objectives import kept, load_table, scalars
+
+
+def save(path, table, protocol=4):
+    path.write_bytes(pickle.dumps(table, protocol))
+    return path
+
+
+def test_codes_of_600_digits_reach_beyond_a_window(tmp_path):
+    chance = random.Random(5)
+    book = {chance.getrandbits(2_030): number for number in range(2_500)}
+    table = load_table(save(tmp_path / "t.pkl", ({(1, 2, 3): 1, (2, 2, 2): 1}, book), 1))
+    assert table.book.codes == list(book)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -0.5])
+def test_a_wrong_count_among_those_beyond_64_bits_is_named(tmp_path, wrong):
+    counts = {(number, 0, 0): 2**70 for number in range(40_000)} | {(7, 7, 7): wrong, (7, 7, 8): 1.5}
+    with pytest.raises(InvalidInput, match=rf"count of key \(7, 7, 7\) is {wrong}"):
+        load_table(save(tmp_path / "t.pkl", counts))
+
+
+def test_fractions_among_counts_beyond_64_bits_are_fractions(tmp_path):
+    counts = {(number, 0, 0): 2**70 for number in range(40_000)} | {(7, 7, 7): 0.5}
+    table = load_table(save(tmp_path / "t.pkl", counts))
+    assert table.count.tolist() == [float(count) for count in counts.values()]
+    assert "fractional counts" in table.notes[0]
+
+
+class FullDisk:
+    """A file that takes a few bytes and no more."""
+
+    def __init__(self, **options):
+        self.room, self.closed = 100_000, False
+
+    def seek(self, place, whence=0):
+        return 0
+
+    def write(self, data):
+        if not self.room:
+            raise OSError(28, "No space left on device")
+        written = min(self.room, len(data))
+        self.room -= written
+        return written
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_full_disk_is_no_traceback(tmp_path, monkeypatch):
+    files = []
+    monkeypatch.setattr(scalars, "MOST_KEPT", 1 << 13)
+    monkeypatch.setattr(kept.tempfile, "TemporaryFile", lambda **options: files.append(FullDisk()) or files[-1])
+    path = save(tmp_path / "t.pkl", {(np.int64(number), 0, np.int64(number)): 1 for number in range(20_000)})
+    with pytest.raises(InvalidInput, match=r"t\.pkl: no room for its NumPy numbers on disk: No space left.*TMPDIR"):
+        load_table(path)
+    assert files
+    assert all(file.closed for file in files)
