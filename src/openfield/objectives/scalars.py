@@ -19,7 +19,7 @@ ABSENT = -1
 MOST_KEPT = 1 << 16
 """Numbers of the memo that are kept in memory; those put before them lie on disk."""
 MOST_KINDS = 32
-"""Kinds of numbers that are read in bulk; ten are written, in two byte orders."""
+"""Kinds of numbers that the memo may hold; ten are written, in two byte orders."""
 
 
 class Refused(InvalidInput):
@@ -139,11 +139,17 @@ class Scalars:
 
     def learn(self, kind: DType) -> None:
         """A kind of number whose byte order is known is in the memo."""
-        form = KINDS[kind.kind]
-        if len(self.kinds) < MOST_KINDS:
-            at = bisect_left(self.kind_keys, kind.key)
-            self.kind_keys.insert(at, kind.key)
-            self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
+        if len(self.kinds) == MOST_KINDS:
+            raise Refused(f"more than {MOST_KINDS} kinds of NumPy numbers; writers spell each once")
+        form, at = KINDS[kind.kind], bisect_left(self.kind_keys, kind.key)
+        self.kind_keys.insert(at, kind.key)
+        self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
+
+    def learn_function(self, key: int) -> None:
+        """The function that makes NumPy numbers is in the memo."""
+        if self.function != ABSENT:
+            raise Refused("a second name for what makes NumPy numbers; writers spell each once")
+        self.function = key
 
     def kind_of(self, key: int | None) -> np.dtype[Any] | None:
         """The kind of number that the memo has under a number, if it has one there."""
