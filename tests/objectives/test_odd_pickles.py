@@ -3,6 +3,7 @@
 import pickle
 import pickletools
 import random
+import time
 from collections import defaultdict
 
 import numpy as np
@@ -101,3 +102,18 @@ def test_what_would_have_to_be_read_step_by_step_is_refused(tmp_path, start, fun
     (tmp_path / "t.pkl").write_bytes(start + b"u(" + (unit * 50 + b"u(") * 1_200 + b"ucos\nsystem\n.")
     with pytest.raises(InvalidInput, match=said):
         load_table(tmp_path / "t.pkl")
+
+
+@pytest.mark.parametrize("guess", [b"\x87I", b"\x87I-", b"\x87I11"])
+def test_wrong_guesses_of_numbers_in_digits_cost_little(tmp_path, guess):
+    """A megabyte of them took half a second."""
+    unit = b"\x8a\xff" + (guess * 128)[:255] + b"I1\nI2\n\x87I3\n"
+    path = tmp_path / "t.pkl"
+    path.write_bytes(b"\x80\x04}\x94(" + unit * (990_000 // len(unit)) + b"ucos\nsystem\n.")
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        with pytest.raises(InvalidInput, match=r"os\.system"):
+            load_table(path)
+        spent.append(time.process_time() - start)
+    assert min(spent) < 0.2

@@ -63,7 +63,7 @@ class Kept:
             self._file.close()
 
 
-def write_whole(file: Any, column: np.ndarray[Any, Any] | bytes) -> None:
+def write_whole(file: Any, column: Any) -> None:
     """Write all of it to a file without a buffer, which may take less at a time.
 
     A buffer would try once more to write what the disk had no room for when the file is closed.
