@@ -215,7 +215,7 @@ def test_what_was_put_aside_comes_back_in_order(tmp_path, monkeypatch, unchecked
     path = mixed_pieces(tmp_path / "t.pkl")
     expected = [[column.tolist() for column in piece] for piece in pickles.read_pickle(path)]
     if full:
-        monkeypatch.setattr(aside.Aside, "_write", fail_after(3))
+        monkeypatch.setattr(aside, "write_whole", fail_after(3))
     found = [[column.tolist() for column in piece] for piece in aside.read_checked(path, unchecked)]
     assert found == expected
     assert any(isinstance(piece, Codes) for piece in aside.read_checked(path, unchecked))
@@ -223,13 +223,13 @@ def test_what_was_put_aside_comes_back_in_order(tmp_path, monkeypatch, unchecked
 
 def fail_after(times):
     """Writing that fails for want of room, in the middle of a piece."""
-    usual, left = aside.Aside._write, [times]
+    usual, left = aside.write_whole, [times]
 
-    def write(self, data):
+    def write(file, data):
         if not left[0]:
             raise OSError(28, "No space left on device")
         left[0] -= 1
-        usual(self, data)
+        usual(file, data)
 
     return write
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from openfield.objectives import pickles
+from openfield.objectives.kept import write_whole
 from openfield.objectives.records import Codes, Rows
 
 PYTHON_NUMBER = 56
@@ -63,18 +64,13 @@ class Aside:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="openfield-", buffering=0)  # noqa: SIM115
-            self._write(_HEAD.pack(len(rows.obs), *(column.dtype.str.encode() for column in rows)))
+            write_whole(self._file, _HEAD.pack(len(rows.obs), *(column.dtype.str.encode() for column in rows)))
             for column in rows:
-                self._write(column)
+                write_whole(self._file, column)
             self._end = self._file.tell()
         except OSError:
             return False
         return True
-
-    def _write(self, data: Any) -> None:
-        left = memoryview(data).cast("B")
-        while left:
-            left = left[self._file.write(left) :]
 
     def take(self) -> Iterator[Rows]:
         """All rows in the order in which they were put aside; they are not kept."""

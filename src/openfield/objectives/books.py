@@ -61,7 +61,7 @@ def _strides(view: Bytes, at: int, scalars: Scalars) -> list[int]:
     """How far it is from each place to behind the number there, or into a batch that begins there; 0 without one."""
     lengths = _lengths(view, at, scalars)
     ends = np.arange(len(lengths)) + lengths
-    borders = np.zeros(len(lengths) + 512, bool)
+    borders = np.zeros(len(lengths) + SPARE, bool)  # the last number may end up to so many bytes further on
     borders[: len(lengths)] = (view[at:-SPARE] == SETITEMS) & (view[at + 1 : len(view) - SPARE + 1] == MARK)
     lengths[(lengths > 0) & borders[ends]] += 2
     found: list[int] = lengths.tolist()

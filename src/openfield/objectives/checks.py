@@ -85,6 +85,8 @@ def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
     counts = rows.counts
     if not len(counts):
         return counts.astype(np.int64), ()
+    if counts.dtype == object and float in set(map(type, counts)):
+        counts = _rounded(counts, name)
     wrong = np.asarray(~(counts >= 0) | np.isinf(counts) if counts.dtype.kind == "f" else counts < 0, bool)
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -28,10 +28,10 @@ class Kept:
     def add(self, keys: Ints, values: Ints, forms: Forms) -> None:
         """Put numbers aside; the keys rise, and are higher than those put aside before."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="openfield-")  # noqa: SIM115
+            self._file = tempfile.TemporaryFile(prefix="openfield-", buffering=0)  # noqa: SIM115
         place = self._file.seek(0, 2)
         for column in (keys, values, forms):
-            self._file.write(column.data)
+            write_whole(self._file, column)
         rows = np.arange(0, len(keys), BLOCK)
         self._firsts = np.append(self._firsts, keys[rows])
         blocks = np.stack((np.full(len(rows), place), np.full(len(rows), len(keys)), rows), axis=1)
@@ -61,3 +61,13 @@ class Kept:
         """Give the room on disk back."""
         if self._file is not None:
             self._file.close()
+
+
+def write_whole(file: Any, column: Any) -> None:
+    """Write all of it to a file without a buffer, which may take less at a time.
+
+    A buffer would try once more to write what the disk had no room for when the file is closed.
+    """
+    left = memoryview(column).cast("B")
+    while left:
+        left = left[file.write(left) :]

@@ -5,8 +5,6 @@ Under `records` and `books`. Protocol 1 writes integers beyond 32 bits so, Pytho
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from openfield.objectives.forms import NUMERAL, WHOLE, Bytes, Flags, Forms, Ints
@@ -16,7 +14,6 @@ SURE = 18
 """Characters of a number that fits into 64 bits."""
 MOST = 620
 """Characters of the longest."""
-_LONGER = re.compile(rb"-?[1-9][0-9]{15,618}\Z")
 
 
 def read_numerals(view: Bytes, at: Ints) -> tuple[Ints, Ints, Forms]:
@@ -25,12 +22,10 @@ def read_numerals(view: Bytes, at: Ints) -> tuple[Ints, Ints, Forms]:
     size = ends - at - 1
     suffix = (view[at] == LONG_TEXT) & (view[ends - 1] == LONG_TEXT) & (size > 1)
     size -= suffix
-    values, good = _short(view, at + 1, np.where(size <= SURE, size, 0))
-    for place in np.flatnonzero((size > SURE) & (size < MOST)).tolist():
-        start = int(at[place]) + 1
-        good[place] = _LONGER.match(view[start : start + int(size[place])].tobytes()) is not None
-        values[place] = start
-    return values, np.where(good, ends - at + 1, 0), np.where(size > SURE, NUMERAL, WHOLE).astype(np.int8)
+    good, long = _are_numbers(view, at + 1, size), size > SURE
+    values, short = at + 1, np.flatnonzero(good & ~long)
+    values[short] = _short(view, at[short] + 1, size[short])
+    return values, np.where(good, ends - at + 1, 0), np.where(long, NUMERAL, WHOLE).astype(np.int8)
 
 
 def _line_ends(view: Bytes, at: Ints) -> Ints:
@@ -40,16 +35,20 @@ def _line_ends(view: Bytes, at: Ints) -> Ints:
     return np.where(found, found, at + 1)
 
 
-def _short(view: Bytes, start: Ints, size: Ints) -> tuple[Ints, Flags]:
-    """Numbers of a few digits, and which of them are spelled as writers do: no zeros before, no plus."""
+def _are_numbers(view: Bytes, start: Ints, size: Ints) -> Flags:
+    """Which texts are spelled as writers do: no zeros before, no plus. Most may be wrong guesses, 10^5 in a block."""
+    others = np.zeros(len(view) + 1, np.int32)  # how many bytes before each place are no digits
+    np.cumsum((view < ord("0")) | (view > ord("9")), out=others[1:])
+    first = start + (view[start] == ord("-"))
+    digits = start + size - first
+    good = (digits > 0) & (size < MOST) & (others[start + size] == others[first])
+    found: Flags = good & ((view[first] != ord("0")) | (digits == 1))
+    return found
+
+
+def _short(view: Bytes, start: Ints, size: Ints) -> Ints:
+    """The numbers of a few digits."""
     width = int(size.max(initial=1))
     places = np.arange(width)
-    inside = places < size[:, None]
-    raw = np.where(inside, view[np.minimum(start[:, None] + places, len(view) - 1)], 0).astype(np.uint8)
-    minus = (raw[:, 0] == ord("-")).astype(np.int64)
-    first = raw[np.arange(len(raw)), np.minimum(minus, width - 1)]
-    digits = (raw >= ord("0")) & (raw <= ord("9"))
-    good = (digits == (inside & (places >= minus[:, None]))).all(axis=1) & (size > minus)
-    good &= (first != ord("0")) | (size - minus == 1)
-    raw[~good] = ord("0")
-    return np.ascontiguousarray(raw).view(f"S{width}").reshape(-1).astype(np.int64), good
+    raw = np.where(places < size[:, None], view[np.minimum(start[:, None] + places, len(view) - 1)], 0)
+    return np.ascontiguousarray(raw.astype(np.uint8)).view(f"S{width}").reshape(-1).astype(np.int64)

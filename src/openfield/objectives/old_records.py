@@ -30,7 +30,11 @@ def is_text(start: bytes) -> bool:
     return _BEGINS_TEXT.match(start) is not None
 
 
-_BEGINS_TEXT = re.compile(rb"\(?(?:\(d|ccollections\ndefaultdict\n(?:p|\(c__builtin__\n(?:int|long)\ntR\([IL]))")
+_DEFAULT = rb"\((?:c(?:__builtin__\n(?:int|long)|builtins\nint)\n)?tR"
+_BEGINS_TEXT = re.compile(
+    rb"\(?(?:\(d|ccollections\ndefaultdict\n(?:p|" + _DEFAULT + rb"\((?:d|(?:" + _NUMBER + rb"){3}t[pILF])))"
+)
+"""Where nothing is put, protocol 1 begins in the same way; its first key may even begin with a number in digits."""
 
 
 def read_text(view: Bytes, at: int, scalars: Scalars) -> Stretch | None:

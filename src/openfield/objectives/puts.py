@@ -70,7 +70,7 @@ def _remember(state: State, key: int) -> None:
         return
     state.memo[key] = value
     if kind is Name and ALLOWED[value] == "scalar":
-        scalars.function = key
+        scalars.learn_function(key)
     elif kind is DType:
         value.key = key
         if value.order:

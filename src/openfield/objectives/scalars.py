@@ -19,7 +19,7 @@ ABSENT = -1
 MOST_KEPT = 1 << 16
 """Numbers of the memo that are kept in memory; those put before them lie on disk."""
 MOST_KINDS = 32
-"""Kinds of numbers that are read in bulk; ten are written, in two byte orders."""
+"""Kinds of numbers that the memo may hold; ten are written, in two byte orders."""
 
 
 class Refused(InvalidInput):
@@ -139,11 +139,17 @@ class Scalars:
 
     def learn(self, kind: DType) -> None:
         """A kind of number whose byte order is known is in the memo."""
-        form = KINDS[kind.kind]
-        if len(self.kinds) < MOST_KINDS:
-            at = bisect_left(self.kind_keys, kind.key)
-            self.kind_keys.insert(at, kind.key)
-            self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
+        if len(self.kinds) == MOST_KINDS:
+            raise Refused(f"more than {MOST_KINDS} kinds of NumPy numbers; writers spell each once")
+        form, at = KINDS[kind.kind], bisect_left(self.kind_keys, kind.key)
+        self.kind_keys.insert(at, kind.key)
+        self.kinds.insert(at, form.newbyteorder(">") if kind.order == ">" else form)
+
+    def learn_function(self, key: int) -> None:
+        """The function that makes NumPy numbers is in the memo."""
+        if self.function != ABSENT:
+            raise Refused("a second name for what makes NumPy numbers; writers spell each once")
+        self.function = key
 
     def kind_of(self, key: int | None) -> np.dtype[Any] | None:
         """The kind of number that the memo has under a number, if it has one there."""
@@ -177,13 +183,20 @@ class Scalars:
 
     def _make_room(self, more: int) -> None:
         if self._size >= MOST_KEPT:
-            self._kept.add(self.keys, self.values, self._forms[: self._size])
+            self._put_aside()
             self._first, self._size = int(self._keys[self._size - 1]) + 1, 0
         size = self._size + more
         if size > len(self._keys):
             self._keys, self._values, self._forms = (
                 _longer(column, self._size, 2 * size) for column in (self._keys, self._values, self._forms)
             )
+
+    def _put_aside(self) -> None:
+        try:
+            self._kept.add(self.keys, self.values, self._forms[: self._size])
+        except OSError as error:
+            reason = error.strerror or error
+            raise Refused(f"no room for its NumPy numbers on disk: {reason}; TMPDIR may name a larger one") from None
 
     def forget_after(self, key: int) -> None:
         """Drop the numbers kept under higher memo numbers: those that were read ahead in vain."""

@@ -39,7 +39,8 @@ STRIDE = 1 << 14
 """Bytes that are stepped through before somebody looks again at how much has come together."""
 LONGEST_STEP = 1 << 11
 """More bytes than any allowed opcode takes."""
-STARTS = 64
+STARTS = 1 << 11
+"""More bytes than a name and a key of the longest numbers take."""
 FRAME = 0x95
 HEADER = 9
 SHORTEST_FRAME = 4
