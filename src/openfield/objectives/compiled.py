@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from openfield.objectives.counts import Columns, Counts
 from openfield.objectives.histograms import SMALL, Array, from_tally
+from openfield.objectives.jit import njit
 from openfield.objectives.packing import Layout, Packed
 
 KINDS = 5

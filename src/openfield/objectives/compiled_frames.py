@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from openfield.objectives.histograms import Array
+from openfield.objectives.jit import njit
 from openfield.objectives.resize import Taps
 
 
