@@ -126,3 +126,34 @@ if __name__ == "__main__":
     with Run(path) as run:
         assert run.verify() == []
         assert {cell.outcome for cell in run.cells()} <= {"done", "cancelled", None}
+
+
+SLOW_START = """
+import pathlib, signal, sys, time
+if "--multiprocessing-fork" in sys.orig_argv:
+    here = pathlib.Path(__file__).parent
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which the parent sends next, and would hide what Ctrl-C does
+    (here / "begun").touch()
+    while not (here / "go").exists():
+        time.sleep(0.01)
+"""
+
+
+def test_ctrl_c_finds_workers_that_are_only_starting(path: Path, tmp_path: Path, spawn: Spawn) -> None:
+    slow, script = tmp_path / "slow", tmp_path / "script.py"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(SLOW_START)
+    script.write_text(f"""
+import campaigner, os
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] += os.pathsep + {str(slow)!r}
+    campaigner.main({str(path)!r}, "Learner", "1")
+""")
+    program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
+    wait_until((slow / "begun").exists, 30)
+    os.killpg(program.pid, signal.SIGINT)
+    (slow / "go").touch()
+    _, err = program.communicate(timeout=30)
+    assert err.startswith(b"Stopping after the turn under way.")
+    assert b"sitecustomize" not in err
+    assert b"KeyboardInterrupt" not in err

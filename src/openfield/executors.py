@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, MutableSequence
 from contextlib import contextmanager, nullcontext
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -193,7 +194,7 @@ class _Worker:
         """The last entries of its job, which wait until the agent is closed."""
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
-        with nullcontext() if knows_main else _hidden_main():
+        with _undisturbed(), nullcontext() if knows_main else _hidden_main():
             self.process.start()
         theirs.close()
 
@@ -227,6 +228,17 @@ def refuse_unguarded() -> None:
     """Ends a worker that, while it imports the script its agent is defined in, is about to run it all over again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(UNGUARDED)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keeps Ctrl-C from a process that is being started: it would end in its first lines, with a traceback."""
+    resource_tracker.ensure_running()  # which lets Ctrl-C through again when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -267,6 +279,7 @@ def _work(connection: Connection, shared: Any) -> None:
     player = Player(emit, memoryview(shared).cast("B").cast("q"))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for programs that agents start
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
     signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
     try:
