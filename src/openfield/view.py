@@ -109,11 +109,11 @@ class Run:
 
     def trials(self) -> Iterator[Trial]:
         """All trials, in the order they were entered."""
-        return (self._trial(*row) for row in self._rows("SELECT id, content FROM trials ORDER BY rowid"))
+        return (trial for _, trial in self._keyed_trials())
 
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
         """All cells, or only one, in the order they were entered, each as its latest attempt has it."""
-        trials = {key: self._trial(key, content) for key, content in self._rows("SELECT id, content FROM trials")}
+        trials = dict(self._keyed_trials())
         episodes = self._episodes(trials) if with_episodes else {}
         rows = self._rows(_LATEST_ATTEMPTS, (only, only))
         return [
@@ -225,6 +225,10 @@ class Run:
         except OpenfieldError as error:
             warnings.warn(f"{self.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=2)
             return None
+
+    def _keyed_trials(self) -> Iterator[tuple[str, Trial]]:
+        rows = self._rows("SELECT id, content FROM trials ORDER BY rowid")
+        return ((key, self._trial(key, content)) for key, content in rows)
 
     def _trial(self, key: str, content: str) -> Trial:
         try:

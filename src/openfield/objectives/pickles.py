@@ -16,9 +16,14 @@ from openfield.objectives.forms import Bytes, as_column
 from openfield.objectives.old_records import is_text, read_text, read_text_codes
 from openfield.objectives.opcodes import OLD_STEPS, STEPS, TEXT_STEPS, check_tuple, opcode_name, set_items
 from openfield.objectives.records import (
+    INT1,
+    INT2,
+    MARK,
     PUT1,
     PUT4,
     PUT_NEXT,
+    SETITEMS,
+    TUPLE3,
     Codes,
     Rows,
     Stretch,
@@ -40,7 +45,7 @@ LEAST_WINDOW, NARROW = 1 << 13, 1 << 17
 LONGEST_ENTRY = 128
 """Steps of one entry at most: four NumPy numbers of different kinds with all names spelled out."""
 OLD_NUMPY = " NumPy numbers are read from protocols 3 to 5: write the table again with pickle.dump(table, file, 4)."
-INT1, INT2, TUPLE3, MARK, SETITEM, SETITEMS, STOP = 0x4B, 0x4D, 0x87, 0x28, 0x73, 0x75, 0x2E
+SETITEM, STOP = 0x73, 0x2E
 PROTOCOL = b"\x80"
 _ENDS = (SETITEM, SETITEMS)
 _PUTS = (PUT1, PUT4, PUT_NEXT)

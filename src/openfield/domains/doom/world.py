@@ -39,11 +39,11 @@ class DoomWorld:
             trial: Which episodes.
             large: Whether the engine draws pictures for people.
         """
+        self._domain = domain
         self._task: Task = domain.task
         self._trial = trial
         self._large = large
         self._script = Script(domain, trial)
-        self._find = functools.partial(volume.bound, domain, trial, self._script)
         self._engine: engines.Engine | None = None
         self._number = -1
         self._ticks = 0
@@ -82,7 +82,7 @@ class DoomWorld:
 
     @functools.cached_property
     def _bound(self) -> volume.Bound:
-        return self._find()
+        return volume.bound(self._domain, self._trial, self._script)
 
     def _next(self) -> Turn:
         self._number += 1
