@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,6 +122,23 @@ def test_engines_do_not_outlive_an_owner_that_was_killed() -> None:
     while (engines_in(folder) or folder.exists()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not engines_in(folder)
+    assert not folder.exists()
+
+
+def test_a_folder_is_removed_though_a_shell_leaves_a_word_in_it_just_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, remove, words = tmp_path / "1", shutil.rmtree, ["gone", "gone"]
+    folder.mkdir()
+
+    def remove_and_be_disturbed(path: Path, ignore_errors: bool) -> None:
+        remove(path, ignore_errors=ignore_errors)
+        if words:
+            path.mkdir()
+            (path / words.pop()).touch()
+
+    monkeypatch.setattr(shutil, "rmtree", remove_and_be_disturbed)
+    keeper.remove(folder)
     assert not folder.exists()
 
 

@@ -24,6 +24,8 @@ MOST_ENGINES = 512
 """At a time, in one process; each has a place in the file of pulses."""
 PULSES = "pulses"
 ROUND_SECONDS = 0.5
+MOST_REMOVALS = 20
+"""Of one folder before it is left to the next process that looks for such."""
 
 
 class Keeper:
@@ -107,6 +109,18 @@ def end_engines(folder: Path, name: str = "") -> None:
             _sweep(words)
 
 
+def remove(folder: Path) -> None:
+    """Ends engines whose settings lie in a folder and removes it.
+
+    An engine's shell that does not find the mark of its start any more leaves a word there, once: then again.
+    """
+    for _ in range(MOST_REMOVALS):
+        end_engines(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+
+
 def find_memory(settings: Path) -> Path | None:
     """Where the engine with this settings file writes what it shows; None if that is not to be found."""
     place = os.fsencode(settings)
@@ -142,8 +156,7 @@ def watch(folder: Path, patience: float) -> None:
                     end_engines(folder, settings_name(number))
                     since[number] = pulse, now
                     stuck[number] = pulse
-    end_engines(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
 
 
 def _is_stopped(process: int) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from openfield.domains.doom.keeper import end_engines
+from openfield.domains.doom.keeper import remove
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
@@ -83,8 +83,7 @@ def sweep_folders() -> None:
     """Removes the folders of processes that are no more, and ends the engines they left behind."""
     for place in home().iterdir():
         if place.name.isdigit() and not Path("/proc", place.name).exists():
-            end_engines(place)
-            shutil.rmtree(place, ignore_errors=True)
+            remove(place)
 
 
 def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
