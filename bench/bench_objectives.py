@@ -181,6 +181,13 @@ def hostile_figures(folder: Path) -> Iterator[dict[str, Any]]:
         "names": b"\x80\x03}(" + b"cnumpy\ndtype\n" * 70_000,
         "guesses everywhere": b"\x80\x02}(" + b"K\x87K\x87K\x87\x87K\x87" * 110_000,
         "guesses of digits": b"\x80\x04}\x94(" + (b"\x8a\xff" + (b"\x87I11" * 64)[:255] + b"I1\nI2\n\x87I3\n") * 3_700,
+        "batches without an entry": b"\x80\x02}" + b"(u" * 490_000,
+        "numbers of one hash": b"\x80\x02}(" + b"".join(map(colliding_entry, range(48_000))),
+        "maps in maps": b"\x80\x02" + b"}K\x01" * 330_000,
+        "tuples in tuples": b"\x80\x02K\x01" + b"\x85" * 990_000,
+        "tuples of the same twice": b"\x80\x03K\x01" + b"2\x86" * 490_000,
+        "empty frames": b"\x80\x04" + b"\x95\x00\x00\x00\x00\x00\x00\x00\x00" * 110_000,
+        "a long number": b"\x80\x02L" + b"9" * 990_000 + b"L\n.",
         "a template for each entry": b"\x80\x02}(" + templates(990_000),
     }
     path, slowest = folder / "hostile.pkl", (0.0, "")
@@ -188,6 +195,11 @@ def hostile_figures(folder: Path) -> Iterator[dict[str, Any]]:
         path.write_bytes(raw)
         slowest = max(slowest, (best(lambda: refuse(path)), name))
     yield report(f"the slowest refusal of a hostile file of 1 MB ({slowest[1]}), CPU s", slowest[0], 0.1, "lower")
+
+
+def colliding_entry(number: int) -> bytes:
+    """Integers that differ by 2**61 - 1 have one hash: a mapping of them takes quadratic time to build."""
+    return b"\x8a\x0a" + (number * (2**61 - 1)).to_bytes(10, "little") + b"K\x00K\x00\x87K\x01"
 
 
 def templates(size: int) -> bytes:

@@ -1,6 +1,7 @@
 import struct
-import time
+import tracemalloc
 import zipfile
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -158,6 +159,17 @@ def header(shape, kind="<f8"):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
+@contextmanager
+def little_memory():
+    """Holds what is done to a megabyte: nothing of size was unpacked."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
 def test_bombs_are_refused_before_they_unpack(tmp_path):
     path = tmp_path / "bomb.npz"
     with (
@@ -168,10 +180,8 @@ def test_bombs_are_refused_before_they_unpack(tmp_path):
         for _ in range(576):
             file.write(bytes(2**20))
     assert path.stat().st_size < 1_000_000
-    start = time.process_time()
-    with pytest.raises(InvalidInput, match=r"bomb\.npz.*refused"):
+    with little_memory(), pytest.raises(InvalidInput, match=r"bomb\.npz.*refused"):
         next(read_stretches(path, "observ", 100))
-    assert time.process_time() - start < 0.1
 
 
 def test_sizes_that_lie_are_noticed(tmp_path):
@@ -279,18 +289,17 @@ def test_actions_of_all_kinds_go_together(tmp_path, run):
 
 def test_actions_are_not_unpacked_if_frames_are_few(tmp_path):
     np.savez_compressed(tmp_path / "e.npz", observ=np.ones((5, 8, 8)), action=np.zeros(20_000_000, int))
-    start = time.process_time()
-    with pytest.raises(InvalidInput, match=r"e\.npz: 5 frames and 20000000 actions"):
+    with little_memory(), pytest.raises(InvalidInput, match=r"e\.npz: 5 frames and 20000000 actions"):
         open_episode(tmp_path / "e.npz")
-    assert time.process_time() - start < 0.1
 
 
 def test_a_giant_frame_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "e.npz", observ=np.zeros((1, 9000, 9000), np.uint8), action=np.zeros(1, int))
-    start = time.process_time()
-    with pytest.raises(InvalidInput, match=r"e\.npz: array 'observ' of shape .* has frames of 81,000,000 bytes"):
+    with (
+        little_memory(),
+        pytest.raises(InvalidInput, match=r"e\.npz: array 'observ' of shape .* has frames of 81,000,000 bytes"),
+    ):
         build_table([open_episode(tmp_path / "e.npz")], RECIPE)
-    assert time.process_time() - start < 0.1
 
 
 @pytest.mark.parametrize("head", ["(" * 60_000, "{'descr': [" + "(" * 300, "{'descr': 3}", "[" * 9000])
