@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,12 @@ from openfield.registry import find_domain
 
 ROOT = Path(__file__).parent.parent
 Spawn = Callable[..., subprocess.Popen[bytes]]
+
+
+def pytest_configure() -> None:
+    """A shell has what it runs in the background ignore Ctrl-C, and all programs started from there inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

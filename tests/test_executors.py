@@ -237,7 +237,7 @@ from worlds import tiny_trials
 def mine(turn):
     return of.Reply(1)
 
-print("imported")
+print("imported\\n", end="")  # in one piece: workers print at once
 try:
     result = of.run([AGENT], tiny_trials(2), PATH, workers=2)
     print({cell.outcome for cell in result.cells})
