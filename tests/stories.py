@@ -86,7 +86,7 @@ def press_ctrl_c_after(entries: int) -> Any:
     return watch
 
 
-def wait_until(true: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Asks again and again until it is so; gives up loudly."""
     end = time.monotonic() + seconds
     while not true():

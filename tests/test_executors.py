@@ -37,7 +37,7 @@ from players import (
 from stories import attempts, press_ctrl_c_after, rows, story, wait_until
 from worlds import tiny_trials
 
-IMPATIENT = Limits(reply_seconds=0.3)
+IMPATIENT = Limits(reply_seconds=1.0)
 
 
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_failed_agent_does_not_make_the_next_one_late(path: Path) -> None:
 
 class SlowlyMade:
     def __init__(self, spec: of.Spec, seed: int) -> None:
-        time.sleep(1.0)
+        time.sleep(1.5 * (IMPATIENT.reply_seconds or 0))
 
     def __call__(self, turn: of.Turn) -> of.Reply:
         return copycat(turn)
@@ -286,11 +286,11 @@ def test_an_error_of_who_watches_is_not_taken_for_a_dead_worker(path: Path) -> N
 def test_no_worker_outlives_its_parent(path: Path, spawn: Spawn) -> None:
     """Even one whose agent hangs: the watchdog died with the parent."""
     parent = spawn("tests/campaigner.py", path, "Looper", "1")
-    wait_until(lambda: len(children(parent.pid)) >= 2, 20)  # the worker and multiprocessing's own helper
+    wait_until(lambda: len(children(parent.pid)) >= 2)  # the worker and multiprocessing's own helper
     workers = children(parent.pid)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    wait_until(lambda: not any(alive(pid) for pid in workers), 20)
+    wait_until(lambda: not any(alive(pid) for pid in workers))
 
 
 def children(pid: int) -> list[int]:

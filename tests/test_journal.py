@@ -296,7 +296,7 @@ def test_a_reader_at_work_does_not_block_the_writer_nor_see_what_comes_later(pat
         with Run(path) as run:
             steps = run.steps(cell.id, 1)
             next(steps)
-            record.add(chunk(cell.id, 400, 1)).result(timeout=5)
+            record.add(chunk(cell.id, 400, 1)).result(timeout=60)
             assert len(list(steps)) == 399
             assert len(list(run.steps(cell.id, 1))) == 401
 
@@ -326,7 +326,7 @@ def test_reading_a_run_does_not_drop_the_locks_of_its_writer(path: Path, spawn: 
             Run(__file__)
         code = f"import sqlite3; db = sqlite3.connect({str(path)!r}); db.execute('SELECT * FROM cells'); db.close()"
         assert spawn("-c", code).wait(20) == 0
-        record.add(chunk(cell.id, 0, 2)).result(timeout=5)
+        record.add(chunk(cell.id, 0, 2)).result(timeout=60)
         code = f"import stories; assert stories.rows({str(path)!r}, 'SELECT count FROM chunks') == [(2,)]"
         assert spawn("-c", code).wait(20) == 0
 
@@ -342,7 +342,7 @@ def test_two_journals_cannot_hold_the_same_cell(path: Path) -> None:
         assert not other.lease(first.id)
         assert other.lease(second.id)
         one.begin(first.id)
-        one.add(AttemptEnd(first.id, 1, "done", "", 0.0)).result(timeout=5)
+        one.add(AttemptEnd(first.id, 1, "done", "", 0.0)).result(timeout=60)
         assert other.lease(first.id)
 
 
@@ -432,8 +432,8 @@ def test_who_slept_through_its_lease_cannot_write_any_more(path: Path) -> None:
         db.close()
         assert other.lease(cell.id)
         with pytest.raises(RunBusy, match=f"Cell {cell.id} was taken over"):
-            sleeper.add(chunk(cell.id, 0, 1)).result(timeout=5)
-        other.add(chunk(cell.id, 0, 2)).result(timeout=5)
+            sleeper.add(chunk(cell.id, 0, 1)).result(timeout=60)
+        other.add(chunk(cell.id, 0, 2)).result(timeout=60)
     assert rows(path, "SELECT count FROM chunks") == [(2,)]
 
 

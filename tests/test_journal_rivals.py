@@ -30,9 +30,9 @@ def test_who_slept_through_its_lease_cannot_change_what_another_has_ended(path: 
         sleeper.begin(cell.id)
         expire(path)
         assert other.lease(cell.id)
-        other.add(chunk(cell.id, 0, 3), AttemptEnd(cell.id, 1, "done", "", 1.0)).result(timeout=5)
+        other.add(chunk(cell.id, 0, 3), AttemptEnd(cell.id, 1, "done", "", 1.0)).result(timeout=60)
         with pytest.raises(RunBusy, match=f"Cell {cell.id} was taken over"):
-            sleeper.add(chunk(cell.id, 1, 1), AttemptEnd(cell.id, 1, "cancelled", "", 1.0)).result(timeout=5)
+            sleeper.add(chunk(cell.id, 1, 1), AttemptEnd(cell.id, 1, "cancelled", "", 1.0)).result(timeout=60)
     assert rows(path, "SELECT first, count FROM chunks") == [(0, 3)]
     assert rows(path, "SELECT outcome FROM attempts") == [("done",)]
 
@@ -43,8 +43,8 @@ def test_a_cell_may_be_taken_again_after_it_was_ended(path: Path) -> None:
         for number in (1, 2):
             assert record.lease(cell.id)
             assert record.begin(cell.id) == number
-            record.add(chunk(cell.id, 0, 1, number), AttemptEnd(cell.id, number, "done", "", 1.0)).result(timeout=5)
-        record.add(AttemptEnd(cell.id, 2, "cancelled", "", 1.0)).result(timeout=5)  # it was ours, and is nobody's now
+            record.add(chunk(cell.id, 0, 1, number), AttemptEnd(cell.id, number, "done", "", 1.0)).result(timeout=60)
+        record.add(AttemptEnd(cell.id, 2, "cancelled", "", 1.0)).result(timeout=60)  # it was ours, and is nobody's now
     assert rows(path, "SELECT outcome FROM attempts") == [("superseded",), ("cancelled",)]
 
 

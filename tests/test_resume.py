@@ -62,7 +62,7 @@ def test_a_run_killed_at_any_instant_ends_as_if_nothing_had_happened(
     fates = random.Random(workers)
     for _ in range(3):
         program = spawn("tests/campaigner.py", path, agent, str(workers))
-        wait_until(path.exists, 30)
+        wait_until(path.exists)
         time.sleep(fates.uniform(0, 0.25))
         os.kill(program.pid, signal.SIGKILL)
         program.wait()
@@ -115,7 +115,7 @@ if __name__ == "__main__":
     script = path.with_suffix(".py")
     script.write_text(code)
     program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
-    wait_until(lambda: path.exists() and path.stat().st_size > 50_000, 30)
+    wait_until(lambda: path.exists() and path.stat().st_size > 50_000)
     os.killpg(program.pid, signal.SIGINT)
     out, err = program.communicate(timeout=30)
     assert (program.returncode, err) == (
@@ -150,7 +150,7 @@ if __name__ == "__main__":
     campaigner.main({str(path)!r}, "Learner", "1")
 """)
     program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
-    wait_until((slow / "begun").exists, 30)
+    wait_until((slow / "begun").exists)
     os.killpg(program.pid, signal.SIGINT)
     (slow / "go").touch()
     _, err = program.communicate(timeout=30)

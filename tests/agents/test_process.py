@@ -17,7 +17,7 @@ from openfield.view import Run
 from stories import attempts, press_ctrl_c_after, story, wait_until
 from worlds import tiny_trials
 
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=0.5)
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=2.0)
 HELLO = r"""
 import base64, json, os, sys, time
 def say(**message): print(json.dumps(message), flush=True)
@@ -99,7 +99,7 @@ def test_a_turn_that_asks_nothing_is_shown_and_not_waited_for(program: Any) -> N
 @pytest.mark.parametrize(
     ("code", "fault", "words"),
     [
-        ("hear(); time.sleep(60)", AgentTimeout, "No message within 0.5 s."),
+        ("hear(); time.sleep(60)", AgentTimeout, "No message within 2 s."),
         ("hear(); sys.exit('out of cheese')", AgentGone, "The program ended (status 1): out of cheese"),
         ("hear(); os.kill(os.getpid(), 9)", AgentGone, "The program ended (status -9)."),
         ("hear(); print('left', flush=True); time.sleep(60)", AgentProtocol, "not a message of the protocol: b'left'"),
@@ -217,7 +217,7 @@ def test_outcomes_of_a_run(path: Path, program: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_silent_program_times_out(path: Path, program: Any, workers: int) -> None:
     command = program("hear(); say(type='reply', action=1); time.sleep(600)")
-    trials = tiny_trials(1, Limits(reply_seconds=0.4))
+    trials = tiny_trials(1, Limits(reply_seconds=1.0))
     of.run({"silent": f"process:{command}"}, trials, path, workers=workers)
     with Run(path) as run:
         (cell,) = run.cells()

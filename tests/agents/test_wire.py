@@ -100,14 +100,14 @@ def test_a_program_may_leave_with_its_last_words(path: Path, client: Any) -> Non
     ("code", "wanted", "words", "steps"),
     [
         ("play(5); sys.exit(3)", "agent_gone", "The program ended (status 3) before the trial was over.", 6),
-        ("play(5); hear(); time.sleep(60)", "agent_timeout", "no message within 0.5 s", 6),
+        ("play(5); hear(); time.sleep(60)", "agent_timeout", "no message within 2 s", 6),
         ("play(5); say(type='reply', action='left'); time.sleep(60)", "agent_protocol", "unknown action 'left'", 7),
         ("play(5); say(type='hello'); time.sleep(60)", "agent_protocol", "Turn 5: expected a reply", 6),
         ("play(5); lines.write('garbage\\n'); lines.flush(); time.sleep(60)", "agent_protocol", "not a message", 6),
     ],
 )
 def test_outcomes(path: Path, client: Any, code: str, wanted: str, words: str, steps: int) -> None:
-    of.run(client(code), tiny_trials(1, Limits(reply_seconds=0.5)), path)
+    of.run(client(code), tiny_trials(1, Limits(reply_seconds=2.0)), path)
     found, note, recorded = outcome(path)
     assert (found, recorded) == (wanted, steps)
     assert words in note
@@ -116,12 +116,12 @@ def test_outcomes(path: Path, client: Any, code: str, wanted: str, words: str, s
 @pytest.mark.parametrize(
     ("head", "wanted", "words"),
     [
-        ("import time; time.sleep(60)", "agent_timeout", "The program did nothing for 0.5 s."),
+        ("import time; time.sleep(60)", "agent_timeout", "The program did nothing for 2 s."),
         ("raise SystemExit(4)", "agent_gone", "The program ended (status 4)"),
     ],
 )
 def test_a_program_that_never_connects(path: Path, client: Any, head: str, wanted: str, words: str) -> None:
-    of.run(client("", head), tiny_trials(1, Limits(reply_seconds=0.5)), path)
+    of.run(client("", head), tiny_trials(1, Limits(reply_seconds=2.0)), path)
     found, note, _ = outcome(path)
     assert found == wanted
     assert words in note
