@@ -38,12 +38,12 @@ def serving(path, trials, **options):
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert opened.wait(20)
+    assert opened.wait(60)
     try:
         yield ports[0]
     finally:
         stop[0]()
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import openfield as of
+from openfield import journal as journals
 from openfield import rollout
-from openfield.journal import LEISURE_SECONDS, Journal
+from openfield.journal import Journal
 from openfield.record import Chunk, EpisodeEnd, Recorder, read_chunk, write_step
 from openfield.view import Run
 from test_journal import enter, episode
@@ -42,11 +43,12 @@ def test_full_chunks_are_emitted_as_such(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 800 < sum(kept(groups)) < 901
 
 
-def test_full_chunks_wait_for_company_in_the_journal(tmp_path: Path) -> None:
+def test_full_chunks_wait_for_company_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "LEISURE_SECONDS", 3600.0)
     with Journal(tmp_path / "run.sqlite") as journal:
         waiting = journal.add(Chunk("cell", 1, 0, 1, 0, b"", full=True))
         assert not waiting.done()
-        journal.add(Chunk("cell", 1, 1, 1, 0, b"")).result(timeout=LEISURE_SECONDS / 2)
+        journal.add(Chunk("cell", 1, 1, 1, 0, b"")).result(timeout=60)
         assert waiting.done()
 
 

@@ -198,7 +198,7 @@ def test_an_addition_is_on_disk_when_its_future_is_done(path: Path) -> None:
     record = Journal(path)
     (cell,) = enter(record)
     record.begin(cell.id)
-    record.add(chunk(cell.id, 0, 2)).result(timeout=10)
+    record.add(chunk(cell.id, 0, 2)).result(timeout=60)
     copy = path.with_name("copy.sqlite")
     shutil.copy(path, copy)
     shutil.copy(f"{path}-wal", f"{copy}-wal")
@@ -238,7 +238,7 @@ def test_after_a_failure_nothing_more_is_written(path: Path) -> None:
     record.begin(cell.id)
     bad = AttemptEnd(cell.id, 1, object(), "", 0.0)
     with pytest.raises(JournalError):
-        record.add(chunk(cell.id, 0, 1), bad).result(timeout=10)
+        record.add(chunk(cell.id, 0, 1), bad).result(timeout=60)
     with pytest.raises(JournalError):
         record.add(chunk(cell.id, 0, 1))
     record.close()
@@ -258,7 +258,7 @@ def test_whoever_loses_interest_does_not_keep_the_rest_from_being_written(path: 
         (cell,) = enter(record)
         record.begin(cell.id)
         asyncio.run(lose_interest(record.add(chunk(cell.id, 0, 1))))
-        record.add(chunk(cell.id, 1, 1)).result(10)
+        record.add(chunk(cell.id, 1, 1)).result(60)
     with Run(path) as run:
         assert [found.steps for found in run.cells()] == [2]
 
@@ -325,10 +325,10 @@ def test_reading_a_run_does_not_drop_the_locks_of_its_writer(path: Path, spawn: 
         with pytest.raises(NotARun):
             Run(__file__)
         code = f"import sqlite3; db = sqlite3.connect({str(path)!r}); db.execute('SELECT * FROM cells'); db.close()"
-        assert spawn("-c", code).wait(20) == 0
+        assert spawn("-c", code).wait(60) == 0
         record.add(chunk(cell.id, 0, 2)).result(timeout=60)
         code = f"import stories; assert stories.rows({str(path)!r}, 'SELECT count FROM chunks') == [(2,)]"
-        assert spawn("-c", code).wait(20) == 0
+        assert spawn("-c", code).wait(60) == 0
 
 
 # leases
@@ -363,7 +363,7 @@ record = Journal({str(path)!r})
 assert record.lease(cell.id)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    assert spawn("-c", code).wait(20) == -9
+    assert spawn("-c", code).wait(60) == -9
     ((holder,),) = rows(path, "SELECT holder FROM cells")
     assert holder is not None
     with Journal(path) as record:

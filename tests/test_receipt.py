@@ -13,7 +13,7 @@ from openfield.receipt import Receipt
 def test_a_thread_waits_for_what_came_of_it() -> None:
     receipt: Receipt[int] = Receipt()
     threading.Timer(0.01, receipt.settle, (7,)).start()
-    assert receipt.result(timeout=20) == 7
+    assert receipt.result(timeout=60) == 7
     assert receipt.result() == 7
 
 

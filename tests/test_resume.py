@@ -117,7 +117,7 @@ if __name__ == "__main__":
     program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
     wait_until(lambda: path.exists() and path.stat().st_size > 50_000)
     os.killpg(program.pid, signal.SIGINT)
-    out, err = program.communicate(timeout=30)
+    out, err = program.communicate(timeout=60)
     assert (program.returncode, err) == (
         130,
         b"Stopping after the turn under way. Ctrl-C again stops at once.\n",
@@ -153,7 +153,7 @@ if __name__ == "__main__":
     wait_until((slow / "begun").exists)
     os.killpg(program.pid, signal.SIGINT)
     (slow / "go").touch()
-    _, err = program.communicate(timeout=30)
+    _, err = program.communicate(timeout=60)
     assert err.startswith(b"Stopping after the turn under way.")
     assert b"sitecustomize" not in err
     assert b"KeyboardInterrupt" not in err

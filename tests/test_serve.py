@@ -34,7 +34,7 @@ class Client:
     """A foreign agent, a message at a time."""
 
     def __init__(self, port: int, **hello: Any) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self._lines = self._socket.makefile("rw")
         self.count = 0
         self.say(type="hello", **hello)
@@ -86,7 +86,7 @@ def serve(spawn: Spawn, path: Path) -> Any:
 
 def end(program: Any) -> None:
     program.send_signal(signal.SIGTERM)
-    assert program.wait(20) == 0
+    assert program.wait(60) == 0
 
 
 def test_an_agent_plays_its_trials_one_after_the_other(serve: Any, path: Path) -> None:
@@ -270,7 +270,7 @@ def test_garbage_and_strangers_do_not_disturb_the_others(serve: Any, path: Path)
     with client(port) as agent:
         agent.play(3)
         for noise in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff\n", b"", b"[" * 100_000 + b"\n"):
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as stranger:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
                 stranger.sendall(noise)
         agent.say(type="reply", action=1)
         assert agent.play()["type"] == "bye"
@@ -355,7 +355,7 @@ def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path
         agent.say(type="reply", action="left")
         assert agent.hear()["type"] == "turn"
         program.send_signal(number)
-        assert program.wait(20) == 130
+        assert program.wait(60) == 130
     with Run(path) as run:
         assert run.cells()[0].outcome == "cancelled"
 

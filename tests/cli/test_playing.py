@@ -79,7 +79,7 @@ class Client:
     """An agent at the other end of a connection, going right all the time."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.stream = self.socket.makefile("rw")
 
     def send(self, **message: Any) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_a_client_plays_leaves_and_comes_back(tmp_path: Path) -> None:
         assert "no trial left for 'ada'" in client.send(type="hello", name="ada", token="sesame")["note"]
         client.close()
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 130
+        assert server.wait(60) == 130
     with Run(tmp_path / "x.sqlite") as run:
         (cell,) = run.cells()
     assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
@@ -136,7 +136,7 @@ def test_a_server_that_is_told_to_end_keeps_what_was_played(tmp_path: Path, numb
         client.send(type="hello", name="ada")
         client.play(turns=2)
         server.send_signal(number)
-        assert server.wait(20) == 130
+        assert server.wait(60) == 130
         client.close()
     with Run(tmp_path / "x.sqlite") as run:
         (cell,) = run.cells()

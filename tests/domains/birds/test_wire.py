@@ -165,7 +165,7 @@ def test_several_agents_play_games_of_their_own(tmp_path, trials):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
     assert states == {1: State.NEW_TRAINING_SET, 2: State.MAIN_MENU}
 
 
@@ -286,7 +286,7 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
             assert client.load_next() == 1
             away.append(100.0)  # it thinks, connected: this is its own
             client.zoom("in")
-        assert gone.wait(20)
+        assert gone.wait(60)
         away.append(4000.0)
         with BirdsClient(port=port) as client:
             client.configure(1)

@@ -124,7 +124,7 @@ def talk(words, folder, answers):
         if answers and answers[0][0] in shown[mark:]:
             mark = len(shown)
             os.write(primary, answers.pop(0)[1])
-    program.wait(10)
+    program.wait(60)
     os.close(primary)
     return shown.decode(errors="replace")
 

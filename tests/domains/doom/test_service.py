@@ -81,7 +81,7 @@ def serving(broker: PrivateBroker, path: Path, *words: str) -> Iterator[subproce
             yield server
         finally:
             server.terminate()
-            _, said = server.communicate(timeout=30)
+            _, said = server.communicate(timeout=60)
     assert server.returncode == 130, said
     assert "Traceback" not in said
 
@@ -106,7 +106,7 @@ def test_a_broker_that_was_stopped_is_still_guarded(broker: PrivateBroker) -> No
     guard = broker._guard
     assert guard is not None
     assert broker._home.exists()
-    guard.communicate(timeout=30)  # what it waits for when its owner is gone
+    guard.communicate(timeout=60)  # what it waits for when its owner is gone
     assert not broker._home.exists()
 
 
@@ -175,7 +175,7 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
 def test_a_server_that_talks_nonsense_is_one_clear_error(shared_broker: PrivateBroker, body: bytes) -> None:
     async def work() -> None:
         pika = load_aio_pika()
-        async with await pika.connect(shared_broker.url) as connection, Rpc(shared_broker.url, timeout=20) as rpc:
+        async with await pika.connect(shared_broker.url) as connection, Rpc(shared_broker.url, timeout=60) as rpc:
             channel = await connection.channel()
             queue = await channel.declare_queue("nonsense", exclusive=True)
 

@@ -169,7 +169,7 @@ def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, 
     answered, close = threading.Event(), Office._close
 
     def slow(office: Office, seat: Seat) -> object:
-        assert answered.wait(20)
+        assert answered.wait(60)
         return close(office, seat)
 
     async def ask_both() -> list[httpx.Response]:
@@ -202,7 +202,7 @@ def test_others_are_answered_while_a_large_post_is_read(data: Path, tmp_path: Pa
     def slow(world: TestWorld, post: Post) -> dict[str, Sheet]:
         if len(post.results["detection"]) > 1000:
             reading.set()
-            assert answered.wait(20)
+            assert answered.wait(60)
         return read(world, post)
 
     def parts(ids: list[str]) -> dict[str, bytes]:

@@ -49,7 +49,7 @@ class Veteran:
             for name, content in parts.items()
         )
         head = {"Content-Type": f"multipart/form-data; boundary={border}", "Connection": "close"}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request(method, path, body + f"--{border}--\r\n".encode(), head)
         answer = connection.getresponse()
         content, kind = answer.read(), answer.headers.get("content-type", "")
@@ -145,14 +145,14 @@ def test_what_is_no_http_gets_an_error_object_and_long_addresses_are_read(served
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5, "test_ids": [TEST]}
     session = json.loads(client.ask("POST", "/session", configuration=json.dumps(asked))[1])["session_id"]
     client.post(session, TEST, 0, answers(known, known.ids[:10]))
-    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
     many = "|".join(["x" * 60] * 2_000 + known.ids[:1])
     query = f"session_id={session}&test_id={TEST}&feedback_type=classification&feedback_ids={many}"
     connection.request("GET", f"/session/feedback?{query.replace('|', '%7C')}")
     assert connection.getresponse().read().decode() == f"{known.ids[0]},1\n"
     connection.close()
     for junk in (b"GARBAGE\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n", b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as raw:
+        with socket.create_connection(("127.0.0.1", client.port), timeout=60) as raw:
             raw.sendall(junk)
             answer = http.client.HTTPResponse(raw)
             answer.begin()
