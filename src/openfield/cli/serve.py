@@ -50,7 +50,7 @@ def serve(
     import asyncio
 
     from openfield.errors import InvalidInput
-    from openfield.groups import holding
+    from openfield.holding import holding
     from openfield.journal import Journal
     from openfield.listening import check_exposure, check_port, fastest_loop, refusing_place
     from openfield.registry import find_domain

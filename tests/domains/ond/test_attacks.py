@@ -17,7 +17,7 @@ from domains.ond.protocol import OTHER, REQUESTS, TEST, Caller, Requests, answer
 from domains.ond.targets import Target
 from openfield.cli import run_command
 from openfield.errors import RunBusy
-from openfield.groups import holding
+from openfield.holding import holding
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 STRANGERS = (UNKNOWN, "../../etc/passwd", "..%2f..%2fx", "x" * 4096, "a b\n", "\x00")

@@ -17,7 +17,8 @@ from openfield.domains.ond.office import Office
 from openfield.domains.ond.trials import find_shelf
 from openfield.domains.ond.wire import Wire
 from openfield.errors import InvalidInput
-from openfield.groups import GroupDesk, holding
+from openfield.groups import GroupDesk
+from openfield.holding import holding
 from openfield.journal import Journal
 
 HERE = "here"

@@ -1,0 +1,53 @@
+"""One server for one run file: a lock beside the file for as long as somebody serves from it.
+
+Below the commands that serve. Players need none: they lease cells one by one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from openfield.errors import JournalError, RunBusy
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[Callable[[], None]]:
+    """Keeps every other server off a run file: two would not know of each other's sessions.
+
+    Yields what is to be called when serving has begun: a file that was made for nothing is taken away.
+
+    Raises:
+        RunBusy: Another server has it.
+    """
+    path = path.resolve()  # however it is called
+    lock = path.with_name(f"{path.name}.lock")  # not the run file itself: to close that would drop SQLite's locks on it
+    with _lock(path, lock):
+        made_for_nothing = [] if path.exists() else [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
+        try:
+            yield made_for_nothing.clear
+        finally:
+            for left in (*made_for_nothing, lock):
+                left.unlink(missing_ok=True)
+
+
+def _lock(path: Path, lock: Path) -> BinaryIO:
+    """The lock file, locked; it must still be there then, because whoever had it takes it away in the end."""
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = lock.open("ab")
+        except OSError as error:
+            raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.") from None
+        file.close()
