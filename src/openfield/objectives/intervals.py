@@ -164,14 +164,14 @@ class _Keys:
         }
         if num_obs is not None:
             size = np.arange(1, len(branches), dtype=np.float64)
-            gains = rise(size, float(num_obs)) + size * (1 - EULER)
+            gains = rise(size, float(num_obs)) - size * EULER
             found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
         return found
 
     def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
         """The least and the most each objective can be with as many transitions, whatever they are."""
         total = self._total
-        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) + 1 - EULER
+        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) - EULER
         return {
             "input_entropy": (0.0, math.log(min(total, num_obs or total))),
             "info_gain_dirichlet": (0.0, total * once / PAPER_STEPS),

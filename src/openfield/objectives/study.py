@@ -30,7 +30,7 @@ from openfield.objectives.similarity import similarity_of
 from openfield.objectives.stream import summarise_file
 from openfield.report.files import replacing
 
-CACHE_VERSION = 3
+CACHE_VERSION = 4
 """Raised whenever the same files would give other numbers than before."""
 REWARD, SIMILARITY = "task_reward", "human_similarity"
 
