@@ -277,6 +277,18 @@ def test_compat_says_what_is_missing_and_of_which_file(run, tmp_path):
     assert run(table, "--num-actions", 0)[::2] == (2, "--num-actions is 0; it must be positive.")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("--num-actions", 1), "2 distinct actions"), (("--num-obs", 1, "--only", "empowerment"), "3 distinct inputs")],
+)
+def test_sizes_are_checked_whatever_is_asked_for(run, table, options, said):
+    status, output, errors = run(table, "--json", *options)
+    assert status == 2
+    assert errors.startswith(f"openfield: {table}: {said} were seen")
+    assert json.loads(output)["error"] in errors
+    assert json.loads(output)["values"]["empowerment"] is not None
+
+
 def test_a_comparison_says_how_it_was_asked_for(run, tmp_path):
     table = dump(tmp_path / "t.pkl", ({(1, 0, 2): 3}, {5: 1}))
     record = json.loads(run("similarity", table, table, "--json", "--compat", "--inputs", "sources")[1])

@@ -188,6 +188,14 @@ def test_environments_have_at_least_what_was_seen():
     assert info_gain_dirichlet(table, 3, 2) > 0
 
 
+def test_sizes_are_checked_whatever_is_asked_for():
+    table = {(0, 0, 1): 3, (1, 4, 2): 4}
+    assert "2 distinct actions" in evaluate(table, num_actions=1).faults[0]
+    assert "3 distinct inputs" in evaluate(table, num_obs=2, only=["empowerment"]).faults[0]
+    assert evaluate(table, num_actions=1).values["empowerment"] == empowerment(table)
+    assert "--num-obs" in evaluate(table, num_actions=1).reasons["info_gain_dirichlet"]
+
+
 @given(st.integers(1, 40), st.integers(0, 200))
 def test_a_gain_is_never_negative(branches, room):
     assert info_gain_total({(0, 0, p): 1 for p in range(branches)}, branches + 1 + room) > 0
