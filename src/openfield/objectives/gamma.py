@@ -66,7 +66,8 @@ def _tail(x: Array) -> Array:
 def _rise_small(steps: Array, start: float) -> Array:
     end = np.minimum(start + steps, LARGE)
     gammas = np.array([math.lgamma(x) for x in end.tolist()])
-    return gammas - math.lgamma(start) - (end - start) * (digamma(end) - 1)
+    risen: Array = gammas - math.lgamma(start) - (end - start) * (digamma(end) - 1)
+    return risen
 
 
 def _rise_from_small(steps: Array, start: float) -> Array:
