@@ -183,7 +183,9 @@ class Domain(ABC, Generic[S]):
 
     def film(self, trial: Trial) -> Film:
         """A world of the trial that draws for people, to make films of recorded episodes in."""
-        raise InvalidInput(f"{self.name} has nothing to be seen; --turn shows a turn in full.")
+        raise InvalidInput(
+            f"{self.name} has nothing to be seen; openfield show RUN --cell CELL --turn N shows a turn in full."
+        )
 
     def view(self) -> AgentFactory:
         """The agent through which a person plays: line by line unless the domain brings its own."""

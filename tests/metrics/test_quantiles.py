@@ -16,6 +16,12 @@ def test_t_quantile_equals_scipy(degrees: float, level: float) -> None:
     assert t_quantile(degrees, level) == pytest.approx(stats.t.ppf((1 + level) / 2, degrees), rel=1e-10)
 
 
+@pytest.mark.parametrize("degrees", [1e6, 1e6 + 1, 1e7, 99_954_555.0, 1e12, 2.0**63, 2.0**70])
+def test_t_quantile_of_any_number_of_degrees_equals_scipy_in_a_moment(degrees: float) -> None:
+    expected = stats.norm.ppf(0.975) if degrees > 1e15 else stats.t.ppf(0.975, degrees)
+    assert t_quantile(degrees) == pytest.approx(expected, rel=1e-10)
+
+
 @pytest.mark.parametrize("share", [0.025, 0.5, 0.975])
 @pytest.mark.parametrize("a", [0.5, 1, 3.5, 30.5, 500.5, 5000.0])
 @pytest.mark.parametrize("b", [0.5, 2, 5.5, 70.5, 3000.5])

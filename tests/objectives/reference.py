@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 getcontext().prec = 50
 EULER = Decimal("0.57721566490153286060651209008240243104215933593992")
+PI = Decimal("3.14159265358979323846264338327950288419716939937511")
+MANY = 20_000
+"""Beyond this the next terms of Stirling's series are below 10^-38."""
 Counts = dict[tuple[int, int, int], int]
 
 small_tables = st.dictionaries(
@@ -53,10 +56,17 @@ def empowerment(table: Counts) -> Decimal:
 
 
 def digamma(x: int) -> Decimal:
+    if x > MANY:
+        y = 1 / Decimal(x)
+        return Decimal(x).ln() - y / 2 - y**2 / 12 + y**4 / 120 - y**6 / 252 + y**8 / 240
     return -EULER + sum((1 / Decimal(i) for i in range(1, x)), Decimal(0))
 
 
 def log_gamma(x: int) -> Decimal:
+    if x > MANY:
+        y = 1 / Decimal(x)
+        series = y / 12 - y**3 / 360 + y**5 / 1260 - y**7 / 1680
+        return (x - Decimal("0.5")) * Decimal(x).ln() - x + (2 * PI).ln() / 2 + series
     return sum((Decimal(i).ln() for i in range(2, x)), Decimal(0))
 
 

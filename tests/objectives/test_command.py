@@ -259,6 +259,43 @@ def test_study(run, tmp_path):
     assert (status, "toy/bad" in errors) == (2, True)
 
 
+def test_a_study_as_json_says_what_it_is(run, tmp_path):
+    (tmp_path / "tables").mkdir()
+    dump(tmp_path / "tables" / "toy_noop_shared_disc.pkl", TABLE)
+    record = json.loads(run("study", tmp_path / "tables", "--workers", 0, "--json", "-o", tmp_path / "out")[1])
+    assert (record["schema"], record["unit"]) == (1, "nats")
+    assert record["paper"]["human_similarity"]["input_entropy"] == 0.89
+    assert record == json.loads((tmp_path / "out" / "study.json").read_bytes())
+    status, _, errors = run("study", tmp_path / "tables", "--workers", -3)
+    assert (status, errors) == (2, "--workers is -3; it must not be negative.")
+
+
+def test_a_study_says_why_there_is_no_value(run, tmp_path):
+    (tmp_path / "tables").mkdir()
+    for agent in ("noop", "ppo"):
+        dump(tmp_path / "tables" / f"toy_{agent}_human_disc.pkl", (TABLE, {5: 1, 6: 2, 7: 3}))
+    dump(tmp_path / "tables" / "toy_noop_shared_disc.pkl", TABLE)
+    status, output, _ = run("study", tmp_path / "tables", "--workers", 0)
+    assert status == 0
+    assert "toy: info_gain_dirichlet not defined: needs the number of distinct inputs" in output
+    assert output.count("toy: human_similarity not defined: needs the human's own table, toy_human_human_disc") == 1
+    assert "2 agents in 1 environments" in output
+    assert "needs the human" in (tmp_path / "tables" / "study" / "study.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [(["objectives", "frames", "x.npz"], "objectives frames "), (["objectives", "--x"], "objectives "), (["x"], "")],
+)
+def test_mistakes_lead_to_the_help_of_their_own_command(capsys, words, place):
+    assert run_command(words) == 2
+    assert capsys.readouterr().err.endswith(f" Help: openfield {place}--help\n")
+
+
+def test_a_study_that_is_not_there_is_said_to_be_not_there(run, tmp_path):
+    assert run("study", tmp_path / "none")[::2] == (2, f"{tmp_path / 'none'}: No such file or directory.")
+
+
 def test_help_names_every_command(capsys):
     app(["--help"], result_action="return_value")
     text = capsys.readouterr().out
@@ -275,6 +312,18 @@ def test_compat_says_what_is_missing_and_of_which_file(run, tmp_path):
     assert lines[6] == str(tmp_path / "bad.pkl")
     assert all("not defined: " in line for line in lines[7:])
     assert run(table, "--num-actions", 0)[::2] == (2, "--num-actions is 0; it must be positive.")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(("--num-actions", 1), "2 distinct actions"), (("--num-obs", 1, "--only", "empowerment"), "3 distinct inputs")],
+)
+def test_sizes_are_checked_whatever_is_asked_for(run, table, options, said):
+    status, output, errors = run(table, "--json", *options)
+    assert status == 2
+    assert errors.startswith(f"openfield: {table}: {said} were seen")
+    assert json.loads(output)["error"] in errors
+    assert json.loads(output)["values"]["empowerment"] is not None
 
 
 def test_a_comparison_says_how_it_was_asked_for(run, tmp_path):

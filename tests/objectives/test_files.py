@@ -370,8 +370,57 @@ def test_inputs_are_ticked_off_up_to_a_limit():
     seen = Seen()
     seen.add(np.array([1, 5, 70_000]), np.array([5, 6]))
     assert seen.count == 4
-    seen.add(np.array([MOST_IDS]))
+    seen.add(np.array([MOST_IDS, -1, 5]), np.array([-1, 2**62, 7]))
+    assert seen.count == 8
+    seen.add(np.array([2**64, 3], object))
+    assert seen.count == 10
+
+
+def test_inputs_with_odd_ids_are_remembered_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr("openfield.objectives.stream.MOST_ODD", 70_000)
+    seen = Seen()
+    for start in range(0, 200_000, 1000):
+        seen.add(-1 - np.arange(start, start + 1500) % 70_000)
+    assert seen.count == 70_000
+    seen.add(np.arange(-200_000, 0))
     assert seen.count is None
+
+
+@pytest.mark.parametrize("offset", [-5, 2**40])
+def test_inputs_only_led_to_count_in_the_stream_whatever_their_ids(tmp_path, offset):
+    source = dump(tmp_path / "t.pkl", {(offset, 0, offset + 1): 3, (offset, 0, offset + 2): 4})
+    convert(source, tmp_path / "t.parquet")
+    for path in (source, tmp_path / "t.parquet"):
+        found = evaluate_file(path, num_obs=2)
+        assert found.distinct["inputs"] == 3
+        assert "3 distinct inputs were seen" in found.faults[0]
+
+
+def test_streams_say_where_inputs_were_too_many_to_count(tmp_path, monkeypatch):
+    monkeypatch.setattr("openfield.objectives.stream.MOST_ODD", 0)
+    source = dump(tmp_path / "t.pkl", {(-1, 0, -2 - number): 1 for number in range(100_000)})
+    convert(source, tmp_path / "t.parquet")
+    assert "left out of distinct inputs" in evaluate_file(tmp_path / "t.parquet").notes[0]
+
+
+@pytest.mark.parametrize(("count", "said"), [(0.5, "fractional counts"), (2**70, "counts beyond 64 bits")])
+def test_what_is_to_be_known_of_counts_is_said_once_in_every_form(tmp_path, count, said):
+    source, place, back = dump(tmp_path / "t.pkl", {(1, 0, 2): count}), tmp_path / "t.parquet", tmp_path / "back.pkl"
+    notes = [convert(source, place).notes, convert(place, back).notes]
+    notes += [evaluate_file(place).notes, load_table(place).notes]
+    assert all(len(found) == 1 and found[0].startswith(said) for found in notes)
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [(b"PK\3\4", "For NPZ episodes"), (b"SQLite format 3\0", "For runs"), (b"", "is empty"), (b"x", "")],
+)
+def test_what_is_no_table_is_not_converted_and_says_what_it_may_be(tmp_path, start, said):
+    (tmp_path / "t.pkl").write_bytes(start)
+    for target in ("u.parquet", "u.pkl"):
+        with pytest.raises(InvalidInput, match=f"neither a pickled transition table nor a Parquet file.*{said}"):
+            convert(tmp_path / "t.pkl", tmp_path / target)
+        assert not (tmp_path / target).exists()
 
 
 def test_defaultdict_with_code_book(tmp_path):

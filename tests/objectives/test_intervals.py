@@ -95,3 +95,17 @@ def test_intervals_stay_within_what_can_be():
     stuck = objectives_of_episodes({0: [[("a", 0)] * 5] * 6}, num_obs=32, draws=60)[0]
     assert stuck["info_gain_sqrt_counts"].low == pytest.approx(24**-0.5)
     assert stuck["info_gain_log_counts"].low == pytest.approx(math.log(25) / 24)
+
+
+@pytest.mark.parametrize("count", [2**53 + 2, 2**63 - 2, 2**70])
+def test_counts_of_any_size_are_redrawn(count):
+    found = bootstrap_counts({(1, 0, 2): count, (2, 0, 1): count}, draws=50)["input_entropy"]
+    assert found.low <= found.value <= found.high
+    assert found.value == pytest.approx(math.log(2))
+    assert found.high - found.low < 1e-6
+
+
+def test_where_nothing_can_be_redrawn_values_have_no_interval():
+    found = bootstrap_counts({(1, 0, 2): 1e-9}, num_obs=5, draws=50)
+    assert all(interval.value is not None and interval.low is None for interval in found.values())
+    assert found["empowerment"].note == "too few transitions to draw from"

@@ -143,6 +143,22 @@ def test_large_counts_are_exact(count):
     assert input_entropy(table) == pytest.approx(float(reference.entropy(table)), rel=1e-12)
 
 
+@pytest.mark.parametrize("count", [2**53 + 1, 2**61, 2**63 - 2])
+def test_what_little_a_rare_input_says_beside_a_large_count_is_exact(count):
+    rare, decided = {(0, 0, 1): count, (1, 0, 0): 1}, {(0, 0, 1): count, (0, 1, 2): 1}
+    assert input_entropy(rare) == pytest.approx(float(reference.entropy(rare)), rel=1e-15, abs=0)
+    assert empowerment(decided) == pytest.approx(float(reference.empowerment(decided)), rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize("size", [7, 63, 64, 101_509])
+@pytest.mark.parametrize("count", [2**40, 2**53 + 1, 2**62])
+def test_what_is_learned_from_large_counts_is_exact(count, size):
+    """Two terms as large as the counts cancel in it; at 2^53 nothing of the gain was left."""
+    table = {(0, 0, 1): count, (0, 0, 2): 3, (1, 0, 0): 1}
+    exact = float(reference.gain(table, size, seen=False))
+    assert info_gain_total(table, size, mode="counts") == pytest.approx(exact, rel=1e-13)
+
+
 def test_counts_beyond_64_bits_are_rounded_and_say_so():
     table = {(0, 0, 1): 2**70, (1, 0, 0): 2**70}
     found = evaluate(table)
@@ -170,6 +186,14 @@ def test_environments_have_at_least_what_was_seen():
     with pytest.raises(InvalidInput, match="must be positive"):
         info_gain_dirichlet(table, 0)
     assert info_gain_dirichlet(table, 3, 2) > 0
+
+
+def test_sizes_are_checked_whatever_is_asked_for():
+    table = {(0, 0, 1): 3, (1, 4, 2): 4}
+    assert "2 distinct actions" in evaluate(table, num_actions=1).faults[0]
+    assert "3 distinct inputs" in evaluate(table, num_obs=2, only=["empowerment"]).faults[0]
+    assert evaluate(table, num_actions=1).values["empowerment"] == empowerment(table)
+    assert "--num-obs" in evaluate(table, num_actions=1).reasons["info_gain_dirichlet"]
 
 
 @given(st.integers(1, 40), st.integers(0, 200))

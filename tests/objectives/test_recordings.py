@@ -216,7 +216,16 @@ def test_what_the_world_looks_like_may_count_instead(run: Any, lamp: LampDomain,
 def test_worlds_that_cannot_be_drawn_say_so(run: Any, maze: of.Domain[Any], path: Path) -> None:
     of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), path)
     status, _, errors = run(path, "--pictures")
-    assert (status, "nothing to be seen" in errors) == (2, True)
+    assert (status, "nothing to be seen; openfield show RUN" in errors) == (2, True)
+
+
+def test_the_number_of_inputs_is_said(run: Any, maze: of.Domain[Any], path: Path) -> None:
+    of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), path)
+    groups = json.loads(run(path, "--json")[1])["groups"]
+    (seen,) = {group["num_obs"] for group in groups}
+    assert json.loads(run(path, "--json", "--num-obs", seen)[1])["groups"] == groups
+    assert run(path, "--num-obs", seen - 1)[0] == 2
+    assert {group["num_obs"] for group in json.loads(run(path, "--json", "--num-obs", 900)[1])["groups"]} == {900}
 
 
 def test_what_a_picture_is() -> None:

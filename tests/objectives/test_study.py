@@ -1,3 +1,4 @@
+import math
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures.process import BrokenProcessPool
 
@@ -223,6 +224,14 @@ def test_what_does_not_vary_does_not_correlate():
 )
 def test_drawings_are_well_formed(drawing):
     assert ElementTree.fromstring(drawing).tag.endswith("svg")
+
+
+def test_names_above_a_heat_map_stay_within_it():
+    names = ["a", "human similarity"]
+    root = ElementTree.fromstring(draw_heat_map("t", names, [[1.0, 0.5], [0.5, 1.0]]))
+    width = float(root.get("viewBox").split()[2])
+    leaning = [text for text in root.iter("{http://www.w3.org/2000/svg}text") if text.get("transform")]
+    assert float(leaning[-1].get("x")) + len(names[-1]) * 5.5 * math.cos(math.radians(40)) < width
 
 
 def test_fractional_counts_are_compared_but_not_drawn_from(folder):

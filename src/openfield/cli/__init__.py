@@ -106,7 +106,13 @@ def _sentence(error: cyclopts.CycloptsError) -> str:
 
 
 def _help_for(words: list[str]) -> str:
-    return f"{words[0]} " if words and words[0] in app else ""
+    """The command the words begin with, and the command of that, if there is one."""
+    names, place = "", app
+    for word in words:
+        if word not in place:
+            break
+        names, place = f"{names}{word} ", place[word]
+    return names
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -188,28 +188,34 @@ def study(
     output
         Folder for the page, drawings and cached results; `study` beside the tables if not given.
     workers
-        Processes; one per processor if not given.
+        Processes; one per processor if not given, 0 for none but this one.
     json
         Print the study as one JSON object.
     """
     from openfield.objectives.manifest import find_entries
     from openfield.objectives.page import write_study
     from openfield.objectives.study import run_study
-    from openfield.objectives.wording import study_lines
+    from openfield.objectives.wording import study_lines, study_record
 
+    if workers is not None and workers < 0:
+        raise InvalidInput(f"--workers is {workers}; it must not be negative.")
     entries = find_entries(source)
     folder = output or (source if source.is_dir() else source.parent) / "study"
     with _progress() as show:
-        found = run_study(entries, folder / "cache", workers=workers or os.cpu_count() or 1, progress=show)
+        found = run_study(entries, folder / "cache", workers=_workers(workers), progress=show)
     page = write_study(found, folder, f"Objectives of {source.resolve().name}")
     if json:
-        print_json(found)
+        print_json(study_record(found))
     else:
         _print_lines(study_lines(found))
         places = len({row.environment for row in found.rows})
         print(f"{page}: {len(found.rows)} agents in {places} environments, {len(found.correlations)} correlations")
     problems = [f"{row.environment}/{row.agent}: {problem}" for row in found.rows for problem in row.problems]
     _exit_with([{"error": problem} for problem in problems])
+
+
+def _workers(asked: int | None) -> int:
+    return (os.cpu_count() or 1) if asked is None else asked
 
 
 def _is_sqlite(path: Path) -> bool:

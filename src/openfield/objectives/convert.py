@@ -25,7 +25,7 @@ from openfield.objectives.pickles import read_pickle
 from openfield.objectives.records import Codes, Rows
 from openfield.objectives.spill import BookSpill, Spill, read_codes_in_order
 from openfield.objectives.stream import Seen
-from openfield.objectives.tables import Table, is_parquet, load_table, meta_of_name
+from openfield.objectives.tables import Table, check_form, is_parquet, load_table, meta_of_name
 from openfield.report.files import replacing
 
 BATCH = 1000
@@ -106,6 +106,7 @@ def _write_in_order(spill: Spill, target: Path, header: Header, book: BookSpill,
 
 def _pieces(source: Path) -> Iterator[Rows | Codes]:
     """Rows and codes with the ids the file means, a stretch at a time."""
+    check_form(source)
     if not is_parquet(source):
         yield from read_pickle(source)
         return
@@ -142,7 +143,7 @@ def _to_pickle(source: Path, target: Path) -> Conversion:
     """A pickle of plain integers that the published scripts can read, written without building the mapping."""
     rows, has_book = 0, False
     with in_order(source) as table, replacing(target) as draft, draft.open("wb") as file:
-        notes = dict.fromkeys((read_header(table) or Header()).notes)
+        before, notes = (read_header(table) or Header()).notes, dict[str, None]()
         file.write(b"\x80\x02}")
         for piece in _pieces(table):
             if isinstance(piece, Codes):
@@ -154,7 +155,7 @@ def _to_pickle(source: Path, target: Path) -> Conversion:
                 file.write(b"(" + entries + b"u")
             rows, notes = rows + len(checked.obs), notes | dict.fromkeys(remarks)
         file.write(b"\x86." if has_book else b".")
-    return Conversion(rows, tuple(notes))
+    return Conversion(rows, before or tuple(notes))
 
 
 def _entries(rows: Rows) -> Iterator[bytes]:

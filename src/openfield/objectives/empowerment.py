@@ -37,6 +37,6 @@ def empowerment_of(counts: Counts) -> float:
     Equal counts in opposite terms cancel as whole numbers, before any logarithm: a table whose actions make no
     difference gives 0.0. What is left is taken relative to n, which the four terms allow because each sums to n.
     """
-    total = float(counts.total)
+    total = counts.total
     terms = merge([counts.triples, counts.pairs, counts.moves, counts.inputs], signs=[1, -1, -1, 1])
-    return max(0.0, -terms.sum_of(lambda count: count / total * log_ratio(total, count)))
+    return max(0.0, -terms.sum_of(lambda count: count / total * log_ratio(total, terms.values)))

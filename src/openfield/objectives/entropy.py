@@ -40,8 +40,8 @@ def entropy_of(visits: Histogram) -> float:
 
     Every term is positive and accurate to the last digit, unlike ln n - (1/n) sum v ln v, which cancels.
     """
-    total = float(visits.total)
-    return visits.sum_of(lambda count: count / total * log_ratio(total, count))
+    total, values = visits.total, visits.values
+    return visits.sum_of(lambda count: count / total * log_ratio(total, values))
 
 
 def correct_entropy(visits: Histogram) -> float:
@@ -50,7 +50,7 @@ def correct_entropy(visits: Histogram) -> float:
 
 
 def log_ratio(total: float, count: Array) -> Array:
-    """ln(total / count), accurate also where the two are close."""
+    """ln(total / count), accurate also where the two are close; whole numbers beyond 2^53 are best left whole."""
     ratio: Array = np.log1p((total - count) / count)
     return ratio
 

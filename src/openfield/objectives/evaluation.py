@@ -70,7 +70,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, str] = {}
     """Why a value is None."""
     faults: tuple[str, ...] = ()
-    """Reasons that are the caller's mistake."""
+    """What the caller got wrong: an environment has at least the inputs and actions that were seen."""
 
 
 def evaluate(
@@ -105,7 +105,8 @@ def evaluate(
         visits = input_histogram(as_table(table), inputs)
     num_obs = summary.meta.num_obs if num_obs is None else num_obs
     num_actions = summary.meta.num_actions if num_actions is None else num_actions
-    values, reasons, faults = _values(summary, num_obs, num_actions, only or NAMES)
+    fault = _fault(summary, num_obs, num_actions)
+    values, reasons = _values(summary, num_obs, fault, only or NAMES)
     if "input_entropy" in values:
         values["input_entropy"] = entropy_of(visits)
     evaluation = Evaluation(
@@ -120,7 +121,7 @@ def evaluate(
         zeros=summary.zeros,
         notes=summary.notes,
         reasons=reasons,
-        faults=faults,
+        faults=() if fault is None else (fault,),
     )
     return _in_bits(evaluation) if unit == "bits" else evaluation
 
@@ -143,26 +144,30 @@ def check_names(only: Sequence[str]) -> None:
 
 
 def _values(
-    summary: Summary, num_obs: int | None, num_actions: int | None, names: Sequence[str]
-) -> tuple[dict[str, float | None], dict[str, str], tuple[str, ...]]:
+    summary: Summary, num_obs: int | None, fault: str | None, names: Sequence[str]
+) -> tuple[dict[str, float | None], dict[str, str]]:
     values: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
-    faults: list[str] = []
     for name in (name for name in NAMES if name in names):
         if name != "info_gain_dirichlet":
             values[name] = _PLAIN[name](summary.counts)
-            continue
-        values[name] = None
-        if num_obs is None:
+        elif num_obs is None:
             reasons[name] = "needs the number of distinct inputs of the environment (--num-obs; in a study num_obs)"
-            continue
-        try:
-            check_sizes(summary, num_obs, num_actions)
+        elif fault is not None:
+            reasons[name] = fault
+        else:
             values[name] = gain_seen(summary.counts, num_obs) / PAPER_STEPS
-        except InvalidInput as error:
-            reasons[name] = str(error)
-            faults.append(str(error))
-    return values, reasons, tuple(faults)
+        values.setdefault(name, None)
+    return values, reasons
+
+
+def _fault(summary: Summary, num_obs: int | None, num_actions: int | None) -> str | None:
+    """What is wrong with the sizes the environment is said to have, whatever is computed from them."""
+    try:
+        check_sizes(summary, summary.num_inputs if num_obs is None else num_obs, num_actions)
+    except InvalidInput as error:
+        return str(error)
+    return None
 
 
 _PLAIN: dict[str, Callable[[Counts], float]] = {

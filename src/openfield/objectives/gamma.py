@@ -18,21 +18,25 @@ LARGE = 64.0
 
 
 def rise(steps: Array, start: float) -> Array:
-    """The value of ln Gamma(x) - ln Gamma(start) - steps * digamma(x), where x = start + steps."""
+    """The value of ln Gamma(x) - ln Gamma(start) - steps * (digamma(x) - 1), where x = start + steps.
+
+    The steps are added because the counts that are summed with them take them off again: kept, a count of 2^53 would
+    leave no digit of what is learned from it.
+    """
     end = start + steps
     if start < LARGE:
         return np.where(end < LARGE, _rise_small(steps, start), _rise_from_small(steps, start))
-    base = (start - 0.5) * np.log1p(steps / start) - steps
+    base = (start - 0.5) * np.log1p(steps / start)
     risen: Array = base + stirling(end) - stirling(np.array(start)) + steps * (0.5 / end + _tail(end))
     return risen
 
 
 def spread(counts: Array) -> Array:
-    """The value of v * digamma(1 + v) - ln Gamma(1 + v) for every count v."""
+    """The value of v * (digamma(1 + v) - 1) - ln Gamma(1 + v) for every count v."""
     small = np.minimum(counts, LARGE)
-    exact = small * digamma(1 + small) - np.array([math.lgamma(1 + count) for count in small.tolist()])
+    exact = small * (digamma(1 + small) - 1) - np.array([math.lgamma(1 + count) for count in small.tolist()])
     wide = np.maximum(counts, LARGE)
-    series: Array = wide + 0.5 - HALF_LOG_TAU - 0.5 * np.log(wide) - wide * _tail(wide) - stirling(wide)
+    series: Array = 0.5 - HALF_LOG_TAU - 0.5 * np.log(wide) - wide * _tail(wide) - stirling(wide)
     return np.where(counts < LARGE, exact, series)
 
 
@@ -62,10 +66,11 @@ def _tail(x: Array) -> Array:
 def _rise_small(steps: Array, start: float) -> Array:
     end = np.minimum(start + steps, LARGE)
     gammas = np.array([math.lgamma(x) for x in end.tolist()])
-    return gammas - math.lgamma(start) - (end - start) * digamma(end)
+    risen: Array = gammas - math.lgamma(start) - (end - start) * (digamma(end) - 1)
+    return risen
 
 
 def _rise_from_small(steps: Array, start: float) -> Array:
     end = start + steps
-    base = (start - 0.5) * np.log(end) - end + HALF_LOG_TAU - math.lgamma(start)
+    base = (start - 0.5) * np.log(end) - start + HALF_LOG_TAU - math.lgamma(start)
     return base + stirling(end) + steps * (0.5 / end + _tail(end))

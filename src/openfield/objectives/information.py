@@ -82,7 +82,7 @@ def gain_seen(counts: Counts, num_obs: int) -> float:
     """The Dirichlet gain where each distinct transition counts once: only the histogram of k(o, a) matters."""
 
     def gain(branches: Array) -> Array:
-        return rise(branches, float(num_obs)) + branches * (1 - EULER)
+        return rise(branches, float(num_obs)) - branches * EULER
 
     return max(0.0, counts.branches.sum_of(gain))  # with one input there is nothing to learn, not less
 

@@ -22,6 +22,8 @@ from openfield.objectives.records import Rows
 from openfield.objectives.tables import TableLike, as_table, make_table
 
 DRAWS = 200
+LARGE = 1 << 53
+"""Counts beyond this are redrawn from a normal distribution."""
 FEWEST_EPISODES = 5
 """With fewer episodes than this no interval is given."""
 
@@ -120,13 +122,15 @@ def bootstrap_counts(
     keys = _Keys(Rows(checked.obs, checked.action, checked.next_obs, checked.count))
     random = np.random.default_rng(seed)
 
-    def redraw() -> Array:
-        drawn: Array = random.poisson(checked.count).astype(np.float64)
-        return drawn
-
     total = max(2.0, float(checked.count.sum()))
     return _intervals(
-        found, keys, redraw, num_obs, draws, total, "Poisson bootstrap of counts; ignores time dependence"
+        found,
+        keys,
+        lambda: _redrawn(checked.count, random),
+        num_obs,
+        draws,
+        total,
+        "Poisson bootstrap of counts; ignores time dependence",
     )
 
 
@@ -164,14 +168,14 @@ class _Keys:
         }
         if num_obs is not None:
             size = np.arange(1, len(branches), dtype=np.float64)
-            gains = rise(size, float(num_obs)) + size * (1 - EULER)
+            gains = rise(size, float(num_obs)) - size * EULER
             found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
         return found
 
     def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
         """The least and the most each objective can be with as many transitions, whatever they are."""
         total = self._total
-        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) + 1 - EULER
+        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) - EULER
         return {
             "input_entropy": (0.0, math.log(min(total, num_obs or total))),
             "info_gain_dirichlet": (0.0, total * once / PAPER_STEPS),
@@ -205,12 +209,22 @@ def _intervals(
 ) -> dict[str, Interval]:
     drawn = [keys.values(counts, num_obs) for counts in (redraw() for _ in range(draws)) if counts.sum() > 0]
     bounds = keys.bounds(num_obs)
+    if len(drawn) < 2:
+        return {name: Interval(value, note="too few transitions to draw from") for name, value in found.items()}
     return {
         name: Interval(None, note="not defined")
         if value is None
         else spread(value, [draw[name] for draw in drawn], episodes, bounds[name], note)
         for name, value in found.items()
     }
+
+
+def _redrawn(counts: Array, random: np.random.Generator) -> Array:
+    """Every count drawn from a Poisson distribution; NumPy's ends near 2^63, long after it looks like a normal one."""
+    drawn: Array = random.poisson(np.minimum(counts, float(LARGE))).astype(np.float64)
+    large = counts > LARGE
+    drawn[large] = random.normal(counts[large], np.sqrt(counts[large].astype(np.float64)))
+    return drawn
 
 
 def _number(*columns: Array) -> Array:

@@ -98,7 +98,9 @@ def read_manifest(path: Path) -> Manifest:
     """
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), Manifest)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise InvalidInput(f"{path}: not a study manifest ({error}).") from None
 
 

@@ -19,6 +19,7 @@ from openfield.objectives.evaluation import NAMES
 from openfield.objectives.manifest import published
 from openfield.objectives.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
 from openfield.objectives.study import REWARD, SIMILARITY, Row, Study
+from openfield.objectives.wording import study_record
 from openfield.report.files import replacing
 
 COLUMNS = (*NAMES, REWARD, SIMILARITY)
@@ -55,7 +56,7 @@ def write_study(study: Study, folder: Path, title: str) -> Path:
         with replacing(folder / f"{drawing.name}.svg") as draft:
             draft.write_text(drawing.svg, encoding="utf-8")
     with replacing(folder / "study.json") as draft:
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(study), indent=1))
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(study_record(study)), indent=1))
     page = folder / "study.html"
     with replacing(page) as draft:
         draft.write_text(render_study(study, title, drawings), encoding="utf-8")

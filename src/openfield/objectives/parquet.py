@@ -141,7 +141,7 @@ def read_table(path: Path) -> Table:
         table,
         book=book,
         zeros=table.zeros + header.zeros,
-        notes=(*header.notes, *table.notes),
+        notes=header.notes or table.notes,
         ids=table.ids if header.ids is None else _ids(header.ids, table, book, path),
     )
 

@@ -58,7 +58,7 @@ def draw_scatter(title: str, x: str, y: str, dots: Sequence[Dot]) -> str:
 def draw_heat_map(title: str, names: Sequence[str], values: Sequence[Sequence[float | None]]) -> str:
     """Correlations as coloured cells: blue below zero, orange above, empty where not defined."""
     cell, left, top = 46, 150, 100
-    width, height = left + cell * len(names) + 10, top + cell * len(names) + 10
+    width, height = left + cell * len(names) + 50, top + cell * len(names) + 10  # the last name leans to the right
     parts = []
     for row, name in enumerate(names):
         parts.append(_text(left - 8, top + cell * row + cell / 2 + 4, name, "end"))

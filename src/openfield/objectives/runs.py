@@ -27,6 +27,8 @@ class GroupObjectives(msgspec.Struct, frozen=True, kw_only=True):
     group: Group
     episodes: int
     transitions: int
+    num_obs: int
+    """The size of the Dirichlet distribution."""
     values: dict[str, Interval]
 
 
@@ -59,13 +61,16 @@ def evaluate_runs(
             raise InvalidInput(
                 f"{domain}: {episodes.seen:,} distinct inputs were seen; it is said to have {num_obs:,}."
             )
+        size = episodes.seen if num_obs is None else num_obs
         for group, mine in episodes.groups.items():
-            values = objectives_of_counted(mine, episodes.seen if num_obs is None else num_obs)
+            values = objectives_of_counted(mine, size)
             shown = {name: in_unit(values[name], name, unit) for name in NAMES if name in (only or NAMES)}
             if human is not None:
                 shown |= compare_counted(human_part(episodes.human, group), mine, episodes.size)
             moves = sum(int(episode.counts.sum()) for episode in mine)
-            found.append(GroupObjectives(group=group, episodes=len(mine), transitions=moves, values=shown))
+            found.append(
+                GroupObjectives(group=group, episodes=len(mine), transitions=moves, num_obs=size, values=shown)
+            )
     return found
 
 

@@ -32,13 +32,16 @@ from openfield.objectives.tables import Meta, Table, is_parquet, load_table
 
 MOST_IDS = 250_000_000
 """Inputs are ticked off in an array of bytes up to this id, which the largest published environment does not reach."""
+MOST_ODD = 1 << 23
+"""So many inputs with other ids are remembered one by one, in 64 MB."""
 
 
 class Seen:
-    """Which inputs have occurred, as long as ids stay below 250 million; beyond that nobody counts."""
+    """Which inputs have occurred; if too many have ids below 0 or from 250 million on, nobody counts."""
 
     def __init__(self) -> None:
         self._ticks = np.zeros(1 << 16, bool)
+        self._odd: list[Array] = []
         self._lost = False
 
     def add(self, *columns: Array) -> None:
@@ -46,20 +49,36 @@ class Seen:
         for column in columns:
             if self._lost or not len(column):
                 continue
-            top = int(column.max())
-            if top >= MOST_IDS or int(column.min()) < 0:
-                self._lost, self._ticks = True, np.zeros(0, bool)
+            if int(column.max()) < MOST_IDS and int(column.min()) >= 0:
+                self._tick(column)
                 continue
-            if top >= len(self._ticks):
-                grown = np.zeros(min(MOST_IDS, max(top + 1, 2 * len(self._ticks))), bool)
-                grown[: len(self._ticks)] = self._ticks
-                self._ticks = grown
-            self._ticks[column] = True
+            odd = np.asarray((column < 0) | (column >= MOST_IDS), bool)
+            self._tick(column[~odd])
+            self._remember(column[odd])
 
     @property
     def count(self) -> int | None:
-        """How many different inputs; None if their ids are too large."""
-        return None if self._lost else int(np.count_nonzero(self._ticks))
+        """How many different inputs; None if too many of their ids are odd."""
+        return None if self._lost else int(np.count_nonzero(self._ticks)) + len(_union(self._odd))
+
+    def _tick(self, ids: Array) -> None:
+        top = int(ids.max(initial=0))
+        if top >= len(self._ticks):
+            grown = np.zeros(min(MOST_IDS, max(top + 1, 2 * len(self._ticks))), bool)
+            grown[: len(self._ticks)] = self._ticks
+            self._ticks = grown
+        self._ticks[ids.astype(np.int64) if ids.dtype == object else ids] = True
+
+    def _remember(self, ids: Array) -> None:
+        self._odd.append(np.unique(ids))
+        if sum(map(len, self._odd[1:])) > max(len(self._odd[0]), 1 << 16):  # what is known is sorted anew as it doubles
+            self._odd = [_union(self._odd)]
+            self._lost = len(self._odd[0]) > MOST_ODD
+            self._odd = [] if self._lost else self._odd
+
+
+def _union(parts: Sequence[Array]) -> Array:
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,18 +160,24 @@ def _summarise_stream(path: Path, header: Any) -> Summary:
     counts = _count_parts(watch.check(), rows)
     if not counts.inputs.size:
         raise InvalidInput(f"{path}: no positive counts.")
-    seen = watch.seen.count or counts.inputs.size
+    exact = watch.seen.count
+    seen = exact or counts.inputs.size
     if header.num_inputs is not None and header.num_inputs < seen:
         raise InvalidInput(f"{path}: its description speaks of {header.num_inputs} inputs, its rows have {seen}.")
+    notes = header.notes or tuple(watch.notes)  # what was read in the first place was noted when it was written
+    if exact is None and header.num_inputs is None:
+        notes += (
+            "too many inputs with large ids to count: those that were only led to are left out of distinct inputs",
+        )
     return Summary(
         name=str(path),
         counts=counts,
         rows=rows,
-        num_inputs=watch.seen.count or max(seen, header.num_inputs or 0),
+        num_inputs=exact or max(seen, header.num_inputs or 0),
         num_actions=watch.actions,
         meta=header.meta,
         zeros=header.zeros + watch.zeros,
-        notes=(*header.notes, *watch.notes),
+        notes=notes,
     )
 
 

@@ -30,7 +30,7 @@ from openfield.objectives.similarity import similarity_of
 from openfield.objectives.stream import summarise_file
 from openfield.report.files import replacing
 
-CACHE_VERSION = 3
+CACHE_VERSION = 4
 """Raised whenever the same files would give other numbers than before."""
 REWARD, SIMILARITY = "task_reward", "human_similarity"
 
@@ -93,7 +93,7 @@ def run_study(
         results[task] = result
         if progress is not None:
             progress(len(results), len(tasks))
-    rows = [_row(entry, results) for entry in entries if any(_tasks(entry))]
+    rows = [_row(entry, results) for entry in entries if any(_tasks(entry)) or _lacks_reference(entry)]
     return Study(rows=rows, correlations=correlate_rows(rows, draws))
 
 
@@ -129,6 +129,11 @@ def _tasks(entry: Entry) -> Iterator[Task]:
         yield Task("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
     if entry.human and entry.reference and entry.human != entry.reference:
         yield Task("compare", (entry.reference, entry.human))
+
+
+def _lacks_reference(entry: Entry) -> bool:
+    """Whether there is a table to compare with the human's, and no such table."""
+    return entry.human is not None and entry.reference is None
 
 
 def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
@@ -250,6 +255,9 @@ def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
     values |= {REWARD: entry.reward, SIMILARITY: compared.get("jaccard")}
     problems = [part["problem"] for part in parts.values() if "problem" in part]
     problems += evaluated.get("faults", [])
+    reasons = evaluated.get("reasons", {}) | compared.get("reasons", {})
+    if _lacks_reference(entry):
+        reasons |= {SIMILARITY: f"needs the human's own table, {entry.environment}_human_human_disc"}
     return Row(
         environment=entry.environment,
         agent=entry.agent,
@@ -259,5 +267,5 @@ def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
         coverage=compared.get("coverage"),
         transitions=evaluated.get("transitions"),
         problems=tuple(problems),
-        reasons={} if problems else evaluated.get("reasons", {}) | compared.get("reasons", {}),
+        reasons={} if problems else reasons,
     )

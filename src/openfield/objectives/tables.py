@@ -142,20 +142,31 @@ def load_table(path: str | Path) -> Table:
         InvalidInput: The file is something else, or holds counts that mean nothing; the message names the key.
     """
     path = Path(path)
-    start = _first_bytes(path)
+    check_form(path)
     try:
-        if start == b"PAR1":
+        if is_parquet(path):
             from openfield.objectives.parquet import read_table
 
             return read_table(path)
-        if start[:1] in (b"\x80", b"(", b"}", b"c"):
-            return _load_pickle(path)
+        return _load_pickle(path)
     except MemoryError:
         raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
-    raise InvalidInput(f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip())
 
 
 _CONVERT = "openfield objectives convert TABLE sorted.parquet"
+
+
+def check_form(path: Path) -> None:
+    """The file begins as a table does.
+
+    Raises:
+        InvalidInput: It is something else; the message says what to do with it.
+    """
+    start = _first_bytes(path)
+    if start != b"PAR1" and start[:1] not in (b"\x80", b"(", b"}", b"c"):
+        raise InvalidInput(
+            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip()
+        )
 
 
 def is_parquet(path: Path) -> bool:

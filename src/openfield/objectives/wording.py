@@ -170,14 +170,30 @@ def runs_lines(record: dict[str, Any]) -> Iterator[str]:
         yield from _aligned(rows)
 
 
+def study_record(study: Study) -> dict[str, Any]:
+    """The JSON object of a study, with the paper's Table 1 beside the correlations."""
+    from openfield.objectives.manifest import published
+
+    return {
+        "schema": SCHEMA,
+        "unit": "nats",
+        "rows": study.rows,
+        "correlations": study.correlations,
+        "paper": published().correlations,
+        "version": __version__,
+    }
+
+
 def study_lines(study: Study) -> Iterator[str]:
-    """A study for a reader: a row for each agent in each environment."""
+    """A study for a reader: a row for each agent in each environment, and why there is no value where there is none."""
     names = list(dict.fromkeys(name for row in study.rows for name in row.values))
     rows = [["environment", "agent", *names]]
     for row in study.rows:
         values = [row.values.get(name) for name in names]
         rows.append([row.environment, row.agent, *("" if value is None else f"{value:.4g}" for value in values)])
     yield from _aligned(rows)
+    missing = ((row.environment, name, reason) for row in study.rows for name, reason in row.reasons.items())
+    yield from (f"{environment}: {name} not defined: {reason}" for environment, name, reason in dict.fromkeys(missing))
 
 
 def similarity_lines(record: dict[str, Any]) -> Iterator[str]:
@@ -220,6 +236,7 @@ def _group_record(found: GroupObjectives, unit: str) -> dict[str, Any]:
         **msgspec.structs.asdict(found.group),
         "episodes": found.episodes,
         "transitions": found.transitions,
+        "num_obs": found.num_obs,
         "values": {name: interval.value for name, interval in named},
         "units": {name: units.get(name) for name in found.values},
         "intervals": {
