@@ -7,9 +7,17 @@ from typing import Any
 import msgspec
 
 from openfield.domains.doom.domain import ARENA, DUEL
-from openfield.domains.doom.features import arena_array, arena_features, duel_array, duel_features, item_array
+from openfield.domains.doom.features import (
+    arena_array,
+    arena_features,
+    duel_array,
+    duel_features,
+    item_array,
+    shown,
+)
 from openfield.domains.doom.reader import seen_of
 from openfield.domains.doom.scene import ITEMS, Body, Scene
+from openfield.domains.doom.settings import DuelSettings
 
 
 def scene(**changes: Any) -> Scene:
@@ -43,3 +51,12 @@ def test_arrays_are_counted_like_features_of_the_same_scene() -> None:
         turned = scene(angle=angle)
         assert ARENA.encode(arena_array(seen_of(turned), 7.0, items)) == ARENA.encode(arena_features(turned, 1.0, {}))
     assert ARENA.encode(None) == b"null"
+
+
+def test_fog_and_buckets_compose() -> None:
+    here = scene(x=-380.0, y=0.0)
+    foggy = shown(here, DuelSettings(fog=100.0)).enemies[0]
+    assert foggy.x == -280.0037
+    both = shown(here, DuelSettings(fog=100.0, buckets=30))
+    assert both == shown(shown(here, DuelSettings(fog=100.0)), DuelSettings(buckets=30))
+    assert both.enemies[0].x != shown(here, DuelSettings(buckets=30)).enemies[0].x

@@ -141,6 +141,20 @@ def test_a_benchmark_first_if_the_server_wants_one(broker: PrivateBroker, tmp_pa
     assert json.loads(machine)["num_logical_cpu"] == 2
 
 
+def test_who_registered_is_put_on_record_without_the_users_secret(broker: PrivateBroker, tmp_path: Path) -> None:
+    path, config = tmp_path / "run.sqlite", write_client(tmp_path, broker)
+
+    async def work() -> None:
+        async with serving(broker.url, path, count=1):
+            await walk(config, "--no-testing")
+
+    run(work)
+    with Run(path) as opened:
+        (said,) = [value for key, value in opened.facts.items() if key.startswith("registration of old-")]
+    model = {"model_name": "old", "organization": "field", "description": "", "aiq_username": "somebody"}
+    assert json.loads(said) == {**model, "experiment": "walk", "git_version": "x", "seed": 7}
+
+
 SERVER = """
 [amqp]
 user = field

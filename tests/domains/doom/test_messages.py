@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,3 +128,11 @@ def test_the_error_envelope() -> None:
             }
         ],
     }
+
+
+def test_arrays_travel_as_lists() -> None:
+    ack = message("testing_data_ack", secret="s", performance=0.5, feedback={})
+    (sent,) = json.loads(encode({**ack, "feedback": np.array([0.5, -384.0], np.float32)}))
+    assert sent["feedback"] == [0.5, -384.0]
+    with pytest.raises(TypeError):
+        encode({**ack, "feedback": object()})

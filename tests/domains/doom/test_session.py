@@ -256,6 +256,16 @@ def test_a_message_without_a_field_or_with_a_wrong_type_is_refused(kind: str) ->
             assert ask(in_training(), {**whole, name: wrong})["obj_type"] == "error", (name, wrong)
 
 
+def test_an_opinion_that_cannot_be_put_on_record_is_refused_and_may_be_said_again() -> None:
+    session = in_training()
+    for _ in range(TICKS):
+        ask(session, request("training_data_prediction"))
+    opinion = request("training_episode_novelty")
+    refused = ask(session, {**opinion, "novelty_characterization": {"level": 10**25}})
+    assert "cannot be put on record" in refused["message"]
+    assert ask(session, opinion)["obj_type"] == "training_episode_novelty_ack"
+
+
 LENIENT = [(name, 1.5) for name in ("utc_remote_epoch_received", "utc_remote_epoch_sent")]
 
 

@@ -5,7 +5,9 @@ At the rim; the mirror of `server`.
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +20,16 @@ from openfield.domains.doom.messages import REGISTRATION_QUEUE, Message
 from openfield.domains.doom.rabbit import MODELS
 from openfield.domains.doom.rpc import Rpc
 from openfield.errors import AgentFault, InvalidInput
+from openfield.metrics.stretches import probability
 
 Player = Callable[[Turn], Reply]
+HALF = 0.5
 
 
 class Client:
     """Plays an experiment with an agent, in any of the four modes."""
+
+    experiment_type = "SAIL-ON"
 
     def __init__(
         self, rpc: Rpc, agent: Player, model: str = "openfield agent", models: Path | None = None, **about: str
@@ -86,7 +92,7 @@ class Client:
         shared = {
             "model": self._model,
             "client_rpc_queue": self._rpc.queue,
-            "experiment_type": "SAIL-ON",
+            "experiment_type": self.experiment_type,
             "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
             "epoch": None,
             "generator_config": {"episode_seed": episode_seed, "start_zeroed_out": False, "start_world_state": None},
@@ -111,6 +117,7 @@ class Client:
             data = await self._ask(
                 {"obj_type": f"request_{kind}_data", "model_experiment_id": self._id, "secret": self.secret}
             )
+            received = time.time()
             turn = Turn(
                 observation=data["feature_vector"],
                 feedback=_joined(feedback, data.get("feature_label")),
@@ -119,14 +126,16 @@ class Client:
                 red_light=data.get("novelty_indicator"),
             )
             reply = self._agent(turn)
+            while reply.action is None and reply.belief is not None:  # it has said something, and sees the turn again
+                belief, reply = reply.belief, self._agent(turn)
             belief, first = reply.belief or belief, False
             answer = await self._ask(
                 {
                     "obj_type": f"{kind}_data_prediction",
                     "secret": data["secret"],
-                    "utc_remote_epoch_received": data["utc_remote_epoch_sent"],
-                    "utc_remote_epoch_sent": data["utc_remote_epoch_sent"],
-                    "label_prediction": {"action": reply.action},
+                    "utc_remote_epoch_received": received,
+                    "utc_remote_epoch_sent": time.time(),
+                    "label_prediction": reply.action if isinstance(reply.action, dict) else {"action": reply.action},
                     "end_early": False,
                 }
             )
@@ -137,14 +146,14 @@ class Client:
         await self._opine(kind, self._agent(last).belief or belief)
 
     async def _opine(self, kind: str, belief: Belief | None) -> None:
-        novel = belief.novel if belief is not None and isinstance(belief.novel, float) else 0.0
-        detail = belief.detail if belief is not None and isinstance(belief.detail, dict) else {}
+        belief = belief or Belief(0.0)
+        detail = belief.detail if isinstance(belief.detail, dict) else {}
         await self._ask(
             {
                 "obj_type": f"{kind}_episode_novelty",
-                "novelty_probability": novel,
-                "novelty_threshold": detail.get("threshold", 0.5),
-                "novelty": (belief.level if belief else 0) or 0,
+                "novelty_probability": probability(belief),
+                "novelty_threshold": _threshold(belief, detail.get("threshold")),
+                "novelty": belief.level or 0,
                 "novelty_characterization": detail.get("characterization", {}),
             }
         )
@@ -185,6 +194,7 @@ async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> C
     async with Rpc(config.amqp) as rpc:
         about |= {"aiq_username": config.username, "aiq_secret": config.secret}
         client = Client(rpc, agent, config.model_name, path.parent / MODELS, **about)
+        client.experiment_type = config.experiment_type
         await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
         write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
         await client._obey()
@@ -223,6 +233,16 @@ def _checked(reply: Message) -> Message:
     if reply.get("obj_type") == "experiment_exception":
         raise AgentFault(f"The server failed: {reply['message']}")
     return reply
+
+
+def _threshold(belief: Belief, told: object) -> float:
+    """The agent's own, else one half; where its level says otherwise, one by which it is a detection or none."""
+    if isinstance(told, int | float):
+        return told
+    novel = probability(belief) or 0.0
+    if belief.level is None or (belief.level > 0) == (novel >= HALF):
+        return HALF
+    return novel if belief.level > 0 else math.nextafter(novel, 2.0)
 
 
 def _joined(feedback: Message | None, label: Message | None) -> Message | None:

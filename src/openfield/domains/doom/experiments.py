@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.ini import ServerConfig
+from openfield.domains.doom.messages import RequestExperiment
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose, compose_training, episode_seeds
 from openfield.errors import AgentFault, InvalidInput, UnknownName
@@ -140,9 +141,16 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
 
 def agent_name(model: str, secret: str) -> str:
     """What a model's experiment is called on record: its name, and something only its secret leads to."""
-    name = f"{_model_name(model)}{_mark(secret)}"
+    name = f"{_read_model(model).model_name}{_mark(secret)}"
     check_visitor(name)
     return name
+
+
+def registration(request: RequestExperiment, name: str) -> dict[str, str]:
+    """What a registration says of a model, for the record; its user's secret is nobody's business."""
+    asked = {"experiment": request.description, "git_version": request.git_version, "seed": request.seed}
+    said = msgspec.structs.asdict(_read_model(request.model)) | asked
+    return {f"registration of {name}": msgspec.json.encode(said).decode()[:LONGEST_FACT]}
 
 
 def experiment_number(secret: str) -> int:
@@ -174,15 +182,18 @@ def is_training(trial: Trial) -> bool:
     return all(phase.name == "training" for phase in trial.phases)
 
 
-def _model_name(model: str) -> str:
+def _read_model(model: str) -> _Model:
     try:
-        return msgspec.json.decode(model, type=_Model).model_name
+        return msgspec.json.decode(model, type=_Model)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentFault(f"the model is no JSON text with a model_name: {error}") from None
 
 
 class _Model(msgspec.Struct):
     model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_MODEL)]
+    organization: Any = None
+    description: Any = None
+    aiq_username: Any = None
 
 
 def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
@@ -201,12 +212,12 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
 class DeskOffice:
     """The seats of one experiment at a desk that has many."""
 
-    def __init__(self, desk: TrialDesk, name: str, trials: list[Trial]) -> None:
+    def __init__(self, desk: TrialDesk, name: str, trials: list[Trial], facts: Mapping[str, str] | None = None) -> None:
         self._desk = desk
         self._name = name
         self._new: list[Trial] = trials
         """What is to be entered before the first seat; empty where the record has it."""
-        self._facts: dict[str, str] = {}
+        self._facts = dict(facts or {})
         self.trials = sum(not is_training(trial) for trial in trials)
 
     def note_machine(self, facts: dict[str, Any]) -> None:

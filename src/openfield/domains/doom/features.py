@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -81,10 +81,13 @@ def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
 
 
 def shown(scene: Scene, settings: DoomSettings) -> Scene:
-    """The scene as it is seen: exactly, in buckets, or through fog."""
-    if not settings.buckets and not settings.fog:
-        return scene
-    change = _in_buckets(settings.buckets) if settings.buckets else _in_fog(settings.fog, scene.player)
+    """The scene as it is seen: exactly, through fog, in buckets, or both."""
+    if settings.fog:
+        scene = _changed(scene, _in_fog(settings.fog, scene.player))
+    return _changed(scene, _in_buckets(settings.buckets)) if settings.buckets else scene
+
+
+def _changed(scene: Scene, change: Callable[[Body], Body]) -> Scene:
     return Scene(
         change(scene.player),
         scene.ammo,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from openfield.errors import AgentProtocol
 
@@ -210,7 +211,7 @@ def error_message(kind: str, text: str, detail: Message | None = None) -> Messag
 
 
 def encode(content: Message) -> bytes:
-    """The bytes of a message: a list with one object."""
+    """The bytes of a message: a list with one object; an array of numbers is a list in it."""
     return _ENCODER.encode([content])
 
 
@@ -250,6 +251,6 @@ def _bare(body: bytes) -> bytes:
     return bytes(only)
 
 
-_ENCODER = msgspec.json.Encoder()
+_ENCODER = msgspec.json.Encoder(enc_hook=np.ndarray.tolist)
 _LIST = msgspec.json.Decoder(tuple[msgspec.Raw])
 _REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)

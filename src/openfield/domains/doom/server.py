@@ -167,7 +167,8 @@ class Server:
         await self._desk.recover()
         if isinstance(request, RequestTrials):
             return await experiments.find_experiment(self._desk, secret)
-        return experiments.DeskOffice(self._desk, name, await asyncio.to_thread(self._trials, request))
+        trials = await asyncio.to_thread(self._trials, request)
+        return experiments.DeskOffice(self._desk, name, trials, experiments.registration(request, name))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
         """The trials of a new experiment: by the configuration, or those everybody gets."""

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
+
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.doom.messages import (
     BenchmarkData,
@@ -28,6 +30,7 @@ from openfield.domains.doom.messages import (
     message,
 )
 from openfield.errors import AgentProtocol
+from openfield.likeness import UNWRITABLE, check_belief
 from openfield.seat import Seat
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
@@ -272,7 +275,12 @@ def _belief(request: EpisodeNovelty) -> Belief | None:
     if request.novelty is not None and not -WIDEST <= request.novelty < WIDEST:
         raise AgentProtocol(f"novelty is {request.novelty}, not a number of 64 bits")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
-    return Belief(float(probability), request.novelty, detail)
+    belief = Belief(float(probability), request.novelty, detail)
+    try:
+        check_belief(belief)  # a rollout that is told what cannot be written is over
+    except (*UNWRITABLE, msgspec.DecodeError) as error:
+        raise AgentProtocol(f"novelty_characterization cannot be put on record: {error}") from None
+    return belief
 
 
 _NEXT = {
