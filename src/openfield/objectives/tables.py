@@ -165,7 +165,7 @@ def check_form(path: Path) -> None:
     start = _first_bytes(path)
     if start != b"PAR1" and start[:1] not in (b"\x80", b"(", b"}", b"c"):
         raise InvalidInput(
-            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip()
+            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start, path)}".rstrip()
         )
 
 
@@ -234,7 +234,9 @@ def _first_bytes(path: Path) -> bytes:
         raise InvalidInput(f"{path}: {error.strerror or error}.") from None
 
 
-def _what_else(start: bytes) -> str:
+def _what_else(start: bytes, path: Path) -> str:
+    if not path.is_file():
+        return "A pipe cannot be read twice, as tables are: write it to a file first."
     if start == b"SQLi":
         return "For runs: openfield objectives RUN.sqlite"
     if start[:2] == b"PK":
