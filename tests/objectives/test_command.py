@@ -2,6 +2,8 @@ import hashlib
 import json
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -294,6 +296,19 @@ def test_mistakes_lead_to_the_help_of_their_own_command(capsys, words, place):
 
 def test_a_study_that_is_not_there_is_said_to_be_not_there(run, tmp_path):
     assert run("study", tmp_path / "none")[::2] == (2, f"{tmp_path / 'none'}: No such file or directory.")
+
+
+def test_pipes_say_what_they_are(table):
+    command = f"exec {sys.executable} -m openfield objectives <(cat {table})"
+    found = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 2
+    assert "A pipe cannot be read twice" in found.stderr
+
+
+def test_numbers_of_other_kinds_are_refused_in_a_sentence(run, tmp_path):
+    status, _, errors = run(dump(tmp_path / "t.pkl", {(1, 0, 2): np.float16(2.5)}))
+    assert status == 2
+    assert "NumPy numbers of kind 'f2' are not read, only i1, i2," in errors
 
 
 def test_help_names_every_command(capsys):

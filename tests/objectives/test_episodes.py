@@ -106,6 +106,15 @@ def test_folders_of_images(tmp_path):
         build_table([open_episode(tmp_path)], RECIPE)
 
 
+def test_pictures_of_sixteen_bits_keep_them(tmp_path):
+    frames = np.random.default_rng(2).integers(0, 2**16, (6, 20, 30), np.uint16)
+    for number, frame in enumerate(frames):
+        Image.fromarray(frame).save(tmp_path / f"{number}.png")
+    np.save(tmp_path / "actions.npy", np.arange(6))
+    read = np.concatenate(list(open_episode(tmp_path).frames()))
+    assert read.tolist() == frames.tolist()
+
+
 def test_folders_without_images_or_actions(tmp_path):
     with pytest.raises(InvalidInput, match="no images"):
         open_episode(tmp_path)

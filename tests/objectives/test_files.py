@@ -376,6 +376,16 @@ def test_inputs_are_ticked_off_up_to_a_limit():
     assert seen.count == 10
 
 
+def test_inputs_are_counted_once_whether_ticked_off_or_remembered():
+    random, seen, known = np.random.default_rng(0), Seen(), set()
+    for most in (100, 2**18, 2**40, 2**17, 2**18, 2**40):
+        column = np.concatenate((random.integers(0, most, 5000), random.integers(0, 2**18, 5000)))
+        seen.add(column)
+        known.update(column.tolist())
+        assert seen.count == len(known)
+    assert len(seen._ticks) < 2**20  # a few ids below 250 million among large ones are not worth as many bytes
+
+
 def test_inputs_with_odd_ids_are_remembered_up_to_a_limit(monkeypatch):
     monkeypatch.setattr("openfield.objectives.stream.MOST_ODD", 70_000)
     seen = Seen()

@@ -1,4 +1,4 @@
-"""Ctrl-C during a study ends it and its workers at once, wherever they are."""
+"""Ctrl-C during a study ends it and its workers at once, wherever they are; so does killing it."""
 
 import errno
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,19 @@ def test_a_study_whose_workers_are_busy_ends(study, tables, everyone):
     (os.killpg if everyone else os.kill)(study.pid, signal.SIGINT)
     assert_it_ends(study)
     os.close(held)
+
+
+def test_a_study_that_is_killed_takes_its_workers_along(study, tables):
+    held = os.open(tables[0], os.O_RDWR)
+    wait_for(lambda: being_read(tables[1]) or study.poll() is not None)
+    os.kill(study.pid, signal.SIGKILL)
+    study.wait()
+    try:
+        wait_for(lambda: not alive(study.pid))
+    finally:
+        os.close(held)
+        with suppress(ProcessLookupError):
+            os.killpg(study.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("begun", [2, 3])

@@ -76,4 +76,6 @@ def _in_grey(image: Any) -> Array:
     """Grey pictures as they are, coloured ones as all frames are made grey; what is transparent counts as it is."""
     if image.mode in ("1", "L", "LA"):
         return np.asarray(image.convert("L"))
+    if image.mode.startswith(("I", "F")):  # of 16 bits and more, which would be cut off at 255
+        return np.asarray(image)
     return grey(np.asarray(image.convert("RGB")))

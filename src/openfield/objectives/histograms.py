@@ -43,6 +43,14 @@ class Histogram(msgspec.Struct, frozen=True, eq=False):
         return math.fsum((self.times * function(self.values.astype(np.float64))).tolist())
 
 
+def in_order_once(numbers: Array) -> Array:
+    """Distinct numbers, rising; by sorting, for NumPy's own way goes by hashes and takes twenty times as long."""
+    ordered = np.sort(numbers)
+    first: Array = np.ones(len(ordered), bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
+
+
 def tally(numbers: Array) -> Histogram:
     """The histogram of positive numbers in any order."""
     if numbers.dtype.kind == "f":

@@ -91,7 +91,7 @@ def make_dtype(arguments: tuple[Any, ...]) -> DType:
     """The kind of number that a dtype names, in the one form in which NumPy writes it."""
     kind, *flags = arguments or (None,)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused(f"NumPy numbers of kind {shown(kind)}")
+        raise Refused(f"NumPy numbers of kind {shown(kind)} are not read, only {', '.join(KINDS)}")
     if flags != [0, 1] or not {*map(type, flags)} <= {int, bool}:
         raise Refused(f"NumPy numbers of kind {kind} with flags {shown(flags)}")
     return DType(kind)

@@ -26,21 +26,23 @@ from openfield.objectives.counts import (
     use_compiled,
     whole_inputs,
 )
-from openfield.objectives.histograms import Array
+from openfield.objectives.histograms import Array, in_order_once
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, is_parquet, load_table
 
 MOST_IDS = 250_000_000
 """Inputs are ticked off in an array of bytes up to this id, which the largest published environment does not reach."""
-MOST_ODD = 1 << 23
-"""So many inputs with other ids are remembered one by one, in 64 MB."""
+MOST_ODD = 1 << 22
+"""So many inputs with other ids are remembered one by one, in 32 MB and as much again where they are sorted."""
 
 
 class Seen:
-    """Which inputs have occurred; if too many have ids below 0 or from 250 million on, nobody counts."""
+    """Which inputs have occurred; if there are too many beside ids below 0 or from 250 million on, nobody counts."""
 
     def __init__(self) -> None:
         self._ticks = np.zeros(1 << 16, bool)
+        self._most = MOST_IDS
+        """Ids from here on are remembered: from the first odd one on, those that no tick was made for yet."""
         self._odd: list[Array] = []
         self._lost = False
 
@@ -49,10 +51,11 @@ class Seen:
         for column in columns:
             if self._lost or not len(column):
                 continue
-            if int(column.max()) < MOST_IDS and int(column.min()) >= 0:
+            if int(column.max()) < self._most and int(column.min()) >= 0:
                 self._tick(column)
                 continue
-            odd = np.asarray((column < 0) | (column >= MOST_IDS), bool)
+            self._most = len(self._ticks)  # 250 MB of ticks for a few ids among many large ones would be too much
+            odd = np.asarray((column < 0) | (column >= self._most), bool)
             self._tick(column[~odd])
             self._remember(column[odd])
 
@@ -70,7 +73,7 @@ class Seen:
         self._ticks[ids.astype(np.int64) if ids.dtype == object else ids] = True
 
     def _remember(self, ids: Array) -> None:
-        self._odd.append(np.unique(ids))
+        self._odd.append(in_order_once(ids))
         if sum(map(len, self._odd[1:])) > max(len(self._odd[0]), 1 << 16):  # what is known is sorted anew as it doubles
             self._odd = [_union(self._odd)]
             self._lost = len(self._odd[0]) > MOST_ODD
@@ -78,7 +81,7 @@ class Seen:
 
 
 def _union(parts: Sequence[Array]) -> Array:
-    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+    return in_order_once(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

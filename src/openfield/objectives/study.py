@@ -8,7 +8,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -177,7 +179,7 @@ def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
 def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
     spawn = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
-    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_when_interrupted) as pool:
+    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:
         try:
             with _interrupts_later():
                 running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
@@ -200,10 +202,21 @@ def _interrupts_later() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _die_when_interrupted() -> None:
-    """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for."""
+def _die_with_the_study() -> None:
+    """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for.
+
+    A study that is killed ends without a word to its workers, who would wait for their next task for ever.
+    """
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
 
 
 def _named(task: Task) -> str:

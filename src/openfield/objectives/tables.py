@@ -25,7 +25,7 @@ from openfield.objectives.checks import (
 )
 from openfield.objectives.codes import CodeBook, check_codes, make_book
 from openfield.objectives.counts import Columns, Counts, count_columns
-from openfield.objectives.histograms import Array
+from openfield.objectives.histograms import Array, in_order_once
 from openfield.objectives.records import Codes, Rows
 
 FEW_IDS = 1 << 31
@@ -165,7 +165,7 @@ def check_form(path: Path) -> None:
     start = _first_bytes(path)
     if start != b"PAR1" and start[:1] not in (b"\x80", b"(", b"}", b"c"):
         raise InvalidInput(
-            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start)}".rstrip()
+            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start, path)}".rstrip()
         )
 
 
@@ -218,7 +218,7 @@ def distinct(*columns: Array) -> int:
         return 0
     low, high = min(int(column.min()) for column in columns), max(int(column.max()) for column in columns)
     if high - low >= min(FEW_IDS, 64 * len(columns[0]) + 2**20):
-        return len(np.unique(np.concatenate(columns)))
+        return len(in_order_once(np.concatenate(columns)))
     seen = np.zeros(high - low + 1, bool)
     for column in columns:
         for at in range(0, len(column), SEEN_AT_ONCE):  # a column of 64-bit places as long as the table would cost more
@@ -234,7 +234,9 @@ def _first_bytes(path: Path) -> bytes:
         raise InvalidInput(f"{path}: {error.strerror or error}.") from None
 
 
-def _what_else(start: bytes) -> str:
+def _what_else(start: bytes, path: Path) -> str:
+    if not path.is_file():
+        return "A pipe cannot be read twice, as tables are: write it to a file first."
     if start == b"SQLi":
         return "For runs: openfield objectives RUN.sqlite"
     if start[:2] == b"PK":
