@@ -10,11 +10,9 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, MutableSequence
 from contextlib import contextmanager, nullcontext
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -24,6 +22,7 @@ import msgspec
 
 from openfield.cell import Job, Player
 from openfield.errors import InvalidInput
+from openfield.offspring import end_with_parent, undisturbed
 from openfield.record import REPLY_ENCODER, AttemptEnd, Emit, Entry
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -194,7 +193,7 @@ class _Worker:
         """The last entries of its job, which wait until the agent is closed."""
         for name in ONE_THREAD:
             os.environ.setdefault(name, "1")
-        with _undisturbed(), nullcontext() if knows_main else _hidden_main():
+        with undisturbed(), nullcontext() if knows_main else _hidden_main():
             self.process.start()
         theirs.close()
 
@@ -228,17 +227,6 @@ def refuse_unguarded() -> None:
     """Ends a worker that, while it imports the script its agent is defined in, is about to run it all over again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(UNGUARDED)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Keeps Ctrl-C from a process that is being started: it would end in its first lines, with a traceback."""
-    resource_tracker.ensure_running()  # which lets Ctrl-C through again when it starts
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -277,7 +265,7 @@ def _work(connection: Connection, shared: Any) -> None:
 
     os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
     player = Player(emit, memoryview(shared).cast("B").cast("q"))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for programs that agents start
     signal.signal(signal.SIGTERM, lambda *_: player.stop())
@@ -288,14 +276,6 @@ def _work(connection: Connection, shared: Any) -> None:
             send(())  # ready for the next one
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
-
-
-def _end_with_parent() -> None:
-    """Ends this process with its parent: nobody would end an agent here that never answers."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
 
 
 def _how(exit_code: int | None) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import multiprocessing
-import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from openfield.objectives.manifest import HUMAN, Entry
 from openfield.objectives.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.similarity import similarity_of
 from openfield.objectives.stream import summarise_file
+from openfield.offspring import end_with_parent, undisturbed
 from openfield.report.files import replacing
 
 CACHE_VERSION = 4
@@ -181,7 +180,7 @@ def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
     others = multiprocessing.active_children()
     with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:
         try:
-            with _interrupts_later():
+            with undisturbed():
                 running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
             for done in as_completed(running):
                 yield running[done], done.result()
@@ -192,31 +191,14 @@ def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
             raise
 
 
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits until the end, and in processes begun meanwhile until they ask for it: none shows a traceback."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _die_with_the_study() -> None:
     """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for.
 
     A study that is killed ends without a word to its workers, who would wait for their next task for ever.
     """
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
 
 
 def _named(task: Task) -> str:
