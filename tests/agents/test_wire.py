@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,29 @@ def test_a_program_that_never_connects(path: Path, client: Any, head: str, wante
     found, note, _ = outcome(path)
     assert found == wanted
     assert words in note
+
+
+@pytest.mark.parametrize("code", ["", "connect(); say(type='hello'); play(5); "])
+def test_a_program_that_hangs_does_not_outlive_its_worker(path: Path, client: Any, code: str) -> None:
+    head = (
+        CLIENT.removesuffix('connect()\nsay(type="hello")\n') + "open(__file__ + '.pid', 'w').write(str(os.getpid()))\n"
+    )
+    of.run(client(f"{code}time.sleep(60)", head), tiny_trials(1, Limits(reply_seconds=0.5)), path, workers=1)
+    assert outcome(path)[0] == "agent_timeout"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((path.parent / "client.py.pid").read_text()), 0)
+
+
+def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = LineWire.serve
+
+    async def wait_and_serve(self: LineWire, *arguments: Any) -> None:
+        await asyncio.sleep(2.5)  # as a broker that starts, or a port that another cell has
+        await serve(self, *arguments)
+
+    monkeypatch.setattr(LineWire, "serve", wait_and_serve)
+    of.run(client("play()"), tiny_trials(1, Limits(reply_seconds=2)), path)
+    assert outcome(path) == ("done", "", 57)
 
 
 def test_a_missing_program_is_named(path: Path) -> None:
