@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import openfield as of
 from openfield.agents import wire
 from openfield.errors import Cancelled
 from openfield.lines import LineWire
+from openfield.serve import SingleDesk
 from openfield.trial import Limits
 from openfield.view import Run
 from stories import attempts, press_ctrl_c_after, story
@@ -137,6 +139,19 @@ def test_a_program_that_hangs_does_not_outlive_its_worker(path: Path, client: An
     assert outcome(path)[0] == "agent_timeout"
     with pytest.raises(ProcessLookupError):
         os.kill(int((path.parent / "client.py.pid").read_text()), 0)
+
+
+def test_a_program_that_ends_because_the_run_is_stopped_did_not_fail() -> None:
+    async def work() -> None:
+        program = await asyncio.create_subprocess_exec("false")
+        await program.wait()
+        rollout = SimpleNamespace(over=False, stopping=True, turns=5)
+        limits = SimpleNamespace(reply_seconds=None)
+        seat = SimpleNamespace(rollout=rollout, fault=None, taken=False, left=asyncio.Event(), spec=limits)
+        await wire._watch(SingleDesk(seat), program)  # type: ignore[arg-type]
+
+    with pytest.raises(Cancelled):
+        asyncio.run(work())
 
 
 def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,9 +206,9 @@ async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
         if ended in done and seat.taken:  # it may have said its last words and left
             with suppress(TimeoutError):
                 await asyncio.wait_for(seat.left.wait(), FAREWELL_SECONDS)
+        _heed(seat)  # a program may end because it was told so
         if ended in done and not seat.rollout.over and seat.fault is None:
             raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
-        _heed(seat)
         if seat.rollout.turns != turns:
             turns, since = seat.rollout.turns, time.monotonic()
         elif patience is not None and time.monotonic() - since > patience:
