@@ -271,6 +271,14 @@ def test_only_domains_with_spaces_are_registered() -> None:
         gymnasium.make("openfield/Walks-v0", domain="silent")
 
 
+def test_a_trial_without_spaces_is_told_how_to_have_them() -> None:
+    (trial,) = of.trials("birds", count=1, observe="objects")
+    with pytest.raises(
+        InvalidInput, match="birds does not declare its spaces unless trials are made with observe=features"
+    ):
+        gymnasium.make("openfield/Birds-v0", trial=trial)
+
+
 def test_names_in_camel_case() -> None:
     assert gym_name(DRIFTS) == "DriftBox"
     assert gym_name(WALKS) == "Walks"

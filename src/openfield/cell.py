@@ -108,14 +108,17 @@ class Player:
         domain, trial = find_domain(job.domain), job.cell.trial
         self._announce(job, domain)
         if isinstance(job.agent, str) and job.agent.startswith("wire:"):
-            from openfield.agents.wire import drive_program
+            from openfield.agents.wire import drive_program, is_watched
 
-            rollout = self._open(job, domain, recorder, rehearse_from=0)
-            return drive_program(rollout, domain, job.cell, job.agent.removeprefix("wire:"))
+            command = job.agent.removeprefix("wire:")
+            rollout = self._open(
+                job, domain, recorder, rehearse_from=0, pulse=None if is_watched(command) else self._pulse
+            )
+            return drive_program(rollout, domain, job.cell, command)
         ask = Asking(self._pulse, trial.limits.reply_seconds)
         agent = make_agent(job, domain, ask, _seed_before(job))
         afterwards.callback(ask.close, agent)
-        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask))
+        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._pulse)
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
         if job.agent in domain.oracles:
             agent.attend(rollout.world)  # type: ignore[attr-defined]
@@ -163,10 +166,12 @@ class Player:
         finally:
             rollout.close()
 
-    def _open(self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int) -> Rollout:
+    def _open(
+        self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int, pulse: Pulse | None
+    ) -> Rollout:
         with Run(job.run) as run:
             past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
-            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, self._pulse)
+            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, pulse)
         if self._stopping:
             self._rollout.stop()
         return self._rollout

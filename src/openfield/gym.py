@@ -248,7 +248,9 @@ def _first_trial(domain: Domain[Any]) -> Trial:
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
     spec = domain.spec(trial)
     if spec.actions is None or spec.observations is None:
-        raise InvalidInput(f"{domain.name} does not declare its spaces, which Gymnasium needs.")
+        known = ", ".join(f"{name}={value}" for name, value in domain.gym_settings.items())
+        where = f" unless trials are made with {known}" if known else ""
+        raise InvalidInput(f"{domain.name} does not declare its spaces{where}, which Gymnasium needs.")
     return spec.actions, spec.observations
 
 

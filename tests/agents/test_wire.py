@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import openfield as of
 from openfield.agents import wire
 from openfield.errors import Cancelled
 from openfield.lines import LineWire
+from openfield.serve import SingleDesk
 from openfield.trial import Limits
 from openfield.view import Run
 from stories import attempts, press_ctrl_c_after, story
@@ -125,6 +128,42 @@ def test_a_program_that_never_connects(path: Path, client: Any, head: str, wante
     found, note, _ = outcome(path)
     assert found == wanted
     assert words in note
+
+
+@pytest.mark.parametrize("code", ["", "connect(); say(type='hello'); play(5); "])
+def test_a_program_that_hangs_does_not_outlive_its_worker(path: Path, client: Any, code: str) -> None:
+    head = (
+        CLIENT.removesuffix('connect()\nsay(type="hello")\n') + "open(__file__ + '.pid', 'w').write(str(os.getpid()))\n"
+    )
+    of.run(client(f"{code}time.sleep(60)", head), tiny_trials(1, Limits(reply_seconds=0.5)), path, workers=1)
+    assert outcome(path)[0] == "agent_timeout"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((path.parent / "client.py.pid").read_text()), 0)
+
+
+def test_a_program_that_ends_because_the_run_is_stopped_did_not_fail() -> None:
+    async def work() -> None:
+        program = await asyncio.create_subprocess_exec("false")
+        await program.wait()
+        rollout = SimpleNamespace(over=False, stopping=True, turns=5)
+        limits = SimpleNamespace(reply_seconds=None)
+        seat = SimpleNamespace(rollout=rollout, fault=None, taken=False, left=asyncio.Event(), spec=limits)
+        await wire._watch(SingleDesk(seat), program)  # type: ignore[arg-type]
+
+    with pytest.raises(Cancelled):
+        asyncio.run(work())
+
+
+def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = LineWire.serve
+
+    async def wait_and_serve(self: LineWire, *arguments: Any) -> None:
+        await asyncio.sleep(2.5)  # as a broker that starts, or a port that another cell has
+        await serve(self, *arguments)
+
+    monkeypatch.setattr(LineWire, "serve", wait_and_serve)
+    of.run(client("play()"), tiny_trials(1, Limits(reply_seconds=2)), path)
+    assert outcome(path) == ("done", "", 57)
 
 
 def test_a_missing_program_is_named(path: Path) -> None:

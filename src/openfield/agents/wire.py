@@ -42,13 +42,22 @@ def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: st
     return asyncio.run(_play(Seat(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
 
 
+def is_watched(command: str) -> bool:
+    """Whether a program is started here, which then sees to its time: one that waits for its turn is not late.
+
+    Whoever watched from outside would end this process while it still ends the program, which would stay.
+    """
+    return bool(_place(command)[2])
+
+
 async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> str:
     host, wanted, command = _place(command)
-    wire, desk = domain.wire(), SingleDesk(seat)
+    wire, desk, asked = domain.wire(), SingleDesk(seat), time.monotonic_ns()
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
         server, port = await _listen(wire, desk, host, wanted)
+        seat.rollout.excuse(time.monotonic_ns() - asked)  # so long it waited for its turn, or for a broker to start
         try:
             if not command:
                 return await _wait(desk)
@@ -197,9 +206,9 @@ async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
         if ended in done and seat.taken:  # it may have said its last words and left
             with suppress(TimeoutError):
                 await asyncio.wait_for(seat.left.wait(), FAREWELL_SECONDS)
+        _heed(seat)  # a program may end because it was told so
         if ended in done and not seat.rollout.over and seat.fault is None:
             raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
-        _heed(seat)
         if seat.rollout.turns != turns:
             turns, since = seat.rollout.turns, time.monotonic()
         elif patience is not None and time.monotonic() - since > patience:
