@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import openfield as of
 from openfield.registry import find_domain
 
 ROOT = Path(__file__).parent.parent
 Spawn = Callable[..., subprocess.Popen[bytes]]
+SLOWNESS = HealthCheck.too_slow
+"""How long an example takes says more of the machine than of us."""
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[SLOWNESS])
+settings.load_profile("steady")
 
 
 def pytest_configure() -> None:

@@ -1,13 +1,9 @@
 """What several tests of objectives share."""
 
 import pytest
-from hypothesis import settings
 
 from openfield.cli.objectives import app
 from openfield.errors import OpenfieldError
-
-settings.register_profile("steady", deadline=None)  # how long an example takes says more of the machine than of us
-settings.load_profile("steady")
 
 
 @pytest.fixture

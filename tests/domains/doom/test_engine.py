@@ -152,7 +152,7 @@ BAD = """
     import openfield as of
     from openfield.domains.doom import DUEL, launch
 
-    launch.START_SECONDS = 1.0
+    launch.START_SECONDS = float(sys.argv[2])
     launch.engine_path = lambda: Path(sys.argv[1])
     trials = DUEL.trials(1, training=0, episodes=1)
     for cell in of.run("random", trials, Path(sys.argv[1]).with_name("run.sqlite")).cells:
@@ -176,7 +176,7 @@ def test_an_engine_that_does_not_start_is_a_fault_of_the_world(tmp_path: Path, p
     if program:
         path.write_text(f"#!/bin/sh\n{program}\n")
         path.chmod(0o755)
-    told = play_elsewhere(BAD, str(path))
+    told = play_elsewhere(BAD, str(path), "1" if "sleep" in program else "60")
     assert told.startswith("world_error")
     assert said in told
 
@@ -218,7 +218,7 @@ LATE = """
     from openfield.domains.doom import DUEL, launch
 
     launch.check_wad(open_world(DUEL)._bound.wad)
-    launch.START_SECONDS = 1.0
+    launch.START_SECONDS = 4.0
 
     def hold_first():
         while not own_engines():

@@ -71,7 +71,7 @@ FLAGS = (
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
-    version = 5
+    version = 6
     """Raised whenever the same trial shows something else than before."""
     task: ClassVar[Task]
     words: ClassVar[str]
