@@ -43,9 +43,10 @@ def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: st
 
 
 def is_watched(command: str) -> bool:
-    """Whether a program is started here, which then sees to its time: one that waits for its turn is not late.
+    """Whether the program is started here: then its time is watched here, too, and not from outside this process.
 
-    Whoever watched from outside would end this process while it still ends the program, which would stay.
+    A watchdog outside would count the wait for a port or broker as the program's own, and by ending this process it
+    would leave the program behind.
     """
     return bool(_place(command)[2])
 

@@ -43,7 +43,7 @@ class Histogram(msgspec.Struct, frozen=True, eq=False):
         return math.fsum((self.times * function(self.values.astype(np.float64))).tolist())
 
 
-def in_order_once(numbers: Array) -> Array:
+def sorted_distinct(numbers: Array) -> Array:
     """Distinct numbers, rising; by sorting, for NumPy's own way goes by hashes and takes twenty times as long."""
     ordered = np.sort(numbers)
     first: Array = np.ones(len(ordered), bool)

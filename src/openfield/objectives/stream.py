@@ -26,7 +26,7 @@ from openfield.objectives.counts import (
     use_compiled,
     whole_inputs,
 )
-from openfield.objectives.histograms import Array, in_order_once
+from openfield.objectives.histograms import Array, sorted_distinct
 from openfield.objectives.records import Rows
 from openfield.objectives.tables import Meta, Table, is_parquet, load_table
 
@@ -73,7 +73,7 @@ class Seen:
         self._ticks[ids.astype(np.int64) if ids.dtype == object else ids] = True
 
     def _remember(self, ids: Array) -> None:
-        self._odd.append(in_order_once(ids))
+        self._odd.append(sorted_distinct(ids))
         if sum(map(len, self._odd[1:])) > max(len(self._odd[0]), 1 << 16):  # what is known is sorted anew as it doubles
             self._odd = [_union(self._odd)]
             self._lost = len(self._odd[0]) > MOST_ODD
@@ -81,7 +81,7 @@ class Seen:
 
 
 def _union(parts: Sequence[Array]) -> Array:
-    return in_order_once(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+    return sorted_distinct(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from openfield.objectives.checks import (
 )
 from openfield.objectives.codes import CodeBook, check_codes, make_book
 from openfield.objectives.counts import Columns, Counts, count_columns
-from openfield.objectives.histograms import Array, in_order_once
+from openfield.objectives.histograms import Array, sorted_distinct
 from openfield.objectives.records import Codes, Rows
 
 FEW_IDS = 1 << 31
@@ -218,7 +218,7 @@ def distinct(*columns: Array) -> int:
         return 0
     low, high = min(int(column.min()) for column in columns), max(int(column.max()) for column in columns)
     if high - low >= min(FEW_IDS, 64 * len(columns[0]) + 2**20):
-        return len(in_order_once(np.concatenate(columns)))
+        return len(sorted_distinct(np.concatenate(columns)))
     seen = np.zeros(high - low + 1, bool)
     for column in columns:
         for at in range(0, len(column), SEEN_AT_ONCE):  # a column of 64-bit places as long as the table would cost more
