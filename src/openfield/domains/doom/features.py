@@ -107,7 +107,7 @@ def duel_array(seen: Seen, remaining: float) -> np.ndarray[Any, Any]:
     for x, y, z, *_ in bolts[:MOST_ENEMIES]:
         values += (1.0, look[x], look[y], look[z])
     array = np.zeros(ARRAY_SIZES["duel"], np.float32)
-    _fill(array, values)
+    _packing(len(values))(array, 0, *values)
     return array
 
 
@@ -129,7 +129,7 @@ def arena_array(seen: Seen, remaining: float, items: np.ndarray[Any, Any]) -> np
     for x, y, _, angle, roll, _, _ in enemies[:MOST_ENEMIES]:
         values += (1.0, look[x], look[y], look[angle], (look[roll] + 0.5) // 1)
     array = items.copy()
-    _fill(array, values)
+    _packing(len(values))(array, 0, *values)
     return array
 
 
@@ -176,14 +176,10 @@ def _angle(value: float) -> float:
     return _decimals(value) % 360.0
 
 
-def _fill(array: Any, values: list[float]) -> None:
-    """Writes values from the array's beginning on; an assignment would make another array of them first."""
-    _floats(len(values)).pack_into(array, 0, *values)
-
-
 @functools.cache
-def _floats(count: int) -> struct.Struct:
-    return struct.Struct(f"{count}f")
+def _packing(count: int) -> Callable[..., None]:
+    """Writes so many values into an array; an assignment would make another array of them first."""
+    return struct.Struct(f"{count}f").pack_into
 
 
 def _place(body: Body) -> Features:

@@ -83,15 +83,15 @@ class Pulse:
     """Odd while a call to an engine is under way; as a context, marks one."""
 
     def __init__(self, pulses: memoryview, number: int) -> None:
-        self._pulses = pulses
         self.number = number
-        pulses[number] &= ~1  # whoever had the place before may have been ended within a call
+        self.beat = pulses[number : number + 1]
+        self.beat[0] &= ~1  # whoever had the place before may have been ended within a call
 
     def __enter__(self) -> None:
-        self._pulses[self.number] |= 1
+        self.beat[0] |= 1
 
     def __exit__(self, *_: object) -> None:
-        self._pulses[self.number] += 1
+        self.beat[0] += 1
 
 
 def settings_name(number: int) -> str:

@@ -67,6 +67,7 @@ class Play:
         self._waiting = deque([KEYS["nothing"]] * settings.lag)
         self._reader = Reader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
+        self._quiet: bool = self._rules.quiet
         self._array = settings.observation == "array"
         self._veiled = bool(settings.buckets or settings.fog)
         self._lying: dict[str, list[Body]] | None = None
@@ -74,7 +75,8 @@ class Play:
         self.ticks = 0
         self.reward = 0.0
         self.won = False
-        self._gave_up = False
+        self.performance = 1.0
+        """The share of time that is left; none for giving up, and none for a lost episode where death counts."""
         self.ended: Ending | None = None
         self._scene: Scene | None = None
         self._seen = self._reader.read(engine.begin(name, seed))
@@ -86,13 +88,6 @@ class Play:
         if self._scene is None:
             self._scene = self._seen.scene()
         return self._scene
-
-    @property
-    def performance(self) -> float:
-        """The share of time that is left; none for giving up, and none for a lost episode where death counts."""
-        if self._gave_up or (self.ended is not None and not self.won and self._settings.death_counts):
-            return 0.0
-        return (self._settings.limit - self.ticks) / self._settings.limit
 
     def observe(self, stamp: float) -> Any:
         """What the agent sees at this time."""
@@ -106,12 +101,14 @@ class Play:
         """
         name = read_action(action, self._task.actions)
         if name == "give_up":
-            self.ended, self._gave_up = "terminated", True
+            self._end("terminated")
+            self.performance = 0.0
             return
         self._waiting.append(self._keys[name])
-        commands = () if self._rules.quiet else self._rules.commands(self.scene, self.ticks)
+        commands = () if self._quiet else self._rules.commands(self.scene, self.ticks)
         sight = self._engine.act(self._waiting.popleft(), commands)
         self.ticks += 1
+        self.performance = (self._settings.limit - self.ticks) / self._settings.limit
         if sight is None:
             self._die()
         else:
@@ -149,18 +146,24 @@ class Play:
         """The engine shows nothing after the player's death: what was seen last stays, without health."""
         self._scene = msgspec.structs.replace(self.scene, player=_without_health(self.scene.player))
         self._seen = seen_of(self._scene)
-        self.ended = "terminated"
+        self._end("terminated")
 
     def _look(self, seen: Seen) -> None:
         self.won = not seen.cast.enemies
-        if self.won and self._seen.cast.enemies:
+        if self.won:
             self._last_enemy = _without_health(self.scene.enemies[0])
         self._seen, self._scene = seen, None
-        if self.won or seen.look[0] <= 0 or (not self._rules.quiet and self._rules.lost(self.scene)):
-            self.ended = "terminated"
+        if self.won or seen.look[0] <= 0 or (not self._quiet and self._rules.lost(self.scene)):
+            self._end("terminated")
         elif self.ticks >= self._settings.limit:
-            self.ended = "truncated"
-        self.reward = self.performance if self.won else 0.0
+            self._end("truncated")
+
+    def _end(self, how: Ending) -> None:
+        self.ended = how
+        if self.won:
+            self.reward = self.performance
+        elif self._settings.death_counts:
+            self.performance = 0.0
 
 
 def read_action(action: Any, known: tuple[str, ...]) -> str:

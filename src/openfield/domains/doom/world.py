@@ -15,7 +15,7 @@ from openfield.domains.doom import features, volume
 from openfield.domains.doom.hints import hints_of
 from openfield.domains.doom.play import ARENA, Play, Task
 from openfield.domains.doom.reference import Reference
-from openfield.domains.doom.scenario import map_name
+from openfield.domains.doom.scenario import Layout, map_name
 from openfield.domains.doom.script import Script
 from openfield.trial import Phase, Trial, derive
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from openfield.domains.doom.domain import DoomDomain
 
 NO_REWARD = Turn().reward
-ACT, NONE = Ask.ACT, Ask.NONE
 PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 """Defaults are left out of the record by identity: what came from another process must become the same object."""
 
@@ -64,11 +63,12 @@ class DoomWorld:
 
     def step(self, reply: Reply) -> Turn:
         """Moves in the episode, or starts the next one."""
-        if self._play.ended is not None:
+        play = self._play
+        if play.ended is not None:
             return self._next()
-        self._play.move(reply.action)
+        play.move(reply.action)
         self._ticks += 1
-        return self._turn()
+        return self._turn() if play.ended is None else self._last_turn()
 
     def look(self, query: str) -> Any:
         """`picture`: what the player sees, as an array."""
@@ -90,40 +90,64 @@ class DoomWorld:
         seed, settings, layout = script.seeds[number], script.settings[number], script.layouts[number]
         if self._engine is None:
             raise RuntimeError("the world is closed")
-        self._phase: Phase = script.phases[number]
-        self._novel = bool(self._phase.novelty)
+        phase = script.phases[number]
+        self._phase = PHASES[phase.name]
+        self._novel = bool(phase.novelty)
+        self._labelled = self._phase == "training" and not self._novel
         self._onset_passed |= self._novel
         self._light = self._indicator()
+        self._settings = settings
         name = map_name(self._bound.first + number)
         self._play = Play(self._task, self._engine, name, seed, settings, layout)
         self._reference = Reference(self._task.name, layout.walls(), random.Random(derive(seed, "reference")))
-        return self._turn(first=True)
+        return self._first_turn(phase, layout)
 
-    def _turn(self, first: bool = False) -> Turn:
-        play, phase, settings = self._play, self._phase, self._script.settings[self._number]
-        ended, performance = play.ended, play.performance
-        observation = play.observe(settings.epoch + self._ticks * settings.tick)
-        if first and self._task is ARENA and settings.observation == "features":
-            hints = hints_of(phase.novelty, getattr(settings, "hint_level", -1))
-            observation.update(features.first_features(self._script.layouts[self._number].walls(), hints))
-        feedback: dict[str, Any] = {} if first else {"performance": performance}
-        if ended is None:
-            self.truth = Truth(novel=self._novel, performance=performance)
-            if phase.name == "training" and not self._novel:
-                feedback["label"] = {"action": self._reference.choose(play.scene)}
-        else:
-            detail = {"won": play.won, "ticks": play.ticks}
-            self.truth = Truth(novel=self._novel, performance=performance, episode_over=True, detail=detail)
+    def _first_turn(self, phase: Phase, layout: Layout) -> Turn:
+        """The turn an episode starts with: what an arena says only once, and nothing of how it goes."""
+        observation = self._observe()
+        if self._task is ARENA and self._settings.observation == "features":
+            hints = hints_of(phase.novelty, getattr(self._settings, "hint_level", -1))
+            observation.update(features.first_features(layout.walls(), hints))
+        self.truth = Truth(novel=self._novel, performance=self._play.performance)
         return Turn(
-            ask=ACT if ended is None else NONE,
             observation=observation,
-            reward=play.reward or NO_REWARD,
-            feedback=feedback or None,
-            phase=PHASES[phase.name],
-            first=first,
-            last=ended,
+            feedback=self._label() if self._labelled else None,
+            phase=self._phase,
+            first=True,
             red_light=self._light,
         )
+
+    def _turn(self) -> Turn:
+        """A turn in the midst of an episode, of which there are many: each line here shows in how fast they are."""
+        play, settings = self._play, self._settings
+        observation = play.observe(settings.epoch + self._ticks * settings.tick)
+        self.truth = Truth(novel=self._novel, performance=play.performance)
+        feedback: dict[str, Any] = {"performance": play.performance}
+        if self._labelled:
+            feedback.update(self._label())
+        return Turn(observation=observation, feedback=feedback, phase=self._phase, red_light=self._light)
+
+    def _last_turn(self) -> Turn:
+        """The turn an episode ends with."""
+        play = self._play
+        detail = {"won": play.won, "ticks": play.ticks}
+        self.truth = Truth(novel=self._novel, performance=play.performance, episode_over=True, detail=detail)
+        return Turn(
+            ask=Ask.NONE,
+            observation=self._observe(),
+            reward=play.reward or NO_REWARD,
+            feedback={"performance": play.performance},
+            phase=self._phase,
+            last=play.ended,
+            red_light=self._light,
+        )
+
+    def _observe(self) -> Any:
+        return self._play.observe(self._settings.epoch + self._ticks * self._settings.tick)
+
+    def _label(self) -> dict[str, Any]:
+        """What the reference agent would do now."""
+        return {"label": {"action": self._reference.choose(self._play.scene)}}
 
     def _indicator(self) -> bool | None:
         """Whether the episode is novel, or, where the light stays on, any was."""
