@@ -306,21 +306,26 @@ def test_opinions_nobody_can_keep_are_refused_and_may_be_given_again(wrong: dict
     assert ask(session, request("training_episode_novelty"))["obj_type"] == "training_episode_novelty_ack"
 
 
+class FakeChannel:
+    async def basic_ack(self, tag: int, wait: bool) -> None:
+        pass
+
+
 class FakeIncoming:
     """A request as the broker brings it."""
 
-    def __init__(self, correlation: str) -> None:
-        self.body, self.correlation_id, self.reply_to = encode(request("request_state")), correlation, "queue"
+    channel, delivery_tag, reply_to = FakeChannel(), 1, "queue"
 
-    async def ack(self) -> None:
-        pass
+    def __init__(self, correlation: str) -> None:
+        self.body, self.correlation_id = encode(request("request_state")), correlation
+        self.header, self.properties = self, self
 
 
 class FakeServer:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
 
-    async def send(self, incoming: FakeIncoming, body: bytes) -> None:
+    async def send(self, asked: FakeIncoming, body: bytes) -> None:
         self.sent.append(body)
 
 

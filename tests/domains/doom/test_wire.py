@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -541,13 +542,16 @@ def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, w
 
 
 def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
+    """Also after the server's channel was closed, and its queues with it."""
+    wire = AmqpWire(broker.url, lease=3.0)
+
     async def doze(client: Client) -> None:
         while True:
             await asyncio.sleep(4.5)
             await client._ask({"obj_type": "request_state"})
 
     async def work() -> None:
-        async with serving(broker.url, tmp_path / "run.sqlite", lease=3.0, count=1), Rpc(broker.url) as rpc:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             client = Client(rpc, agent(), "sleepy")
             await client._register(None, False, False, None, None)
             for _ in range(4):
@@ -555,6 +559,7 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
             assert state["obj_type"] == "training_episode_active"
             with pytest.raises(AgentFault, match="said nothing for"):
                 await doze(client)
+            await (await wire._server._channel.get_underlay_channel()).close()
             with pytest.raises(AgentFault, match="said nothing for"):
                 await client._ask(_prediction("training", "left", client.secret))
             with pytest.raises(AgentFault, match="training of this experiment is not done"):
@@ -582,6 +587,34 @@ def test_whoever_waits_for_the_server_is_not_silent(
     monkeypatch.setattr(DoomWorld, "reset", dawdle)
     run(work)
     assert [cell.outcome for cell in cells(tmp_path / "run.sqlite")] == ["done", "done"]
+
+
+def test_a_reply_waits_for_the_broker(broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only the server's connection broke, an agent that never asks twice must still hear."""
+    wire, reset, opening, broken = AmqpWire(broker.url), DoomWorld.reset, threading.Event(), threading.Event()
+
+    def hold(world: DoomWorld) -> Turn:
+        opening.set()
+        assert broken.wait(60)
+        return reset(world)
+
+    async def break_off() -> None:
+        await asyncio.to_thread(opening.wait, 60)
+        await (await wire._server._channel.get_underlay_channel()).connection.close(ConnectionError("broken"))
+        broken.set()
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
+            client = Client(rpc, agent(), "patient")
+            await client._register(None, False, False, None, None)
+            task = asyncio.create_task(break_off())
+            for expected in ("experiment_start", "training_start", "training_episode_start"):
+                assert (await client._ask({"obj_type": "request_state"}))["obj_type"] == expected
+            await task
+
+    monkeypatch.setattr(DoomWorld, "reset", hold)
+    monkeypatch.setattr("openfield.domains.doom.rpc.RESEND_SECONDS", 60.0)
+    run(work)
 
 
 def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: Path) -> None:

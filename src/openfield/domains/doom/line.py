@@ -57,14 +57,14 @@ class Line:
         """Replies, and only then lets the broker forget the request."""
         async with self._lock:
             self.excuse()
-            known, body = self._last
-            if known is None or known != incoming.correlation_id:
+            asked, (known, body) = incoming.header.properties, self._last
+            if known is None or known != asked.correlation_id:
                 body = await self._answer(incoming.body)
-                self._last = incoming.correlation_id, body
-            if incoming.reply_to is not None:
-                await self._server.send(incoming, body)
+                self._last = asked.correlation_id, body
+            if asked.reply_to is not None:
+                await self._server.send(asked, body)
             with suppress(Exception):  # a broker that is gone has forgotten it by itself
-                await incoming.ack()
+                await incoming.channel.basic_ack(incoming.delivery_tag, wait=False)
             self.excuse()
 
     async def _answer(self, body: bytes) -> bytes:
