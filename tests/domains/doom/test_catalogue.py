@@ -15,6 +15,9 @@ from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.features import shown
 from openfield.domains.doom.hints import hints_of
 from openfield.domains.doom.scene import Body, Scene
+from openfield.errors import InvalidInput
+from openfield.novelty import Novelty
+from openfield.settings import make_settings
 
 GRADES = ("easy", "medium", "hard")
 NORMAL: dict[str, dict[str, Any]] = {
@@ -147,3 +150,22 @@ def test_the_arenas_ranges() -> None:
     counted = [sensors["player"]["health"], sensors["player"]["ammo"], sensors["enemies"][0]["health"]]
     assert {(each["type"], each["min"], each["max"]) for each in counted} == {("int", 0, 200)}
     assert specification.read("arena")["actions"][-1] == "give_up"
+
+
+@pytest.mark.parametrize(
+    ("domain", "change"), [("doom", {"player_health": 3}), ("doom", {"episodes": 4}), ("doom-arena", {"ammo_pack": 1})]
+)
+def test_a_novelty_that_could_have_no_effect_is_refused(
+    domain: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All episodes of a trial share one player and its packs."""
+    own = Novelty("own", 2, "agents", "something else", lambda usual: msgspec.structs.replace(usual, **change))
+    monkeypatch.setattr(type(DOMAINS[domain]), "novelties", (own,))
+    with pytest.raises(InvalidInput, match=f"cannot change '{next(iter(change))}'"):
+        DOMAINS[domain].trials(1, 0, "own")
+    assert DOMAINS[domain].trials(1, 0, "own", **change)
+
+
+def test_a_march_to_nowhere_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="need a 'goal'"):
+        make_settings(ARENA.settings, {"behaviour": "march"})

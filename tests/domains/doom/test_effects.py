@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,11 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_novelty import arena, play, still
 from openfield.domains.doom import ARENA
+from openfield.domains.doom.arena import lay_out
+from openfield.domains.doom.reader import Reader
+from openfield.domains.doom.rules import ArenaRules
+from openfield.domains.doom.scene import Body, Scene
+from openfield.settings import make_settings
 
 Seen = dict[str, Any]
 PEACE = {"enemy_damage": (0, 0)}
@@ -99,6 +105,26 @@ def test_enemies_go_where_it_is_described(novelty: str, measure: Callable[[Seen]
     changes = [way * (measure(seen[-1]) - measure(seen[0])) for seen in runs]
     assert min(changes) > 0
     assert statistics.mean(changes) > 100
+
+
+@pytest.mark.parametrize(("novelty", "settings"), [("105", {"enemies": (1, 1)}), ("107:easy", {"obstacles": (0, 0)})])
+def test_whoever_has_nowhere_to_go_goes_anywhere(novelty: str, settings: dict[str, Any]) -> None:
+    """The last enemy has nobody to keep away from, and without pillars there is nothing to hide behind."""
+    seen = vectors(novelty, limit=60, **PEACE, **settings)
+    looks = [{vector["enemies"][number]["angle"] for vector in seen} for number in range(len(seen[0]["enemies"]))]
+    assert all(len(angles) > 4 for angles in looks)
+
+
+def test_whoever_appears_has_yet_to_walk_to_the_goal() -> None:
+    """Else an enemy would win because it was shot, or by its return."""
+    settings = make_settings(ARENA.settings, {"goal": (0, 0, 128), "blink": (300, 400), "respawn": 1.2})
+    layout = lay_out(settings, random.Random(0))
+    rules = ArenaRules(settings, layout, Reader(), random.Random(0))
+    enemy, far = Body(1, 350.0, 0.0, 0.0, 0.0), Body(0, -470.0, -470.0, 0.0, 0.0)
+    scene = Scene(far, 1.0, [enemy], {"obstacle": []}, [])
+    spots = [spot for _ in range(100) for spot in (rules._spot(enemy, scene), rules._far_spot(scene)) if spot]
+    assert len(spots) > 150
+    assert min(math.dist(spot, (0, 0)) for spot in spots) > 128 + 100
 
 
 @pytest.mark.parametrize(("grade", "growth", "distance"), [("easy", 3.5, 64), ("medium", 2.5, 128), ("hard", 1.2, 256)])

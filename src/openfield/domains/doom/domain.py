@@ -19,7 +19,7 @@ from openfield.domains.doom.hints import describe_novelty
 from openfield.domains.doom.play import ARENA as ARENA_TASK
 from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
-from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_change
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.flags import Flag, Launch
@@ -71,7 +71,7 @@ FLAGS = (
 class DoomDomain(Domain[Any]):
     """What both tasks share."""
 
-    version = 6
+    version = 7
     """Raised whenever the same trial shows something else than before."""
     task: ClassVar[Task]
     words: ClassVar[str]
@@ -130,7 +130,7 @@ class DoomDomain(Domain[Any]):
         """A trial with these phases, after a training trial if there is one.
 
         Raises:
-            InvalidInput: A phase's settings leave no room for what they ask for.
+            InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what cannot.
         """
         trial = Trial(
             domain=self.name,
@@ -143,7 +143,9 @@ class DoomDomain(Domain[Any]):
             after=None if training is None else training.id,
         )
         for phase in {phase.novelty: phase for phase in phases}.values():
-            self.task.check_room(self.settings_in(trial, phase))
+            changed = self.settings_in(trial, phase)
+            check_change(settings, changed)
+            self.task.check_room(changed)
         return trial
 
     def world(self, trial: Trial) -> World:

@@ -167,13 +167,13 @@ class ArenaRules:
         match settings.behaviour:
             case "approach":
                 return self._go(enemy, player.x, player.y)
-            case "spread":
+            case "spread" if len(scene.enemies) > 1:
                 return self._go(enemy, *_away_from_centre(enemy, scene.enemies))
-            case "hide":
+            case "hide" if scene.items["obstacle"]:
                 return self._go(enemy, *_behind_pillar(enemy, scene, settings.hide_distance))
-            case "march" if settings.goal is not None:
+            case "march":
                 return self._march(enemy, scene)
-        return 0
+        return 0  # also for who has nobody to keep away from, and nothing to hide behind
 
     def _march(self, enemy: Body, scene: Scene) -> int:
         """A step on the way to the goal, or the turn it takes."""
@@ -203,7 +203,7 @@ class ArenaRules:
         for _ in range(SPOT_TRIES if farthest > low else 0):
             angle, distance = self._rng.uniform(0, 2 * math.pi), self._rng.uniform(low, high)
             spot = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
-            if arena.fits(*spot, 28) and self._is_spot(spot, enemy, scene):
+            if arena.fits(*spot, 28) and self._off_goal(spot) and self._is_spot(spot, enemy, scene):
                 return spot
         return None
 
@@ -232,10 +232,15 @@ class ArenaRules:
         player = scene.player
         for _ in range(100):
             spot = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
-            far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance
+            far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance and self._off_goal(spot)
             if far and arena.fits(*spot, 28) and _is_free(spot, (*scene.enemies, *scene.items["obstacle"])):
                 return spot
         return None
+
+    def _off_goal(self, spot: Spot) -> bool:
+        """Whether whoever appears there has yet to walk to the goal, as at the start."""
+        goal = self._settings.goal
+        return goal is None or math.dist(spot, goal[:2]) > goal[2] + arena.GOAL_MARGIN
 
 
 def _calls(enemies: list[Body], starts: list[Point]) -> dict[int, int]:
@@ -274,10 +279,8 @@ def _away_from_centre(enemy: Body, enemies: list[Body]) -> tuple[float, float]:
 
 def _behind_pillar(enemy: Body, scene: Scene, distance: float) -> tuple[float, float]:
     """A point behind the nearest pillar, seen from the player."""
-    pillars, player = scene.items["obstacle"], scene.player
-    if not pillars:
-        return enemy.x, enemy.y
-    pillar = min(pillars, key=lambda body: math.dist((body.x, body.y), (enemy.x, enemy.y)))
+    player = scene.player
+    pillar = min(scene.items["obstacle"], key=lambda body: math.dist((body.x, body.y), (enemy.x, enemy.y)))
     away = max(math.dist((pillar.x, pillar.y), (player.x, player.y)), 1.0)
     step = distance / away
     return pillar.x + (pillar.x - player.x) * step, pillar.y + (pillar.y - player.y) * step

@@ -60,7 +60,7 @@ class DoomSettings(Settings, frozen=True):
         int, Meta(ge=0, le=1_000_000, description="Positions are seen in so many steps; 0 sees them exactly.")
     ] = 0
     fog: Annotated[
-        float, Meta(ge=0, le=MOST, description="Beyond this distance an enemy is seen at the fog's edge; 0: none.")
+        float, Meta(ge=0, le=MOST, description="What is farther away is seen at the fog's edge, this far off; 0: none.")
     ] = 0.0
     toll: Annotated[Amount, Meta(description="Health the player loses every toll_period ticks.")] = 0
     toll_period: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks from one toll to the next.")] = 50
@@ -125,8 +125,28 @@ class ArenaSettings(DoomSettings, frozen=True):
     respawn_distance: Annotated[Amount, Meta(description="How far from the player they return at least.")] = 64
 
     def __post_init__(self) -> None:
-        """Refuses spans that end before they begin."""
+        """Refuses spans that end before they begin, and a march to nowhere."""
         for name in ("enemies", "health_packs", "ammo_packs", "traps", "obstacles", "enemy_damage", "blink"):
             low, high = getattr(self, name)
             if low > high:
                 raise InvalidInput(f"Setting '{name}' goes from {low} to {high}; the second must not be smaller.")
+        if self.behaviour == "march" and self.goal is None:
+            raise InvalidInput("Setting 'behaviour': enemies that march need a 'goal', such as 0,0,64.")
+
+
+ALIKE = ("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo", "ammo_pack")
+"""What all episodes of a trial share: its shape, and what the one player and the packs in its WAD are made from."""
+
+
+def check_change(usual: DoomSettings, changed: DoomSettings) -> None:
+    """Refuses a novelty that changes what cannot change within a trial.
+
+    Raises:
+        InvalidInput: It does; without this it would have no effect.
+    """
+    for name in ALIKE:
+        if getattr(changed, name, None) != getattr(usual, name, None):
+            raise InvalidInput(
+                f"A novelty cannot change '{name}': all episodes of a trial share it. Set it for all: "
+                f"--set {name}={getattr(changed, name)}."
+            )
