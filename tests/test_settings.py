@@ -47,6 +47,17 @@ def test_values_come_as_text_or_as_they_are(values: dict[str, Any], made: Garden
     assert make_settings(Garden, changed_settings(made)) == made
 
 
+class Gate(Settings, frozen=True):
+    """A list that may be nothing."""
+
+    place: tuple[int, int] | None = (1, 2)
+
+
+@pytest.mark.parametrize(("text", "made"), [("3,4", Gate(place=(3, 4))), ("null", Gate(place=None))])
+def test_a_list_may_be_null_where_its_type_says_so(text: str, made: Gate) -> None:
+    assert make_settings(Gate, {"place": text}) == made
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -89,7 +89,8 @@ def _fields(kind: type[Settings]) -> dict[str, Any]:
 def _convert(name: str, value: Any, kind: Any, row: SettingRow) -> Any:
     """Text may stand for anything: `3`, `true`, `a,b`; everything else must have the right type."""
     lists = row.type.startswith("list")
-    if lists and isinstance(value, str):
+    none = value == "null" and row.type.endswith("| null")
+    if lists and isinstance(value, str) and not none:
         value = [part for part in value.split(",") if part]
     try:
         return msgspec.convert(value, kind, strict=not isinstance(value, str) and not lists)
