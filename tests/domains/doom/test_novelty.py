@@ -118,6 +118,15 @@ def test_the_enemy_of_a_duel_stands_in_the_way() -> None:
     assert -44 < max(turn.observation["player"]["x_position"] for turn in turns) <= -36
 
 
+def test_the_enemy_of_a_duel_turns_back_at_walls() -> None:
+    trial = DUEL.trials(1, 0, "moving:hard", training=0, episodes=1, before=0, limit=150, enemy_damage=0)[0]
+    _, turns, _ = play(DUEL, trial, still)
+    places = [turn.observation["enemy"]["y_position"] for turn in turns if turn.last is None]
+    stays = sum(before == after for before, after in itertools.pairwise(places))
+    assert stays < 0.1 * len(places), "it stands only where it fires, and for a tick at a wall"
+    assert max(places) > 220, "there is one"
+
+
 def test_the_toll() -> None:
     healths = [
         turn.observation["player"]["health"] for turn in arena("206:hard", still, enemy_damage=(0, 0), limit=120)
