@@ -116,13 +116,13 @@ class Server:
                 await asyncio.sleep(TURN_SECONDS)
 
     async def _register(self, incoming: Any) -> None:
-        """Opens a session for a registration, unless whoever sent it is gone already."""
+        """Opens a session for a registration, unless its sender is gone already; one that fails comes once more."""
         try:
-            async with incoming.process(ignore_processed=True):
+            async with incoming.process(requeue=True, reject_on_redelivered=True, ignore_processed=True):
                 if incoming.reply_to is not None:
                     await self._welcome(incoming)
         except self._lost:
-            LOG.info("A registration was lost with the broker: its agent will register again.")
+            LOG.info("A registration was lost with the broker: it will come again, or its agent will register again.")
 
     async def _welcome(self, incoming: Any) -> None:
         try:
@@ -251,6 +251,7 @@ class Server:
 
     async def _send_surely(self, incoming: Any, body: bytes) -> bool:
         """Replies, and says whether there was a queue to reply to."""
+        await self._sure_channel.ready()  # which may come back a while after the one the request came through
         try:
             await self._sure_channel.default_exchange.publish(
                 self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1), incoming.reply_to
