@@ -119,13 +119,12 @@ class DoomWorld:
 
     def _turn(self) -> Turn:
         """A turn in the midst of an episode, of which there are many: each line here shows in how fast they are."""
-        play, settings = self._play, self._settings
-        observation = play.observe(settings.epoch + self._ticks * settings.tick)
-        self.truth = Truth(novel=self._novel, performance=play.performance)
-        feedback: dict[str, Any] = {"performance": play.performance}
+        performance = self._play.performance
+        self.truth = Truth(novel=self._novel, performance=performance)
+        feedback: dict[str, Any] = {"performance": performance}
         if self._labelled:
             feedback.update(self._label())
-        return Turn(observation=observation, feedback=feedback, phase=self._phase, red_light=self._light)
+        return Turn(observation=self._observe(), feedback=feedback, phase=self._phase, red_light=self._light)
 
     def _last_turn(self) -> Turn:
         """The turn an episode ends with."""
@@ -143,6 +142,7 @@ class DoomWorld:
         )
 
     def _observe(self) -> Any:
+        """What is seen now; the clock goes on through all episodes of the trial."""
         return self._play.observe(self._settings.epoch + self._ticks * self._settings.tick)
 
     def _label(self) -> dict[str, Any]:
