@@ -93,7 +93,7 @@ class DoomDomain(Domain[Any]):
 
     def spec(self, trial: Trial) -> Spec:
         """What an agent may know: the task, the actions, and the array if it sees one."""
-        from openfield.domains.doom.features import ARRAY_SIZES
+        from openfield.domains.doom.arrays import ARRAY_SIZES
 
         settings = make_settings(self.settings, trial.settings)
         size = ARRAY_SIZES[self.task.name]
@@ -175,7 +175,8 @@ class DoomDomain(Domain[Any]):
 
     def encode(self, observation: Any) -> Any:
         """Positions in squares, by the same rule for features and for arrays; without the time, which never repeats."""
-        from openfield.domains.doom.features import ARRAY_SIZES, coarse_array, coarse_features
+        from openfield.domains.doom.arrays import ARRAY_SIZES
+        from openfield.domains.doom.coarse import coarse_array, coarse_features
 
         if isinstance(observation, dict) and "player" in observation:
             return coarse_features(observation)

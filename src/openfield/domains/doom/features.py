@@ -1,33 +1,22 @@
-"""Feature vectors: what a scene looks like to an agent, in the published formats and as arrays.
+"""Feature vectors: what a scene looks like to an agent, in the published formats.
 
 Between scenes and turns. A novelty of representation changes what is shown here and nothing else.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from openfield.domains.doom.reader import Seen
 from openfield.domains.doom.scenario import Wall
-from openfield.domains.doom.scene import ITEMS, Body, Scene
+from openfield.domains.doom.scene import Body, Scene
 from openfield.domains.doom.settings import DoomSettings
 
 Features = dict[str, Any]
 Items = dict[str, list[Body]]
-MOST_ENEMIES = 4
-MOST_ITEMS = 8
-"""Of a kind in an array; further ones are left out."""
-_HEAD = 6 + MOST_ENEMIES * 5
-ARRAY_SIZES = {"duel": 5 + MOST_ENEMIES * 5 + MOST_ENEMIES * 4, "arena": _HEAD + 4 * MOST_ITEMS * 3}
-SQUARE = 128.0
-"""Side of the squares in which measures that count see positions: eight along an arena of 1,024 units."""
 BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
 
 
@@ -97,72 +86,6 @@ def _changed(scene: Scene, change: Callable[[Body], Body]) -> Scene:
     )
 
 
-def duel_array(seen: Seen, remaining: float) -> np.ndarray[Any, Any]:
-    """The duel's scene as numbers: time left, player, up to four enemies and projectiles, zeros for absent ones."""
-    look, (player, enemies, bolts) = seen.look, seen.cast
-    values = [remaining, look[player.x], look[player.y], look[player.z], look[0]]
-    for x, y, z, _, roll, _, _ in enemies[:MOST_ENEMIES]:
-        values += (1.0, look[x], look[y], look[z], (look[roll] + 0.5) // 1)
-    values += [0.0] * (5 * (MOST_ENEMIES - min(len(enemies), MOST_ENEMIES)))
-    for x, y, z, *_ in bolts[:MOST_ENEMIES]:
-        values += (1.0, look[x], look[y], look[z])
-    array = np.zeros(ARRAY_SIZES["duel"], np.float32)
-    _packing(len(values))(array, 0, *values)
-    return array
-
-
-def item_array(items: Items) -> np.ndarray[Any, Any]:
-    """An arena array in which only the items are filled in: up to eight of each kind."""
-    array = np.zeros(ARRAY_SIZES["arena"], np.float32)
-    for number, kind in enumerate(ITEMS):
-        place = _HEAD + 3 * MOST_ITEMS * number
-        for body in items[kind][:MOST_ITEMS]:
-            array[place : place + 3] = (1.0, body.x, body.y)
-            place += 3
-    return array
-
-
-def arena_array(seen: Seen, remaining: float, items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The arena's scene as numbers: time left, player, up to four enemies, then the items."""
-    look, (player, enemies, _) = seen.look, seen.cast
-    values = [remaining, look[player.x], look[player.y], look[player.angle], look[0], look[1]]
-    for x, y, _, angle, roll, _, _ in enemies[:MOST_ENEMIES]:
-        values += (1.0, look[x], look[y], look[angle], (look[roll] + 0.5) // 1)
-    array = items.copy()
-    _packing(len(values))(array, 0, *values)
-    return array
-
-
-def coarse_features(observation: Features) -> tuple[Any, ...]:
-    """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles.
-
-    Exact places and the time stamp never occur twice, and what never occurs twice cannot be counted.
-    """
-    enemies = sorted(_coarse(body) for body in observation["enemies"])
-    return _coarse(observation["player"]), tuple(enemies), len(observation.get("projectiles", ()))
-
-
-def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:
-    """The same of a scene as numbers; duellists do not turn, and the arena has no projectiles."""
-    values = [float(value) for value in observation]
-    duel = task == "duel"
-    start = 5 if duel else 6
-    bodies = [values[at + 1 : at + 5] for at in range(start, start + 5 * MOST_ENEMIES, 5) if values[at]]
-    bolts = values[start + 5 * MOST_ENEMIES :: 4] if duel else []
-    player, *enemies = (
-        _coarse_place(x, y, 0.0 if duel else third, health) for x, y, third, health in (values[1:5], *bodies)
-    )
-    return player, tuple(sorted(enemies)), sum(map(bool, bolts))
-
-
-def _coarse(body: Features) -> tuple[int, ...]:
-    return _coarse_place(body["x_position"], body["y_position"], body.get("angle", 0.0), body["health"])
-
-
-def _coarse_place(x: float, y: float, angle: float, health: float) -> tuple[int, ...]:
-    return int(x // SQUARE), int(y // SQUARE), round(angle / 45) % 8, math.ceil(health / 25)
-
-
 _WHOLE = 1.5 * 2**52
 """Added and taken away again, it leaves a number rounded to a whole one, ties to even."""
 
@@ -174,12 +97,6 @@ def _decimals(value: float) -> float:
 
 def _angle(value: float) -> float:
     return _decimals(value) % 360.0
-
-
-@functools.cache
-def _packing(count: int) -> Callable[..., None]:
-    """Writes so many values into an array; an assignment would make another array of them first."""
-    return struct.Struct(f"{count}f").pack_into
 
 
 def _place(body: Body) -> Features:

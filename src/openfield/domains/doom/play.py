@@ -15,6 +15,7 @@ import msgspec
 
 from openfield.core import Ending
 from openfield.domains.doom import arena, duel, features
+from openfield.domains.doom.arrays import ArenaArray, DuelArray
 from openfield.domains.doom.engine import Action, Engine
 from openfield.domains.doom.launch import BUTTONS
 from openfield.domains.doom.reader import Reader, Seen, seen_of
@@ -35,10 +36,11 @@ class Task(msgspec.Struct, frozen=True):
     check_room: Callable[[Any], None]
     """Raises `InvalidInput` for settings nothing can be laid out by."""
     rules: Callable[..., Any]
+    array: Callable[[], DuelArray | ArenaArray]
 
 
-DUEL = Task("duel", duel.ACTIONS, duel.lay_out, duel.check_room, DuelRules)
-ARENA = Task("arena", arena.ACTIONS, arena.lay_out, arena.check_room, ArenaRules)
+DUEL = Task("duel", duel.ACTIONS, duel.lay_out, duel.check_room, DuelRules, DuelArray)
+ARENA = Task("arena", arena.ACTIONS, arena.lay_out, arena.check_room, ArenaRules, ArenaArray)
 PRESSED = {"left": 0, "right": 1, "forward": 2, "backward": 3, "shoot": 4, "turn_left": 5, "turn_right": 6}
 KEYS: dict[str, Action] = {
     name: tuple(float(number == PRESSED.get(name)) for number in range(len(BUTTONS))) for name in arena.ACTIONS
@@ -68,10 +70,10 @@ class Play:
         self._reader = Reader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
         self._quiet: bool = self._rules.quiet
-        self._array = settings.observation == "array"
+        self._array = task.array() if settings.observation == "array" else None
         self._veiled = bool(settings.buckets or settings.fog)
         self._lying: dict[str, list[Body]] | None = None
-        self._items: Any = None
+        self._items: features.Features = {}
         self.ticks = 0
         self.reward = 0.0
         self.won = False
@@ -89,9 +91,13 @@ class Play:
             self._scene = self._seen.scene()
         return self._scene
 
-    def observe(self, stamp: float) -> Any:
-        """What the agent sees at this time."""
-        return self._numbers() if self._array else self._features(stamp)
+    def observe(self, ticks: int) -> Any:
+        """What the agent sees, so many ticks after the start of its trial."""
+        settings = self._settings
+        if self._array is None:
+            return self._features(settings.epoch + ticks * settings.tick)
+        seen = seen_of(features.shown(self.scene, settings)) if self._veiled else self._seen
+        return self._array.show(seen, settings.limit - self.ticks)
 
     def move(self, action: Any) -> None:
         """Does an action for one tick.
@@ -114,23 +120,16 @@ class Play:
         else:
             self._look(self._reader.read(sight))
 
-    def _numbers(self) -> Any:
-        seen = seen_of(features.shown(self.scene, self._settings)) if self._veiled else self._seen
-        remaining = self._settings.limit - self.ticks
-        if self._task is DUEL:
-            return features.duel_array(seen, remaining)
-        return features.arena_array(seen, remaining, self._lying_about(seen.items, features.item_array))
-
     def _features(self, stamp: float) -> Any:
         scene = features.shown(self.scene, self._settings) if self._veiled else self.scene
         if self._task is DUEL:
             return features.duel_features(scene, stamp, scene.enemies[0] if scene.enemies else self._seen_last())
-        return features.arena_features(scene, stamp, self._lying_about(scene.items, features.item_features))
+        return features.arena_features(scene, stamp, self._lying_about(scene.items))
 
-    def _lying_about(self, items: dict[str, list[Body]], show: Callable[[Any], Any]) -> Any:
+    def _lying_about(self, items: dict[str, list[Body]]) -> features.Features:
         """What is shown of items that are the same as in the tick before is the same, too."""
         if items is not self._lying:
-            self._lying, self._items = items, show(items)
+            self._lying, self._items = items, features.item_features(items)
         return self._items
 
     def _seen_last(self) -> Body:

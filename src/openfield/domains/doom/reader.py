@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -76,8 +76,8 @@ def seen_of(scene: Scene) -> Seen:
     return Seen(tuple(look), Cast(places[0], places[1:bolts], places[bolts:]), scene.items)
 
 
-MOST_CASTS = 64
-"""That are remembered: the engine's list has few orders until somebody comes, goes or falls."""
+MOST_CASTS = 256
+"""That are remembered: the engine's list has hardly more orders until somebody comes or goes."""
 
 
 class Reader:
@@ -95,10 +95,15 @@ class Reader:
         self._enemies = 0
         self.returning: list[int] = []
         """The tags of enemies that were told to come back and are not seen yet, in that order."""
-        self._present: list[int] = []
+        self._present: tuple[int, ...] = ()
+        """The numbers of items, in the engine's order."""
         self._items: dict[str, list[Body]] = {kind: [] for kind in ITEMS}
         self._gaze = GLANCE
         """How to look if nothing but places has changed: items at rest need no second look."""
+        self._resting = slice(0)
+        """Where in such a look the numbers of items are that need none."""
+        self._others: Sequence[int] = ()
+        """Where everybody else begins."""
         self._signs: Callable[[Look], Any] = operator.itemgetter(HEAD - 1)
         """What must be as before for the same to be in the same places of a look."""
         self._casts: dict[Any, Cast] = {}
@@ -108,43 +113,61 @@ class Reader:
         look = sight.look(self._gaze)
         cast = self._casts.get(self._signs(look))
         if cast is None:
-            look, cast = self._look_around(sight)
+            look, cast = self._recognise(look, sight)
         return Seen(look, cast, self._items)
 
-    def _look_around(self, sight: Sight) -> tuple[Look, Cast]:
-        """A look at everything, and who is in it; a better one is prepared for as long as all stay."""
-        look = sight.look(gaze(sight.look(GLANCE)[-1]))
-        places = dict(zip(look[HEAD::FACTS], range(HEAD, len(look), FACTS), strict=True))
-        self._meet(sight, list(places))
-        present = [number for number in places if self._known[number][0] in ITEMS]
-        if present != self._present or self._drifting:
-            self._arrange(present, look, places)
+    def _recognise(self, look: Look, sight: Sight) -> tuple[Look, Cast]:
+        """Who is in a look that is not as any before, and the look to find them in."""
+        if not self._all_known(look):
+            look = self._look_around(sight)
+        cast = self._cast(look)
         if not self._drifting:
-            look, places = self._prepare(sight, list(places))
-        cast = self._cast(look, places)
-        if not self._drifting:
+            if len(self._casts) >= MOST_CASTS:
+                self._casts.clear()
             self._casts[self._signs(look)] = cast
         return look, cast
 
-    def _prepare(self, sight: Sight, numbers: list[int]) -> tuple[Look, dict[int, int]]:
+    def _all_known(self, look: Look) -> bool:
+        """Whether all have changed places at most, as enemies in the engine's list often do; items may not."""
+        if look[HEAD - 1] != self._gaze.things or look[self._resting] != self._present:
+            return False
+        known = self._known
+        return all(look[at] in known and known[look[at]][0] not in ITEMS for at in self._others)
+
+    def _look_around(self, sight: Sight) -> Look:
+        """A look at everything; a better one is prepared for as long as nobody comes or goes."""
+        look = sight.look(gaze(sight.look(GLANCE)[-1]))
+        places = dict(zip(look[HEAD::FACTS], range(HEAD, len(look), FACTS), strict=True))
+        numbers = tuple(places)
+        self._meet(sight, numbers)
+        present = tuple(number for number in numbers if self._known[number][0] in ITEMS)
+        if present != self._present or self._drifting:
+            self._arrange(present, look, places)
+        if self._drifting:
+            self._others = tuple(places.values())
+            return look
+        self._prepare(numbers)
+        return sight.look(self._gaze)
+
+    def _prepare(self, numbers: tuple[int, ...]) -> None:
         """A look that has only the numbers of items, if they are side by side, and where everybody else is in it."""
         count, rest = len(numbers), len(self._present)
         start = numbers.index(self._present[0]) if rest else 0
         end = start + rest if numbers[start : start + rest] == self._present else start
-        behind = HEAD + FACTS * start + end - start
-        at = [*range(HEAD, HEAD + FACTS * start, FACTS), *range(behind, behind + FACTS * (count - end), FACTS)]
-        if self._gaze != gaze(count, start, end) or len(self._casts) >= MOST_CASTS:
-            self._gaze, self._casts = gaze(count, start, end), {}
-            items = range(behind - (end - start), behind)
-            self._signs = operator.itemgetter(HEAD - 1, *items, *at, *(place + FACTS - 1 for place in at))
-        others = numbers[:start] + numbers[end:]
-        return sight.look(self._gaze), dict(zip(others, at, strict=True))
+        if self._gaze == gaze(count, start, end):
+            return
+        self._gaze, self._casts = gaze(count, start, end), {}
+        before = HEAD + FACTS * start
+        behind = before + end - start
+        self._resting = slice(before, behind)
+        self._others = at = (*range(HEAD, before, FACTS), *range(behind, behind + FACTS * (count - end), FACTS))
+        self._signs = operator.itemgetter(HEAD - 1, *range(before, behind), *at, *(place + FACTS - 1 for place in at))
 
-    def _cast(self, look: Look, places: dict[int, int]) -> Cast:
+    def _cast(self, look: Look) -> Cast:
         """Who is where, by their ids."""
         found: dict[str, list[Place]] = {"player": [], "enemy": [], "bolt": []}
-        for number, at in places.items():
-            kind, small, tag = self._known[number]
+        for at in self._others:
+            kind, small, tag = self._known[look[at]]
             if kind in found and (kind != "enemy" or look[at + FACTS - 1] == b"F"):  # the dead are called Dead...
                 found[kind].append(_place(at, small, tag))
         if not found["player"]:
@@ -152,7 +175,7 @@ class Reader:
         by_id = operator.attrgetter("id")
         return Cast(found["player"][0], sorted(found["enemy"], key=by_id), sorted(found["bolt"], key=by_id))
 
-    def _meet(self, sight: Sight, numbers: list[int]) -> None:
+    def _meet(self, sight: Sight, numbers: Sequence[int]) -> None:
         """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
         new = [(_kind(sight.name(index)), number) for index, number in enumerate(numbers) if number not in self._known]
         for kind, number in sorted(new, key=lambda thing: (_rank(thing[0]), -thing[1])):
@@ -180,7 +203,7 @@ class Reader:
         self._enemies += 1
         return self._enemies - 1
 
-    def _arrange(self, present: list[int], look: Look, places: dict[int, int]) -> None:
+    def _arrange(self, present: tuple[int, ...], look: Look, places: dict[int, int]) -> None:
         """Reads the items anew: one was taken, or the wind moves them."""
         self._present = present
         self._items = {kind: [] for kind in ITEMS}

@@ -104,7 +104,7 @@ class DoomWorld:
 
     def _first_turn(self, phase: Phase, layout: Layout) -> Turn:
         """The turn an episode starts with: what an arena says only once, and nothing of how it goes."""
-        observation = self._observe()
+        observation = self._play.observe(self._ticks)
         if self._task is ARENA and self._settings.observation == "features":
             hints = hints_of(phase.novelty, getattr(self._settings, "hint_level", -1))
             observation.update(features.first_features(layout.walls(), hints))
@@ -124,7 +124,9 @@ class DoomWorld:
         feedback: dict[str, Any] = {"performance": performance}
         if self._labelled:
             feedback.update(self._label())
-        return Turn(observation=self._observe(), feedback=feedback, phase=self._phase, red_light=self._light)
+        return Turn(
+            observation=self._play.observe(self._ticks), feedback=feedback, phase=self._phase, red_light=self._light
+        )
 
     def _last_turn(self) -> Turn:
         """The turn an episode ends with."""
@@ -133,17 +135,13 @@ class DoomWorld:
         self.truth = Truth(novel=self._novel, performance=play.performance, episode_over=True, detail=detail)
         return Turn(
             ask=Ask.NONE,
-            observation=self._observe(),
+            observation=self._play.observe(self._ticks),
             reward=play.reward or NO_REWARD,
             feedback={"performance": play.performance},
             phase=self._phase,
             last=play.ended,
             red_light=self._light,
         )
-
-    def _observe(self) -> Any:
-        """What is seen now; the clock goes on through all episodes of the trial."""
-        return self._play.observe(self._settings.epoch + self._ticks * self._settings.tick)
 
     def _label(self) -> dict[str, Any]:
         """What the reference agent would do now."""

@@ -1,0 +1,42 @@
+"""Observations as measures that count see them: exact places and the time stamp never occur twice.
+
+By the same rule for features and for arrays, so that agents of both kinds can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from openfield.domains.doom.arrays import MOST_ENEMIES
+
+SQUARE = 128.0
+"""Side of the squares in which positions are seen: eight along an arena of 1,024 units."""
+
+
+def coarse_features(observation: dict[str, Any]) -> tuple[Any, ...]:
+    """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles."""
+    enemies = sorted(_coarse(body) for body in observation["enemies"])
+    return _coarse(observation["player"]), tuple(enemies), len(observation.get("projectiles", ()))
+
+
+def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:
+    """The same of a scene as numbers; duellists do not turn, and the arena has no projectiles."""
+    values = [float(value) for value in observation]
+    duel = task == "duel"
+    start = 5 if duel else 6
+    bodies = [values[at + 1 : at + 5] for at in range(start, start + 5 * MOST_ENEMIES, 5) if values[at]]
+    bolts = values[start + 5 * MOST_ENEMIES :: 4] if duel else []
+    player, *enemies = (
+        _coarse_place(x, y, 0.0 if duel else third, health) for x, y, third, health in (values[1:5], *bodies)
+    )
+    return player, tuple(sorted(enemies)), sum(map(bool, bolts))
+
+
+def _coarse(body: dict[str, Any]) -> tuple[int, ...]:
+    return _coarse_place(body["x_position"], body["y_position"], body.get("angle", 0.0), body["health"])
+
+
+def _coarse_place(x: float, y: float, angle: float, health: float) -> tuple[int, ...]:
+    return int(x // SQUARE), int(y // SQUARE), round(angle / 45) % 8, math.ceil(health / 25)
