@@ -1,8 +1,9 @@
 """What a request costs over protocol 0.8 against a bare ping-pong with the same client library on the same broker.
 
 A prediction is acknowledged when its turn is played and safely on disk: what that turn takes, engine and disk included,
-is measured where it is played and taken off. The same turn in a loop without a broker takes less, for everything it
-touches is at hand. A ping-pong whose server plays the same turn tells protocol from serving.
+is measured where it is played and taken off, also of the ping-pong it is compared with, whose server plays the same
+turn: while one is played the broker falls asleep, and waking it makes any ping-pong a fifth slower. The same turn in a
+loop without a broker takes less, for everything it touches is at hand.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from openfield.seat import Seat
 from openfield.serve import TrialDesk, serve_domain
 
 CALLS = 100
-ROUNDS = 15
+ROUNDS = 60
+"""Single ones differ by half on two processors that others use too; of 15 one median in fifteen was off by a tenth."""
+WARM_UP = 2
+"""Rounds before, which take twice as long."""
 
 
 def report(figure: str, value: float, bar: float | None = None) -> None:
@@ -127,6 +131,9 @@ async def measure(url: str, path: Path) -> None:
                 "act": lambda: rpc.call(queue, act),
                 "turn": lambda: seat.reply(Reply("nothing")),
             }
+            for _ in range(WARM_UP):
+                for call in calls.values():
+                    await cost_of(call, turns)
             rounds = [{name: await cost_of(call, turns) for name, call in calls.items()} for _ in range(ROUNDS)]
             await busy.close()
         await bare.close()
@@ -134,16 +141,15 @@ async def measure(url: str, path: Path) -> None:
         with suppress(asyncio.CancelledError):
             await server
     wall = {name: statistics.median(found[name].wall for found in rounds) for name in calls}
+    rest = {name: statistics.median(found[name].wall - found[name].turn for found in rounds) for name in calls}
     cpu = {name: statistics.quantiles((found[name].cpu for found in rounds), n=4)[0] for name in calls}
     turn = {name: statistics.median(found[name].turn for found in rounds) for name in calls}
     report("a request for data against a bare ping-pong", wall["see"] / wall["ping"], 1.25)
     report(
-        "a prediction, without the turn it causes, against a bare ping-pong",
-        statistics.median(found["act"].wall - found["act"].turn for found in rounds) / wall["ping"],
-        1.25,
+        "a prediction against a bare ping-pong that causes the same turn, without it", rest["act"] / rest["busy"], 1.25
     )
+    report("a prediction, without its turn, against a bare ping-pong that causes none", rest["act"] / wall["ping"])
     report("the same, with the turn in a loop taken off instead", (wall["act"] - wall["turn"]) / wall["ping"])
-    report("a prediction against a ping-pong whose server plays the same turn", wall["act"] / wall["busy"])
     report("a prediction, its turn played and on disk, against a bare ping-pong", wall["act"] / wall["ping"])
     report("milliseconds of that turn, engine and disk", 1000 * turn["act"])
     report("milliseconds of such a turn in a loop", 1000 * wall["turn"])
