@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -164,6 +165,23 @@ def test_a_novelty_that_could_have_no_effect_is_refused(
     with pytest.raises(InvalidInput, match=f"cannot change '{next(iter(change))}'"):
         DOMAINS[domain].trials(1, 0, "own")
     assert DOMAINS[domain].trials(1, 0, "own", **change)
+
+
+@pytest.mark.parametrize(
+    ("domain", "change", "allowed"),
+    [
+        ("doom", {"lag": -3}, "integer >= 0 <= 35"),
+        ("doom-arena", {"behaviour": "dance"}, "approach | hide"),
+        ("doom-arena", {"enemies": (2, 9)}, "`int` <= 4"),
+    ],
+)
+def test_a_novelty_that_changes_a_setting_to_what_it_may_not_be_is_refused(
+    domain: str, change: dict[str, Any], allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Novelty("own", 2, "agents", "something else", lambda usual: msgspec.structs.replace(usual, **change))
+    monkeypatch.setattr(type(DOMAINS[domain]), "novelties", (own,))
+    with pytest.raises(InvalidInput, match=f"novelty.* '{next(iter(change))}' cannot be .*{re.escape(allowed)}"):
+        DOMAINS[domain].trials(1, 0, "own")
 
 
 def test_a_march_to_nowhere_is_refused() -> None:

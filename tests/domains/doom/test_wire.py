@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import sqlite3
@@ -11,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -542,7 +544,7 @@ def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, w
 
 
 def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
-    """Also after the server's channel was closed, and its queues with it."""
+    """Also after the server's channel was closed, and its queues with it; of its world nothing is kept for that."""
     wire = AmqpWire(broker.url, lease=3.0)
 
     async def doze(client: Client) -> None:
@@ -557,8 +559,12 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
             for _ in range(4):
                 state = await client._ask({"obj_type": "request_state"})
             assert state["obj_type"] == "training_episode_active"
+            (line,) = wire._server._lines.values()
+            world = weakref.ref(line.session.seat.rollout.world)
             with pytest.raises(AgentFault, match="said nothing for"):
                 await doze(client)
+            gc.collect()
+            assert world() is None
             await (await wire._server._channel.get_underlay_channel()).close()
             with pytest.raises(AgentFault, match="said nothing for"):
                 await client._ask(_prediction("training", "left", client.secret))

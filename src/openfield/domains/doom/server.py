@@ -237,9 +237,10 @@ class Server:
         if line is None:
             return
         line.dropped = str(fault)
-        if line.session.seat is not None and isinstance(self._desk, TrialDesk):
+        seat, line.session.seat = line.session.seat, None  # a world is large, and all lines are kept
+        if seat is not None and isinstance(self._desk, TrialDesk):
             with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
-                await self._desk.leave(line.session.seat.session, fault)
+                await self._desk.leave(seat.session, fault)
 
     async def send(self, asked: Any, body: bytes) -> None:
         """Replies to a request with these properties, once there is a broker; if it goes again, the agent will ask."""

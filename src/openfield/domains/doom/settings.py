@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from openfield.errors import InvalidInput
-from openfield.settings import Settings
+from openfield.settings import Settings, make_settings
 
 Count = Annotated[int, Meta(ge=0, le=40)]
 Span = tuple[Count, Count]
@@ -139,11 +140,15 @@ ALIKE = ("training", "episodes", "before", "share", "episode_seed", "player_heal
 
 
 def check_change(usual: DoomSettings, changed: DoomSettings) -> None:
-    """Refuses a novelty that changes what cannot change within a trial.
+    """Refuses a novelty that changes what cannot change within a trial, or to what no setting may be.
 
     Raises:
-        InvalidInput: It does; without this it would have no effect.
+        InvalidInput: It does; without this it would have no effect, or one that nobody has thought of.
     """
+    try:
+        make_settings(type(changed), msgspec.to_builtins(changed))
+    except InvalidInput as error:
+        raise InvalidInput(f"A novelty changes what it may not. {error}") from None
     for name in ALIKE:
         if getattr(changed, name, None) != getattr(usual, name, None):
             raise InvalidInput(
