@@ -34,7 +34,7 @@ from openfield.serve import TrialDesk, serve_domain
 
 CALLS = 100
 ROUNDS = 60
-"""Single ones differ by half on two processors that others use too; of 15 one median in fifteen was off by a tenth."""
+"""Single ones differ by half on processors that others use too; of 15, one median in ten was off by a tenth."""
 WARM_UP = 2
 """Rounds before, which take twice as long."""
 
