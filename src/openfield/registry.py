@@ -87,6 +87,8 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if ":" in source:
         found = load(source)
         return domain.adapt(found) or _as_factory(found)
+    if source.endswith(".py"):
+        raise InvalidInput(f"Which agent of {source}? Write {source}:NAME.")
     raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
 
 

@@ -168,6 +168,24 @@ def test_a_novelty_that_could_have_no_effect_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("domain", "novelty", "idle"),
+    [
+        ("doom", "slim:easy+slim:hard", "'slim:easy' changes nothing beside slim:hard"),
+        ("doom", "lag:easy+mirrored+mirrored", "'mirrored' changes nothing beside lag:easy+mirrored"),
+        ("doom-arena", "103+105", "'103' changes nothing beside 105"),
+    ],
+)
+def test_a_novelty_that_another_undoes_is_refused(domain: str, novelty: str, idle: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(idle)):
+        DOMAINS[domain].trials(1, 0, novelty)
+
+
+def test_novelties_that_stand_beside_each_other_are_not() -> None:
+    assert DOMAINS["doom"].trials(1, 0, "fog:easy+buckets:hard+mirrored")
+    assert DOMAINS["doom-arena"].trials(1, 0, "203:hard+205:hard+106:easy")
+
+
+@pytest.mark.parametrize(
     ("domain", "change", "allowed"),
     [
         ("doom", {"lag": -3}, "integer >= 0 <= 35"),
