@@ -279,6 +279,19 @@ def test_a_trial_without_spaces_is_told_how_to_have_them() -> None:
         gymnasium.make("openfield/Birds-v0", trial=trial)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (of.trials("commai", count=1)[0], r"^Trial \w+ is one of commai; this environment plays walks\.$"),
+        ([], r"^'trial' is one trial, such as of\.trials\('walks'\)\[-1\], not a list\.$"),
+        ("first", r"not 'first'\.$"),
+    ],
+)
+def test_a_trial_must_be_one_of_the_domain(given: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        gymnasium.make("openfield/Walks-v0", trial=given)
+
+
 def test_names_in_camel_case() -> None:
     assert gym_name(DRIFTS) == "DriftBox"
     assert gym_name(WALKS) == "Walks"

@@ -58,6 +58,13 @@ def test_a_list_may_be_null_where_its_type_says_so(text: str, made: Gate) -> Non
     assert make_settings(Gate, {"place": text}) == made
 
 
+def test_a_list_of_so_many_says_what_each_of_them_may_be() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^Setting 'place' cannot be '3': .* Allowed: list of integer, integer \| null"
+    ):
+        make_settings(Gate, {"place": "3"})
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -68,7 +68,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             render_mode: Only None.
         """
         self._domain = find_domain(domain)
-        self._trial = trial or _first_trial(self._domain)
+        self._trial = _first_trial(self._domain) if trial is None else _own_trial(self._domain, trial)
         self._agent = agent_name
         self._belief: Belief | None = None
         self._rollout: Rollout | None = None
@@ -243,6 +243,16 @@ def from_gym(space: Space, value: Any) -> Any:
 def _first_trial(domain: Domain[Any]) -> Trial:
     """What is played unless told otherwise, under the settings in which the domain declares its spaces."""
     return domain.trials(count=1, **domain.gym_settings)[0]
+
+
+def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
+    """The trial that was given, if it is one of the domain's: another's would be recorded as what it is not."""
+    if not isinstance(trial, Trial):
+        shown = f"a {type(trial).__name__}" if isinstance(trial, list) else repr(trial)
+        raise InvalidInput(f"'trial' is one trial, such as of.trials({domain.name!r})[-1], not {shown}.")
+    if trial.domain != domain.name:
+        raise InvalidInput(f"Trial {trial.id} is one of {trial.domain}; this environment plays {domain.name}.")
+    return trial
 
 
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:

@@ -87,6 +87,8 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if ":" in source:
         found = load(source)
         return domain.adapt(found) or _as_factory(found)
+    if source.endswith(".py"):
+        raise InvalidInput(f"Which agent of {source}? Write {source}:NAME.")
     raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
 
 
@@ -153,10 +155,11 @@ def _load_domain(source: str) -> Domain[Any]:
 
     if ":" in source:
         return _made(load(source), source)
-    found = [value for value in vars(_import(source, source)).values() if isinstance(value, Domain)]
+    found = {name: value for name, value in vars(_import(source, source)).items() if isinstance(value, Domain)}
     if len(found) != 1:
-        raise InvalidInput(f"{source} holds {len(found)} domains; name one: {source}:NAME.")
-    return found[0]
+        names = ", ".join(f"{source}:{name}" for name in found) or f"{source}:NAME"
+        raise InvalidInput(f"{source} holds {len(found)} domains; name one: {names}.")
+    return next(iter(found.values()))
 
 
 def _made(found: Any, source: str) -> Domain[Any]:

@@ -90,10 +90,10 @@ def _convert(name: str, value: Any, kind: Any, row: SettingRow) -> Any:
     """Text may stand for anything: `3`, `true`, `a,b`; everything else must have the right type."""
     lists = row.type.startswith("list")
     none = value == "null" and row.type.endswith("| null")
-    if lists and isinstance(value, str) and not none:
-        value = [part for part in value.split(",") if part]
+    split = lists and isinstance(value, str) and not none
+    parts = [part for part in value.split(",") if part] if split else value
     try:
-        return msgspec.convert(value, kind, strict=not isinstance(value, str) and not lists)
+        return msgspec.convert(parts, kind, strict=not isinstance(parts, str) and not lists)
     except msgspec.ValidationError as error:
         reason = re.sub(r" - at `\$.*`$", "", str(error))
         raise InvalidInput(f"Setting '{name}' cannot be {value!r}: {reason}. Allowed: {row.type}.") from None
@@ -108,8 +108,8 @@ def _type_text(schema: dict[str, Any], components: dict[str, Any]) -> str:
     if "anyOf" in schema:
         return " | ".join(_type_text(option, components) for option in schema["anyOf"])
     if schema.get("type") == "array":
-        items = schema.get("items")
-        return f"list of {_type_text(items, components)}" if items else "list"
+        parts = schema.get("prefixItems") or [schema.get("items")]
+        return f"list of {', '.join(_type_text(part, components) for part in parts)}" if parts[0] else "list"
     bounds = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     limits = [f"{sign} {schema[key]}" for key, sign in bounds.items() if key in schema]
     return " ".join([str(schema.get("type", "anything")), *limits])

@@ -24,7 +24,8 @@ class Phase(msgspec.Struct, frozen=True):
     """The novelties in force, as `NAME` or `NAME:difficulty`."""
 
 
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=1e8)]
+"""Three years at most, so that ten times as many nanoseconds can be counted; None is for ever."""
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

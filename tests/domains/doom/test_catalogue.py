@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,9 @@ import pytest
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom import specification
+from openfield import registry
+from openfield.core import Reply
+from openfield.domains import doom
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.features import shown
@@ -20,6 +24,7 @@ from openfield.errors import InvalidInput
 from openfield.novelty import Novelty
 from openfield.settings import make_settings
 
+README = Path(doom.__file__).with_name("README.md")
 GRADES = ("easy", "medium", "hard")
 NORMAL: dict[str, dict[str, Any]] = {
     "doom": {"enemy_radius": 20, "enemies": 1, "buckets": 0, "player_health": 10, "limit": 2000, "enemy_stride": 0},
@@ -165,6 +170,36 @@ def test_a_novelty_that_could_have_no_effect_is_refused(
     with pytest.raises(InvalidInput, match=f"cannot change '{next(iter(change))}'"):
         DOMAINS[domain].trials(1, 0, "own")
     assert DOMAINS[domain].trials(1, 0, "own", **change)
+
+
+def test_the_novelty_of_the_readme_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_domains", dict(registry._domains))
+    (code,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    file = tmp_path / "mine.py"
+    file.write_text(code, encoding="utf-8")
+    domain = registry.find_domain(str(file))
+    world = domain.world(domain.trials(1, 0, "sloth", training=0, episodes=1)[0])
+    start, later = (turn.observation["player"] for turn in (world.reset(), world.step(Reply("forward"))))
+    world.close()
+    assert later["x_position"] - start["x_position"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("domain", "novelty", "idle"),
+    [
+        ("doom", "slim:easy+slim:hard", "'slim:easy' changes nothing beside slim:hard"),
+        ("doom", "lag:easy+mirrored+mirrored", "'mirrored' changes nothing beside lag:easy+mirrored"),
+        ("doom-arena", "103+105", "'103' changes nothing beside 105"),
+    ],
+)
+def test_a_novelty_that_another_undoes_is_refused(domain: str, novelty: str, idle: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(idle)):
+        DOMAINS[domain].trials(1, 0, novelty)
+
+
+def test_novelties_that_stand_beside_each_other_are_not() -> None:
+    assert DOMAINS["doom"].trials(1, 0, "fog:easy+buckets:hard+mirrored")
+    assert DOMAINS["doom-arena"].trials(1, 0, "203:hard+205:hard+106:easy")
 
 
 @pytest.mark.parametrize(

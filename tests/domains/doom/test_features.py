@@ -34,11 +34,13 @@ def test_the_arena_also_counts_where_the_player_looks() -> None:
 
 
 def test_arrays_are_counted_like_features_of_the_same_scene() -> None:
-    here = msgspec.structs.replace(scene(), bolts=[Body(id=7, x=3.0, y=4.0, z=5.0, angle=0.0, health=1.0)])
-    features = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
-    array = DuelArray().show(seen_of(here), 7.0)
-    assert DUEL.encode(array) == DUEL.encode(array.tolist()) == features
-    assert features[2] == 1
+    bolt = Body(id=7, x=3.0, y=4.0, z=5.0, angle=0.0, health=1.0)
+    for bolts, counted in ((1, 1), (8, 4)):  # an array shows four
+        here = msgspec.structs.replace(scene(), bolts=[bolt] * bolts)
+        features = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
+        array = DuelArray().show(seen_of(here), 7.0)
+        assert DUEL.encode(array) == DUEL.encode(array.tolist()) == features
+        assert features[2] == counted
     for angle in (90.0, 134.0, 359.0):
         turned = scene(angle=angle)
         array = ArenaArray().show(seen_of(turned), 7.0)

@@ -86,6 +86,21 @@ def test_it_recovers_where_the_reference_does_not(domain: DoomDomain, novelty: s
     assert sum(learner[-4:]) / 4 > 0.9 * sum(learner[:3]) / 3
 
 
+def test_where_no_known_move_leads_it_tries_any() -> None:
+    """It knows that left goes right; that right goes left it finds out only by trying, wherever the enemy stands."""
+    agent = LearningAgent(DUEL.spec(DUEL.trials(1)[-1]), 0)
+    agent._learnt.effects["left"] = (0.0, -8.0)
+    body = {"id": 0, "x_position": -384.0, "y_position": 0.0, "z_position": 0.0, "health": 10.0}
+    enemy = {**body, "x_position": 0.0}
+
+    def tried(y: float) -> set[str]:
+        turn = Turn(observation={"player": body, "enemies": [{**enemy, "y_position": y}]})
+        return {agent(turn).action for _ in range(40)}
+
+    assert tried(200.0) == {"forward", "left", "backward", "right"}
+    assert len(tried(-200.0)) == 1  # what is known to lead there is done
+
+
 def test_it_goes_on_from_what_it_saved() -> None:
     world = open_world(ARENA, limit=80)
     agent = LearningAgent(ARENA.spec(world._trial), 0)

@@ -16,9 +16,13 @@ SQUARE = 128.0
 
 
 def coarse_features(observation: dict[str, Any]) -> tuple[Any, ...]:
-    """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles."""
+    """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles.
+
+    There are as many projectiles as an array shows at most.
+    """
     enemies = sorted(_coarse(body) for body in observation["enemies"])
-    return _coarse(observation["player"]), tuple(enemies), len(observation.get("projectiles", ()))
+    bolts = len(observation.get("projectiles", ()))
+    return _coarse(observation["player"]), tuple(enemies), min(bolts, MOST_ENEMIES)
 
 
 def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from openfield.domains.doom.hints import describe_novelty
 from openfield.domains.doom.play import ARENA as ARENA_TASK
 from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
-from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_change
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_change, check_effect
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.flags import Flag, Launch
@@ -130,7 +130,8 @@ class DoomDomain(Domain[Any]):
         """A trial with these phases, after a training trial if there is one.
 
         Raises:
-            InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what cannot.
+            InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what cannot, or
+                is undone by another.
         """
         trial = Trial(
             domain=self.name,
@@ -145,6 +146,7 @@ class DoomDomain(Domain[Any]):
         for phase in {phase.novelty: phase for phase in phases}.values():
             changed = self.settings_in(trial, phase)
             check_change(settings, changed)
+            check_effect(self.novelties, phase.novelty, settings)
             self.task.check_room(changed)
         return trial
 

@@ -5,12 +5,15 @@ Novelties change these records; layouts, actors and rules are made from them.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from openfield.errors import InvalidInput
+from openfield.novelty import Novelty, apply_novelties
 from openfield.settings import Settings, make_settings
 
 Count = Annotated[int, Meta(ge=0, le=40)]
@@ -155,3 +158,24 @@ def check_change(usual: DoomSettings, changed: DoomSettings) -> None:
                 f"A novelty cannot change '{name}': all episodes of a trial share it. Set it for all: "
                 f"--set {name}={getattr(changed, name)}."
             )
+
+
+def check_effect(declared: Iterable[Novelty[Any]], names: tuple[str, ...], usual: DoomSettings) -> None:
+    """Refuses novelties at once of which one undoes another: records and reports would tell of both.
+
+    Raises:
+        InvalidInput: Everything would be the same without one of them.
+    """
+    for number, name in enumerate(names):
+        others = names[:number] + names[number + 1 :]
+        if others and _apply(declared, others, usual) == _apply(declared, names, usual):
+            raise InvalidInput(f"Novelty '{name}' changes nothing beside {'+'.join(others)}; leave it out.")
+
+
+def _apply(
+    declared: Iterable[Novelty[DoomSettings]], names: tuple[str, ...], usual: DoomSettings
+) -> DoomSettings | None:
+    """The settings under some novelties; None where they make sense only with others."""
+    with suppress(InvalidInput):
+        return apply_novelties(declared, names, usual)
+    return None

@@ -24,6 +24,8 @@ MISSES = 3
 NARROWER = 0.7
 CAUTION = 1.0
 """Steps of detour that one health is worth."""
+LEAST_PROGRESS = 0.1
+"""Of a step: where no move is known to lead farther than this, any is tried, or the one that would is never found."""
 
 
 class LearningAgent:
@@ -69,6 +71,8 @@ class LearningAgent:
         hurts = self._learnt.harm_at(self._mind.clearance(player.x, player.y))
         if wanted == "shoot" or (wanted not in MOVES and not hurts):
             return wanted
+        if wanted in MOVES and max(self._progress(move, wanted) for move in MOVES) < LEAST_PROGRESS:
+            return self._rng.choice(list(MOVES))
         return max(MOVES, key=lambda move: self._progress(move, wanted) - CAUTION * self._cost(move, player))
 
     def _progress(self, move: str, wanted: str) -> float:
