@@ -177,8 +177,8 @@ class Server:
         """Takes a line out of service for good."""
         self._sessions.pop(line.queue.name, None)
         del self._lines[line.queue.name]
-        with suppress(self._pika.exceptions.AMQPError):
-            await line.queue.delete(if_unused=False, if_empty=False)
+        deletion = line.queue.delete(if_unused=False, if_empty=False)
+        await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent has whoever waits cancelled
 
     async def _office(self, request: Registration, secret: str) -> Office:
         if isinstance(self._desk, SingleDesk):
@@ -217,8 +217,9 @@ class Server:
             for name, line in list(self._sessions.items()):
                 if deaf or line.at_work:
                     line.excuse()
-                elif line.session.over and line.silent() > FAREWELL_SECONDS:
-                    await self._close(line)
+                elif line.session.over:
+                    if line.silent() > FAREWELL_SECONDS:
+                        await self._close(line)
                 elif line.silent() > self._patience(line.session):
                     await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
 
