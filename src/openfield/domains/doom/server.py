@@ -26,6 +26,7 @@ from openfield.domains.doom.messages import (
     message,
 )
 from openfield.domains.doom.rpc import load_aio_pika
+from openfield.domains.doom.sieve import drop_unreadable
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
 from openfield.serve import Desk, SingleDesk, TrialDesk
@@ -75,7 +76,10 @@ class Server:
             self._channel.reopen_callbacks.add(self._listen_again)
             if isinstance(self._desk, SingleDesk):
                 await self._take_turn(connection)
-            await (await self._registrations()).consume(self._register)
+            registrations = await self._registrations()
+            await self._sift()
+            connection.close_callbacks.add(self._broke)
+            await registrations.consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
             await self._patrol(connection)
 
@@ -114,6 +118,16 @@ class Server:
                 return
             except self._pika.exceptions.ChannelClosed:
                 await asyncio.sleep(TURN_SECONDS)
+
+    async def _broke(self, _: object, reason: object) -> None:
+        """Comes before the broker is connected to again: the connection may have broken of a registration."""
+        if isinstance(reason, self._pika.exceptions.InvalidFrameError):
+            await self._sift()
+
+    async def _sift(self) -> None:
+        """Takes out registrations that cannot be read."""
+        with suppress(*self._lost):
+            await drop_unreadable(self._pika, self._url, REGISTRATION_QUEUE)
 
     async def _register(self, incoming: Any) -> None:
         """Opens a session for a registration, unless its sender is gone already; one that fails comes once more."""
