@@ -135,20 +135,30 @@ class Server:
             async with incoming.process(requeue=True, reject_on_redelivered=True, ignore_processed=True):
                 if incoming.reply_to is not None:
                     await self._welcome(incoming)
-        except self._lost:
+        except Exception as error:
+            if not (isinstance(error, self._lost) or self._channel.is_closed):  # then the library raises anything
+                raise
             LOG.info("A registration was lost with the broker: it will come again, or its agent will register again.")
 
     async def _welcome(self, incoming: Any) -> None:
+        known = self._known(incoming)
         try:
-            request = decode_request(incoming.body)
-            if not isinstance(request, RequestExperiment | RequestTrials):
-                raise AgentProtocol(f"{type(request).__name__} is no registration")
-            await self._open(request, incoming)
+            line = known or await self._open(_read(incoming.body), incoming)
         except OpenfieldError as error:
             reply = error_message(type(error).__name__, str(error))
             await self.send(incoming.properties, encode(reply))
+            return
+        if not await self._send_surely(incoming, line.welcome) and known is None:
+            LOG.info("A registration was stale: its agent is gone.")
+            await self._close(line)
 
-    async def _open(self, request: Registration, incoming: Any) -> None:
+    def _known(self, incoming: Any) -> Line | None:
+        """The line of a registration that comes again, as when the broker was gone before it was acknowledged."""
+        sender = incoming.reply_to, incoming.correlation_id
+        found = (line for line in self._sessions.values() if line.sender == sender and not line.session.over)
+        return next(found, None) if incoming.correlation_id is not None else None
+
+    async def _open(self, request: Registration, incoming: Any) -> Line:
         if not request.domain_dict.get("vizdoom"):
             raise AgentProtocol("this server has the domain vizdoom and no other")
         secret = (
@@ -159,7 +169,6 @@ class Server:
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
         number = experiments.experiment_number(secret)
         session = Session(office, secret, mode_of(request), number, self._wire.benchmark)
-        line = Line(self, session, queue)
         reply = message(
             "experiment_response",
             server_rpc_queue=name,
@@ -167,11 +176,10 @@ class Server:
             model_experiment_id=number,
             experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
         )
+        line = Line(self, session, queue, (incoming.reply_to, incoming.correlation_id), encode(reply))
+        self._sessions[name] = self._lines[name] = line  # if the broker goes now, its queue comes back with the others
         await self._listen(line)
-        self._sessions[name] = self._lines[name] = line
-        if not await self._send_surely(incoming, encode(reply)):
-            LOG.info("A registration was stale: its agent is gone.")
-            await self._close(line)
+        return line
 
     async def _listen(self, line: Line) -> None:
         """Has a line take requests as they come in.
@@ -267,7 +275,8 @@ class Server:
 
     async def _send_surely(self, incoming: Any, body: bytes) -> bool:
         """Replies, and says whether there was a queue to reply to."""
-        await self._sure_channel.ready()  # which may come back a while after the one the request came through
+        for channel in (self._channel, self._sure_channel):  # which come back one after the other, queues last
+            await channel.ready()
         try:
             await self._sure_channel.default_exchange.publish(
                 self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1), incoming.reply_to
@@ -275,6 +284,13 @@ class Server:
         except self._pika.exceptions.DeliveryError:
             return False
         return True
+
+
+def _read(body: bytes) -> Registration:
+    request = decode_request(body)
+    if not isinstance(request, RequestExperiment | RequestTrials):
+        raise AgentProtocol(f"{type(request).__name__} is no registration")
+    return request
 
 
 def without_password(url: str) -> str:
