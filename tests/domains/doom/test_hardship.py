@@ -20,6 +20,7 @@ from openfield.domains.doom.messages import REGISTRATION_QUEUE, encode
 from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.server import Server
+from openfield.errors import AgentFault, OpenfieldError
 
 __all__ = ["broker"]
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
@@ -143,3 +144,28 @@ def test_a_broker_that_hangs_up_within_a_registration_is_no_failure(
     run(work)
     assert hanging_up
     assert failures == []
+
+
+def test_of_sessions_that_were_ended_only_the_last_are_remembered(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a queue, and all queues are declared anew when the broker comes back."""
+    wire, drop, dropped = AmqpWire(broker.url, lease=1.0), Server.drop, asyncio.Queue[str]()
+
+    async def note(server: Server, name: str, fault: OpenfieldError) -> None:
+        await drop(server, name, fault)
+        dropped.put_nowait(name)
+
+    async def work() -> None:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
+            for _ in range(3):
+                client = Client(rpc, agent(), "silent")
+                await client._register(None, False, False, None, None)
+                assert await dropped.get() == client._server
+            assert list(wire._server._lines) == [client._server]
+            with pytest.raises(AgentFault, match="said nothing for"):
+                await client._ask({"obj_type": "request_state"})
+
+    monkeypatch.setattr("openfield.domains.doom.server.MOST_DROPPED", 1)
+    monkeypatch.setattr(Server, "drop", note)
+    run(work)

@@ -20,7 +20,7 @@ from openfield.domains.doom.messages import (
     Registration,
     RequestExperiment,
     RequestTrials,
-    decode_request,
+    decode_registration,
     encode,
     error_message,
     message,
@@ -45,6 +45,8 @@ TURN_QUEUE = "openfield.turn"
 TURN_SECONDS = 0.2
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
+MOST_DROPPED = 100
+"""Sessions that were ended whose agents are still told why; each takes milliseconds when the broker comes back."""
 LOG = logging.getLogger(__name__)
 
 
@@ -57,7 +59,7 @@ class Server:
         self._url = url
         self._sessions: dict[str, Line] = {}
         self._lines: dict[str, Line] = {}
-        """By their queues; those of sessions that were ended stay, so that agents who come back are told."""
+        """By their queues; those of sessions that were ended last stay, so that agents who come back are told."""
         self._pika = load_aio_pika()
         self._lost = (self._pika.exceptions.AMQPError, ConnectionError, RuntimeError)
         """What is raised where the broker is gone."""
@@ -143,7 +145,7 @@ class Server:
     async def _welcome(self, incoming: Any) -> None:
         known = self._known(incoming)
         try:
-            line = known or await self._open(_read(incoming.body), incoming)
+            line = known or await self._open(decode_registration(incoming.body), incoming)
         except OpenfieldError as error:
             reply = error_message(type(error).__name__, str(error))
             await self.send(incoming.properties, encode(reply))
@@ -198,7 +200,7 @@ class Server:
     async def _close(self, line: Line) -> None:
         """Takes a line out of service for good."""
         self._sessions.pop(line.queue.name, None)
-        del self._lines[line.queue.name]
+        self._lines.pop(line.queue.name, None)
         deletion = line.queue.delete(if_unused=False, if_empty=False)
         await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent has whoever waits cancelled
 
@@ -260,10 +262,13 @@ class Server:
         if line is None:
             return
         line.dropped = str(fault)
+        self._lines[name] = self._lines.pop(name)  # the last to be forgotten
         seat, line.session.seat = line.session.seat, None  # a world is large, and all lines are kept
         if seat is not None and isinstance(self._desk, TrialDesk):
             with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
                 await self._desk.leave(seat.session, fault)
+        for old in [line for line in self._lines.values() if line.dropped][:-MOST_DROPPED]:
+            await self._close(old)
 
     async def send(self, asked: Any, body: bytes) -> None:
         """Replies to a request with these properties, once there is a broker; if it goes again, the agent will ask."""
@@ -284,13 +289,6 @@ class Server:
         except self._pika.exceptions.DeliveryError:
             return False
         return True
-
-
-def _read(body: bytes) -> Registration:
-    request = decode_request(body)
-    if not isinstance(request, RequestExperiment | RequestTrials):
-        raise AgentProtocol(f"{type(request).__name__} is no registration")
-    return request
 
 
 def without_password(url: str) -> str:
