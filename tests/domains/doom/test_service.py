@@ -23,7 +23,7 @@ from openfield.cli import run_command
 from openfield.core import Reply, Turn
 from openfield.domains.doom import keeper
 from openfield.domains.doom.client import Client
-from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, _free_ports, is_installed
 from openfield.domains.doom.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.server import Server
 from openfield.errors import AgentProtocol, OpenfieldError
@@ -108,6 +108,14 @@ def test_a_broker_that_was_stopped_is_still_guarded(broker: PrivateBroker) -> No
     assert broker._home.exists()
     guard.communicate(timeout=60)  # what it waits for when its owner is gone
     assert not broker._home.exists()
+
+
+def test_no_outgoing_connection_can_take_the_port_of_a_broker_that_starts() -> None:
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if not given.exists():
+        pytest.skip("this system does not say which ports it gives to outgoing connections")
+    first, last = map(int, given.read_text().split())
+    assert not [port for port in _free_ports(20) if first <= port <= last]
 
 
 def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(

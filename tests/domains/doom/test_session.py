@@ -343,7 +343,7 @@ def test_a_request_during_which_the_connection_broke_is_handled_once() -> None:
             return await handle(request)
 
         session.handle = slowly  # type: ignore[method-assign]
-        line = Line(server, session, None)  # type: ignore[arg-type]
+        line = Line(server, session, None, (None, None), b"")  # type: ignore[arg-type]
         broken = asyncio.create_task(line.take(FakeIncoming("one")))
         await begun.wait()
         broken.cancel()

@@ -18,15 +18,21 @@ if TYPE_CHECKING:
     from openfield.domains.doom.server import Server
 
 LOG = logging.getLogger(__name__)
+Sender = tuple[str | None, str | None]
+"""Where the reply to a request goes, and its id."""
 
 
 class Line:
     """A session's private queue: one request at a time, a repeated one answered as before."""
 
-    def __init__(self, server: Server, session: Session, queue: Any) -> None:
+    def __init__(self, server: Server, session: Session, queue: Any, sender: Sender, welcome: bytes) -> None:
         self._server = server
         self.session = session
         self.queue = queue
+        self.sender = sender
+        """By what its registration is known, should it come again."""
+        self.welcome = welcome
+        """The reply to its registration."""
         self._lock = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self._last: tuple[str | None, bytes] = (None, b"")

@@ -228,6 +228,18 @@ def decode_request(body: bytes) -> Request:
         raise AgentProtocol(f"not a message of protocol {VERSION}: {error}") from None
 
 
+def decode_registration(body: bytes) -> Registration:
+    """What an agent sent to register, in a list or bare.
+
+    Raises:
+        AgentProtocol: It is no registration.
+    """
+    request = decode_request(body)
+    if not isinstance(request, RequestExperiment | RequestTrials):
+        raise AgentProtocol(f"{type(request).__name__} is no registration")
+    return request
+
+
 def decode_message(body: bytes) -> Message:
     """What a server sent, in a list or bare.
 

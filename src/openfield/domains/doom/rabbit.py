@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -22,6 +24,8 @@ from openfield.errors import InvalidInput
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
+PORTS = range(20_000, 32_768)
+"""Below those that systems give to outgoing connections: one of them may be taken while a broker starts, or is away."""
 CONFIG = "--config"
 """How programs of the old family are told their configuration file."""
 MODELS = "model"
@@ -204,13 +208,14 @@ def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    return list(itertools.islice(filter(_is_free, random.sample(PORTS, len(PORTS))), count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one, contextlib.suppress(OSError):
+        one.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 def _environment(home: Path, distribution: int, names: int) -> dict[str, str]:

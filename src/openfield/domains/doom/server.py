@@ -20,12 +20,13 @@ from openfield.domains.doom.messages import (
     Registration,
     RequestExperiment,
     RequestTrials,
-    decode_request,
+    decode_registration,
     encode,
     error_message,
     message,
 )
 from openfield.domains.doom.rpc import load_aio_pika
+from openfield.domains.doom.sieve import drop_unreadable
 from openfield.domains.doom.wire import Office, Session, mode_of
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
 from openfield.serve import Desk, SingleDesk, TrialDesk
@@ -44,6 +45,8 @@ TURN_QUEUE = "openfield.turn"
 TURN_SECONDS = 0.2
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
+MOST_DROPPED = 100
+"""Sessions that were ended whose agents are still told why; each takes milliseconds when the broker comes back."""
 LOG = logging.getLogger(__name__)
 
 
@@ -56,7 +59,7 @@ class Server:
         self._url = url
         self._sessions: dict[str, Line] = {}
         self._lines: dict[str, Line] = {}
-        """By their queues; those of sessions that were ended stay, so that agents who come back are told."""
+        """By their queues; those of sessions that were ended last stay, so that agents who come back are told."""
         self._pika = load_aio_pika()
         self._lost = (self._pika.exceptions.AMQPError, ConnectionError, RuntimeError)
         """What is raised where the broker is gone."""
@@ -75,7 +78,10 @@ class Server:
             self._channel.reopen_callbacks.add(self._listen_again)
             if isinstance(self._desk, SingleDesk):
                 await self._take_turn(connection)
-            await (await self._registrations()).consume(self._register)
+            registrations = await self._registrations()
+            await self._sift()
+            connection.close_callbacks.add(self._broke)
+            await registrations.consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
             await self._patrol(connection)
 
@@ -115,26 +121,46 @@ class Server:
             except self._pika.exceptions.ChannelClosed:
                 await asyncio.sleep(TURN_SECONDS)
 
+    async def _broke(self, _: object, reason: object) -> None:
+        """Comes before the broker is connected to again: the connection may have broken of a registration."""
+        if isinstance(reason, self._pika.exceptions.InvalidFrameError):
+            await self._sift()
+
+    async def _sift(self) -> None:
+        """Takes out registrations that cannot be read."""
+        with suppress(*self._lost):
+            await drop_unreadable(self._pika, self._url, REGISTRATION_QUEUE)
+
     async def _register(self, incoming: Any) -> None:
         """Opens a session for a registration, unless its sender is gone already; one that fails comes once more."""
         try:
             async with incoming.process(requeue=True, reject_on_redelivered=True, ignore_processed=True):
                 if incoming.reply_to is not None:
                     await self._welcome(incoming)
-        except self._lost:
+        except Exception as error:
+            if not (isinstance(error, self._lost) or self._channel.is_closed):  # then the library raises anything
+                raise
             LOG.info("A registration was lost with the broker: it will come again, or its agent will register again.")
 
     async def _welcome(self, incoming: Any) -> None:
+        known = self._known(incoming)
         try:
-            request = decode_request(incoming.body)
-            if not isinstance(request, RequestExperiment | RequestTrials):
-                raise AgentProtocol(f"{type(request).__name__} is no registration")
-            await self._open(request, incoming)
+            line = known or await self._open(decode_registration(incoming.body), incoming)
         except OpenfieldError as error:
             reply = error_message(type(error).__name__, str(error))
             await self.send(incoming.properties, encode(reply))
+            return
+        if not await self._send_surely(incoming, line.welcome) and known is None:
+            LOG.info("A registration was stale: its agent is gone.")
+            await self._close(line)
 
-    async def _open(self, request: Registration, incoming: Any) -> None:
+    def _known(self, incoming: Any) -> Line | None:
+        """The line of a registration that comes again, as when the broker was gone before it was acknowledged."""
+        sender = incoming.reply_to, incoming.correlation_id
+        found = (line for line in self._sessions.values() if line.sender == sender and not line.session.over)
+        return next(found, None) if incoming.correlation_id is not None else None
+
+    async def _open(self, request: Registration, incoming: Any) -> Line:
         if not request.domain_dict.get("vizdoom"):
             raise AgentProtocol("this server has the domain vizdoom and no other")
         secret = (
@@ -145,7 +171,6 @@ class Server:
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
         number = experiments.experiment_number(secret)
         session = Session(office, secret, mode_of(request), number, self._wire.benchmark)
-        line = Line(self, session, queue)
         reply = message(
             "experiment_response",
             server_rpc_queue=name,
@@ -153,11 +178,10 @@ class Server:
             model_experiment_id=number,
             experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
         )
+        line = Line(self, session, queue, (incoming.reply_to, incoming.correlation_id), encode(reply))
+        self._sessions[name] = self._lines[name] = line  # if the broker goes now, its queue comes back with the others
         await self._listen(line)
-        self._sessions[name] = self._lines[name] = line
-        if not await self._send_surely(incoming, encode(reply)):
-            LOG.info("A registration was stale: its agent is gone.")
-            await self._close(line)
+        return line
 
     async def _listen(self, line: Line) -> None:
         """Has a line take requests as they come in.
@@ -176,9 +200,9 @@ class Server:
     async def _close(self, line: Line) -> None:
         """Takes a line out of service for good."""
         self._sessions.pop(line.queue.name, None)
-        del self._lines[line.queue.name]
-        with suppress(self._pika.exceptions.AMQPError):
-            await line.queue.delete(if_unused=False, if_empty=False)
+        self._lines.pop(line.queue.name, None)
+        deletion = line.queue.delete(if_unused=False, if_empty=False)
+        await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent has whoever waits cancelled
 
     async def _office(self, request: Registration, secret: str) -> Office:
         if isinstance(self._desk, SingleDesk):
@@ -217,8 +241,9 @@ class Server:
             for name, line in list(self._sessions.items()):
                 if deaf or line.at_work:
                     line.excuse()
-                elif line.session.over and line.silent() > FAREWELL_SECONDS:
-                    await self._close(line)
+                elif line.session.over:
+                    if line.silent() > FAREWELL_SECONDS:
+                        await self._close(line)
                 elif line.silent() > self._patience(line.session):
                     await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
 
@@ -237,10 +262,13 @@ class Server:
         if line is None:
             return
         line.dropped = str(fault)
+        self._lines[name] = self._lines.pop(name)  # the last to be forgotten
         seat, line.session.seat = line.session.seat, None  # a world is large, and all lines are kept
         if seat is not None and isinstance(self._desk, TrialDesk):
             with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
                 await self._desk.leave(seat.session, fault)
+        for old in [line for line in self._lines.values() if line.dropped][:-MOST_DROPPED]:
+            await self._close(old)
 
     async def send(self, asked: Any, body: bytes) -> None:
         """Replies to a request with these properties, once there is a broker; if it goes again, the agent will ask."""
@@ -252,7 +280,8 @@ class Server:
 
     async def _send_surely(self, incoming: Any, body: bytes) -> bool:
         """Replies, and says whether there was a queue to reply to."""
-        await self._sure_channel.ready()  # which may come back a while after the one the request came through
+        for channel in (self._channel, self._sure_channel):  # which come back one after the other, queues last
+            await channel.ready()
         try:
             await self._sure_channel.default_exchange.publish(
                 self._pika.Message(body, correlation_id=incoming.correlation_id, delivery_mode=1), incoming.reply_to
