@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,9 +22,9 @@ from domains.doom.test_wire import agent, cells
 from domains.doom.test_wire import serving as in_process
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
-from openfield.domains.doom import keeper
+from openfield.domains.doom import keeper, rabbit
 from openfield.domains.doom.client import Client
-from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, _free_ports, is_installed
+from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.server import Server
 from openfield.errors import AgentProtocol, OpenfieldError
@@ -110,12 +111,14 @@ def test_a_broker_that_was_stopped_is_still_guarded(broker: PrivateBroker) -> No
     assert not broker._home.exists()
 
 
-def test_no_outgoing_connection_can_take_the_port_of_a_broker_that_starts() -> None:
-    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
-    if not given.exists():
-        pytest.skip("this system does not say which ports it gives to outgoing connections")
-    first, last = map(int, given.read_text().split())
-    assert not [port for port in _free_ports(20) if first <= port <= last]
+def test_a_broker_gets_ports_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = taken.getsockname()[1]
+        monkeypatch.setattr(rabbit, "PORTS", [number, *rabbit.PORTS[:20]])
+        ports = rabbit._free_ports(10)
+    assert len(set(ports)) == 10
+    assert number not in ports
 
 
 def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(

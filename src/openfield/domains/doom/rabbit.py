@@ -208,7 +208,8 @@ def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:
 
 
 def _free_ports(count: int) -> list[int]:
-    return list(itertools.islice(filter(_is_free, random.sample(PORTS, len(PORTS))), count))
+    drawn = random.SystemRandom().sample(PORTS, len(PORTS))  # whatever seed an agent has given to the usual generator
+    return list(itertools.islice(filter(_is_free, drawn), count))
 
 
 def _is_free(port: int) -> bool:

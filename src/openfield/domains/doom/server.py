@@ -263,7 +263,7 @@ class Server:
             return
         line.dropped = str(fault)
         self._lines[name] = self._lines.pop(name)  # the last to be forgotten
-        seat, line.session.seat = line.session.seat, None  # a world is large, and all lines are kept
+        seat, line.session.seat = line.session.seat, None  # a world is large, and the line stays
         if seat is not None and isinstance(self._desk, TrialDesk):
             with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
                 await self._desk.leave(seat.session, fault)
