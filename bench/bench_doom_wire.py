@@ -148,7 +148,9 @@ async def measure(url: str, path: Path) -> None:
     report(
         "a prediction against a bare ping-pong that causes the same turn, without it", rest["act"] / rest["busy"], 1.25
     )
-    report("a prediction, without its turn, against a bare ping-pong that causes none", rest["act"] / wall["ping"])
+    report(
+        "a prediction, without its turn, against a bare ping-pong that causes none", rest["act"] / wall["ping"], 1.25
+    )
     report("the same, with the turn in a loop taken off instead", (wall["act"] - wall["turn"]) / wall["ping"])
     report("a prediction, its turn played and on disk, against a bare ping-pong", wall["act"] / wall["ping"])
     report("milliseconds of that turn, engine and disk", 1000 * turn["act"])

@@ -18,7 +18,7 @@ SQUARE = 128.0
 def coarse_features(observation: dict[str, Any]) -> tuple[Any, ...]:
     """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles.
 
-    There are as many projectiles as an array shows at most.
+    No more projectiles are counted than an array shows.
     """
     enemies = sorted(_coarse(body) for body in observation["enemies"])
     bolts = len(observation.get("projectiles", ()))
