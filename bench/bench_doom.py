@@ -5,25 +5,24 @@ from __future__ import annotations
 import itertools
 import json
 import multiprocessing
-import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 from openfield.core import Reply
 from openfield.domains.doom import ARENA
 from openfield.domains.doom import engine as engines
-from openfield.domains.doom.keeper import settings_name
 from openfield.domains.doom.play import KEYS
-from openfield.domains.doom.scenario import bind
+from openfield.domains.doom.scenario import bind, map_name
 from openfield.domains.doom.script import Script
 from openfield.domains.doom.world import DoomWorld
 
-TICKS = 250
-ROUNDS = 60
+ROUNDS = 30
+ROUND_TICKS = 1000
+EPISODES = (100, ROUND_TICKS)
+"""Their ticks: as many as the reference agent needs, and so many that most are played where the system has put engine
+and owner for good (`design/decisions.md`)."""
 ACTIONS = ("left", "forward", "right", "backward", "turn_left", "shoot", "nothing")
 
 
@@ -33,96 +32,56 @@ def report(figure: str, value: float, bar: float, better: str) -> None:
     print(json.dumps(line), flush=True)
 
 
-def open_world(**settings: Any) -> DoomWorld:
-    values = {"training": 0, "episodes": ROUNDS + 1, "limit": 2 * TICKS, "player_health": 200, **settings}
+def open_world(ticks: int = ROUND_TICKS, episodes: int = ROUNDS + 1, **settings: Any) -> DoomWorld:
+    values = {"training": 0, "episodes": episodes, "limit": ticks, "player_health": 200, **settings}
     values["enemy_damage"] = (0, 0)
     world = DoomWorld(ARENA, ARENA.trials(1, novelty="none", **values)[0])
     world.reset()
     return world
 
 
-def raw_ticks(world: DoomWorld) -> Callable[[], None]:
-    """The bare engine on the same WAD, with the same keys pressed."""
+def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
+    """The bare engine on the same WAD and maps, with the same keys pressed; without end."""
     game: Any = world._engine._game if world._engine else None
     actions = itertools.cycle([list(KEYS[name]) for name in ACTIONS])
+    for number in itertools.count(1):
+        for _ in range(ticks):
+            game.make_action(next(actions))
+        game.set_doom_map(map_name(world._bound.first + number))
+        game.set_seed(world._script.seeds[number])
+        game.new_episode()
+        yield
 
-    def tick() -> None:
-        game.make_action(next(actions))
 
-    return tick
-
-
-def world_ticks(world: DoomWorld) -> Callable[[], None]:
+def world_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
     """The whole world: engine, scene, features, performance, truth."""
     actions = itertools.cycle(ACTIONS)
-
-    def tick() -> None:
-        world.step(Reply(next(actions)))
-
-    return tick
-
-
-def engine_of(world: DoomWorld) -> Path:
-    """Where the kernel says how long a world's engine has worked, in nanoseconds."""
-    name = str(world._engine.wad.parent / settings_name(world._engine._pulse.number)) if world._engine else ""
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            words = command.read_bytes().decode().split("\0")
-            if words[0].endswith("vizdoom") and name in words:  # not the shell that started it
-                return command.with_name("schedstat")
-    raise LookupError(name)
-
-
-@contextmanager
-def one_processor() -> Iterator[None]:
-    """Keeps this process, and engines it starts, together: an engine and its owner take turns.
-
-    A tick of the bare engine takes three quarters longer where they are on two processors. A virtual machine moves them
-    to and fro, the world's more often than the bare ones: on one alone, or on two alone, ratios are higher and steady.
-    """
-    processors = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(processors)})
-    try:
+    while True:
+        for _ in range(ticks):
+            world.step(Reply(next(actions)))
+        world.step(Reply())
         yield
-    finally:
-        os.sched_setaffinity(0, processors)
 
 
-def cpu_seconds(tick: Callable[[], None], engine: Path) -> float:
-    """Processor time of one tick, of this process and of the engine: what a second is made of on a quiet machine."""
-    own, theirs = time.process_time(), int(engine.read_text().split()[0])
-    for _ in range(TICKS):
-        tick()
-    return (time.process_time() - own + (int(engine.read_text().split()[0]) - theirs) / 1e9) / TICKS
-
-
-def ratios(where: str = "placed by the system") -> None:
-    """The same episodes and actions for all, in turn, so that the engine does the same and a busy machine slows all.
-
-    The fastest rounds count, where it disturbed least.
-    """
-    worlds = {kind: open_world(observation=kind) for kind in ("features", "array")}
-    worlds["raw"] = open_world()
-    found: dict[str, list[float]] = {kind: [] for kind in worlds}
-    engine = {kind: engine_of(world) for kind, world in worlds.items()}
-    for _ in range(ROUNDS):
-        for kind, world in worlds.items():
-            tick = raw_ticks(world) if kind == "raw" else world_ticks(world)
-            found[kind].append(cpu_seconds(tick, engine[kind]))
-            world.step(Reply("give_up"))
-            world.step(Reply())
-    cost = {kind: statistics.quantiles(seconds, n=8)[0] for kind, seconds in found.items()}
-    for kind, bar in (("features", 0.60), ("array", 0.75)):
-        report(f"ticks per second against raw make_action, {kind}, {where}", cost["raw"] / cost[kind], bar, "higher")
-    for world in worlds.values():
-        world.close()
-
-
-@one_processor()
-def ratios_on_one() -> None:
-    engines.end_idle_engines()  # those started before would stay where they are
-    ratios("on one processor")
-    engines.end_idle_engines()
+def ratios() -> None:
+    """Ticks per second, beginnings of episodes included: the same maps and actions for all, in turn."""
+    for ticks in EPISODES:
+        count = ROUND_TICKS // ticks
+        worlds = {kind: open_world(ticks, ROUNDS * count + 1, observation=kind) for kind in ("features", "array")}
+        played = {kind: world_episodes(world, ticks) for kind, world in worlds.items()}
+        worlds["raw"] = open_world(ticks, ROUNDS * count + 1)
+        played["raw"] = raw_episodes(worlds["raw"], ticks)
+        seconds = dict.fromkeys(played, 0.0)
+        for _, (kind, episodes) in itertools.product(range(ROUNDS), played.items()):
+            started = time.perf_counter()
+            for _ in itertools.islice(episodes, count):
+                pass
+            seconds[kind] += time.perf_counter() - started
+        for kind, bar in (("features", 0.60), ("array", 0.75)):
+            figure = f"ticks per second against raw make_action, {kind}, episodes of {ticks} ticks"
+            report(figure, seconds["raw"] / seconds[kind], bar, "higher")
+        for world in worlds.values():
+            world.close()
 
 
 def turnover() -> None:
@@ -148,11 +107,11 @@ def maps() -> None:
 
 
 def many_ticks(ready: Any, count: int) -> None:
-    world = open_world()
-    tick = world_ticks(world)
+    world = open_world(count + 1)
+    actions = itertools.cycle(ACTIONS)
     ready.wait()
     for _ in range(count):
-        tick()
+        world.step(Reply(next(actions)))
     world.close()
 
 
@@ -176,7 +135,7 @@ def parallel() -> None:
 
 
 def main() -> Iterator[None]:
-    for part in (ratios, ratios_on_one, turnover, maps, parallel):
+    for part in (ratios, turnover, maps, parallel):
         part()
         yield
     engines.end_idle_engines()
