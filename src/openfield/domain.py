@@ -16,7 +16,7 @@ import numpy as np
 from openfield.core import AgentFactory, Belief, Spec, World
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.flags import Flag, Launch
-from openfield.novelty import Novelty, apply_novelties, find_novelty
+from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
 from openfield.record import KEY_ENCODER, EpisodeEnd
 from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
@@ -98,9 +98,15 @@ class Domain(ABC, Generic[S]):
             novelty: `NAME[:difficulty]`, several joined by `+`, or `none`; the domain's default if not given.
             red_light: Whether agents are told when the world has changed.
             **settings: Changes of the domain's settings.
+
+        Raises:
+            InvalidInput: A setting cannot be what it is given as, or a novelty changes what it may not or is
+                undone by another.
         """
         chosen = make_settings(self.settings, settings)
-        phases = self.phases(chosen, self.novelty_names(novelty or self.default_novelty or "none"))
+        names = self.novelty_names(novelty or self.default_novelty or "none")
+        self.check_novelties(chosen, names)
+        phases = self.phases(chosen, names)
         return [
             Trial(
                 domain=self.name,
@@ -198,6 +204,15 @@ class Domain(ABC, Generic[S]):
         if wanted == "none":
             return ()
         return tuple(find_novelty(self.novelties, name).id for name in wanted.split("+"))
+
+    def check_novelties(self, settings: S, names: Sequence[str]) -> None:
+        """Refuses novelties that take a setting out of its range, or of which one undoes another."""
+        changed = apply_novelties(self.novelties, names, settings)
+        try:
+            make_settings(self.settings, msgspec.to_builtins(changed))
+        except InvalidInput as error:
+            raise InvalidInput(f"Novelty '{'+'.join(names)}' changes what it may not. {error}") from None
+        check_effect(self.novelties, names, settings)
 
     def settings_in(self, trial: Trial, phase: Phase) -> S:
         """The settings in force in a phase of a trial: its own, changed by the phase's novelties."""

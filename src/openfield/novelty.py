@@ -5,11 +5,12 @@ Domains declare novelties, trials name them, worlds apply them at the onset, rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from openfield.errors import UnknownName
+from openfield.errors import InvalidInput, UnknownName
 
 S = TypeVar("S")
 
@@ -66,3 +67,29 @@ def apply_novelties(novelties: Iterable[Novelty[S]], wanted: Iterable[str], sett
     for name in wanted:
         settings = find_novelty(novelties, name).change(settings)
     return settings
+
+
+def check_effect(novelties: Iterable[Novelty[S]], names: Sequence[str], settings: S) -> None:
+    """Refuses novelties at once of which one undoes another: records and reports would tell of both.
+
+    Whether a novelty by itself can be noticed is what the conformance kit finds out.
+
+    Raises:
+        InvalidInput: The world would be the same without one of them, or without all.
+    """
+    if len(names) < 2:
+        return
+    changed = apply_novelties(novelties, names, settings)
+    if changed == settings:
+        raise InvalidInput(f"Novelties {'+'.join(names)} change nothing together.")
+    for number, name in enumerate(names):
+        others = [*names[:number], *names[number + 1 :]]
+        if _apply(novelties, others, settings) == changed:
+            raise InvalidInput(f"Novelty '{name}' changes nothing beside {'+'.join(others)}; leave it out.")
+
+
+def _apply(novelties: Iterable[Novelty[S]], names: Iterable[str], settings: S) -> S | None:
+    """The settings under some novelties; None where they make sense only with others."""
+    with suppress(InvalidInput):
+        return apply_novelties(novelties, names, settings)
+    return None

@@ -19,7 +19,7 @@ from openfield.domains.doom.hints import describe_novelty
 from openfield.domains.doom.play import ARENA as ARENA_TASK
 from openfield.domains.doom.play import DUEL as DUEL_TASK
 from openfield.domains.doom.play import Task
-from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_change, check_effect
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_alike
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.flags import Flag, Launch
@@ -130,8 +130,8 @@ class DoomDomain(Domain[Any]):
         """A trial with these phases, after a training trial if there is one.
 
         Raises:
-            InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what cannot, or
-                is undone by another.
+            InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what it may not
+                or is undone by another.
         """
         trial = Trial(
             domain=self.name,
@@ -144,9 +144,9 @@ class DoomDomain(Domain[Any]):
             after=None if training is None else training.id,
         )
         for phase in {phase.novelty: phase for phase in phases}.values():
+            self.check_novelties(settings, phase.novelty)
             changed = self.settings_in(trial, phase)
-            check_change(settings, changed)
-            check_effect(self.novelties, phase.novelty, settings)
+            check_alike(settings, changed)
             self.task.check_room(changed)
         return trial
 

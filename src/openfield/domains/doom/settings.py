@@ -5,16 +5,12 @@ Novelties change these records; layouts, actors and rules are made from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from openfield.errors import InvalidInput
-from openfield.novelty import Novelty, apply_novelties
-from openfield.settings import Settings, make_settings
+from openfield.settings import Settings
 
 Count = Annotated[int, Meta(ge=0, le=40)]
 Span = tuple[Count, Count]
@@ -142,40 +138,15 @@ ALIKE = ("training", "episodes", "before", "share", "episode_seed", "player_heal
 """What all episodes of a trial share: its shape, and what the one player and the packs in its WAD are made from."""
 
 
-def check_change(usual: DoomSettings, changed: DoomSettings) -> None:
-    """Refuses a novelty that changes what cannot change within a trial, or to what no setting may be.
+def check_alike(usual: DoomSettings, changed: DoomSettings) -> None:
+    """Refuses a novelty that changes what cannot change within a trial: it would have no effect.
 
     Raises:
-        InvalidInput: It does; without this it would have no effect, or one that nobody has thought of.
+        InvalidInput: It does.
     """
-    try:
-        make_settings(type(changed), msgspec.to_builtins(changed))
-    except InvalidInput as error:
-        raise InvalidInput(f"A novelty changes what it may not. {error}") from None
     for name in ALIKE:
         if getattr(changed, name, None) != getattr(usual, name, None):
             raise InvalidInput(
                 f"A novelty cannot change '{name}': all episodes of a trial share it. Set it for all: "
                 f"--set {name}={getattr(changed, name)}."
             )
-
-
-def check_effect(declared: Iterable[Novelty[Any]], names: tuple[str, ...], usual: DoomSettings) -> None:
-    """Refuses novelties at once of which one undoes another: records and reports would tell of both.
-
-    Raises:
-        InvalidInput: Everything would be the same without one of them.
-    """
-    for number, name in enumerate(names):
-        others = names[:number] + names[number + 1 :]
-        if others and _apply(declared, others, usual) == _apply(declared, names, usual):
-            raise InvalidInput(f"Novelty '{name}' changes nothing beside {'+'.join(others)}; leave it out.")
-
-
-def _apply(
-    declared: Iterable[Novelty[DoomSettings]], names: tuple[str, ...], usual: DoomSettings
-) -> DoomSettings | None:
-    """The settings under some novelties; None where they make sense only with others."""
-    with suppress(InvalidInput):
-        return apply_novelties(declared, names, usual)
-    return None
