@@ -227,5 +227,4 @@ def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
 
 def says_novel(belief: Belief) -> bool:
     """The common rule: a probability of one half or more, for any sample, says that the world has changed."""
-    novel = belief.novel
-    return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) >= 0.5
+    return belief.highest >= 0.5

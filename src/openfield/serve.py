@@ -100,7 +100,7 @@ class TrialDesk(RecordingDesk):
         async with self._lock:
             self._book()
             cells = await asyncio.to_thread(self._docket.find, name)
-            wanted = [cell for cell in cells if all(p.name == "training" for p in cell.trial.phases) is training]
+            wanted = [cell for cell in cells if cell.trial.is_training is training]
             return await asyncio.to_thread(self._start, wanted)
 
     async def settle(self) -> None:

@@ -20,7 +20,6 @@ from openfield.domains.doom.messages import REGISTRATION_QUEUE, Message
 from openfield.domains.doom.rabbit import MODELS
 from openfield.domains.doom.rpc import Rpc
 from openfield.errors import AgentFault, InvalidInput
-from openfield.metrics.stretches import probability
 
 Player = Callable[[Turn], Reply]
 HALF = 0.5
@@ -151,7 +150,7 @@ class Client:
         await self._ask(
             {
                 "obj_type": f"{kind}_episode_novelty",
-                "novelty_probability": probability(belief),
+                "novelty_probability": belief.highest,
                 "novelty_threshold": _threshold(belief, detail.get("threshold")),
                 "novelty": belief.level or 0,
                 "novelty_characterization": detail.get("characterization", {}),
@@ -239,10 +238,9 @@ def _threshold(belief: Belief, told: object) -> float:
     """The agent's own, else one half; where its level says otherwise, one by which it is a detection or none."""
     if isinstance(told, int | float):
         return told
-    novel = probability(belief) or 0.0
-    if belief.level is None or (belief.level > 0) == (novel >= HALF):
+    if belief.level is None or (belief.level > 0) == (belief.highest >= HALF):
         return HALF
-    return novel if belief.level > 0 else math.nextafter(novel, 2.0)
+    return belief.highest if belief.level > 0 else math.nextafter(belief.highest, 2.0)
 
 
 def _joined(feedback: Message | None, label: Message | None) -> Message | None:

@@ -118,7 +118,7 @@ class Ond(Domain[OndSettings]):
     def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
         """The protocol's rule: for any sample, a probability that reaches the threshold of the trial or session."""
         threshold = float(trial.settings.get("threshold", 0.5))
-        return lambda belief: _highest(belief) >= threshold
+        return lambda belief: belief.highest >= threshold
 
     def encode(self, observation: Any) -> Any:
         """Batches by what their mean picture looks like from afar, other turns by kind."""
@@ -179,10 +179,6 @@ class Ond(Domain[OndSettings]):
 
             import_results(options["legacy"], shelf, desk, self.version, bool(options.get("compat")))
         return OndWire(shelf, options.get("compat", False)), desk
-
-
-def _highest(belief: Belief) -> float:
-    return max(belief.novel, default=0.0) if isinstance(belief.novel, tuple) else belief.novel
 
 
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
