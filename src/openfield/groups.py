@@ -16,14 +16,14 @@ from typing import Any
 
 import msgspec
 
+from openfield.cell import open_rollout
 from openfield.core import Reply
 from openfield.desk import RecordingDesk
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, RunBusy
 from openfield.journal import Journal
 from openfield.plan import Cell, check_visitor, facts_of
 from openfield.record import Emit, Recorder, Step
-from openfield.rollout import Rollout
 from openfield.seat import Seat
 from openfield.trial import Trial
 from openfield.view import RESUMABLE, Run
@@ -198,10 +198,10 @@ class GroupDesk(RecordingDesk):
             emit = self._emit_anew(cell.id, attempt) if again else self._journal.add
             past = run.raw_steps(cell.id, attempt) if begun else ()
             recorder = Recorder(cell.id, attempt, emit, record.steps if begun else 0) if live else None
-            rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
+            rollout = open_rollout(self._domain, cell, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)
-        return Seat(rollout, self._domain.spec(cell.trial), cell.seed, group.id)
+        return Seat(rollout, spec_of(self._domain, cell.trial), cell.seed, group.id)
 
     def _emit_anew(self, cell: str, attempt: int) -> Emit:
         """Begins an attempt with what it takes over: had a crash come in between, that would be forgotten."""

@@ -18,7 +18,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.request import Request, read_parameters
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.wire import Answer, Wire, refuse
-from openfield.errors import AgentFault, InvalidInput, JournalError, MissingExtra
+from openfield.errors import AgentFault, JournalError, MissingExtra
 from openfield.groups import GroupDesk
 
 if TYPE_CHECKING:
@@ -96,8 +96,6 @@ async def serve_http(answer: Answerer, host: str, port: int, ready: Callable[[in
         from openfield.domains.ond.transport import Connection
     except ImportError:
         raise MissingExtra("ond", "The server of ond") from None
-    if not 0 <= port <= 65_535:
-        raise InvalidInput(f"There is no port {port}; ports are 0 to 65535.")
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
     )
