@@ -18,8 +18,6 @@ from openfield.view import CellRecord
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)
-
-
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from openfield.report.film import Film
     from openfield.serve import Serving, TrialDesk
 
-AGENTS = "openfield.domains.birds.agents"
+_AGENTS = "openfield.domains.birds.agents"
 TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
@@ -53,7 +53,7 @@ TASK = (
 )
 
 
-class Birds(Domain[BirdsSettings]):
+class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
     name, version = "birds", 3
@@ -61,11 +61,11 @@ class Birds(Domain[BirdsSettings]):
     settings = BirdsSettings
     novelties = NOVELTIES
     agents = {
-        "random": f"{AGENTS}:RandomShooter",
-        "naive": f"{AGENTS}:NaiveShooter",
-        "planner": f"{AGENTS}:Planner",
-        "detector": f"{AGENTS}:make_detector",
-        "fall-detector": f"{AGENTS}:make_fall_detector",
+        "random": f"{_AGENTS}:RandomShooter",
+        "naive": f"{_AGENTS}:NaiveShooter",
+        "planner": f"{_AGENTS}:Planner",
+        "detector": f"{_AGENTS}:make_detector",
+        "fall-detector": f"{_AGENTS}:make_fall_detector",
     }
     metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
@@ -280,7 +280,7 @@ class Birds(Domain[BirdsSettings]):
         return f"{detail.get('status', '')} {detail.get('score', 0):,}"
 
 
-DOMAIN = Birds()
+DOMAIN = BirdsDomain()
 
 
 def _space(seen: str) -> Space | None:
