@@ -14,7 +14,7 @@ import msgspec
 from openfield.agents.random import RandomAgent
 from openfield.asking import Asking
 from openfield.core import Ask, Spec, Truth, Turn
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
@@ -22,7 +22,7 @@ from openfield.testing.clocks import clock_looks, drifting_clocks
 from openfield.testing.places import Constants, sort_turns
 from openfield.testing.report import Judgement
 from openfield.testing.secrets import find_detail, find_named, words_of
-from openfield.testing.tape import Replayed, Tape, Watched, record, replay, replay_scribbled, spec_of
+from openfield.testing.tape import Replayed, Tape, Watched, record, replay, replay_scribbled
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial, derive
 

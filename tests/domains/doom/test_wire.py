@@ -708,7 +708,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
             with pytest.raises(AgentFault, match="No room left"):
                 await first._episode("training")
             with monkeypatch.context() as patch:
-                patch.setattr("openfield.serve.Journal", refuse)
+                patch.setattr("openfield.desk.Journal", refuse)
                 with pytest.raises(AgentFault, match="No room left"):
                     await Client(rpc, agent(), "hasty").play()
             second = Client(rpc, agent(), "second")
