@@ -164,6 +164,8 @@ def test_characterisation() -> None:
     found = measure_characterisation(cell)
     assert (found["level_loss"], found["level_right"]) == (pytest.approx(0.6931, abs=1e-4), 1.0)
     assert measure_characterisation(described(level=2))["level_right"] == 0.0
+    assert measure_characterisation(described(level=0))["level_right"] == 0.0
+    assert measure_characterisation(described(level=-1))["level_right"] is None
 
 
 @pytest.mark.parametrize(
