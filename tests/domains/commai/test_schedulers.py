@@ -15,6 +15,7 @@ from openfield.domains.commai import (
     make_task,
 )
 from openfield.domains.commai.curriculum import make_scheduler
+from openfield.domains.commai.schedulers import IntrudedScheduler
 from openfield.errors import InvalidInput, UnknownName
 
 
@@ -58,6 +59,11 @@ def test_consecutive_counts_from_a_negative_result(tasks):
 
 def test_consecutive_can_go_round(tasks):
     assert follow(ConsecutiveScheduler(tasks, 1, cyclic=True), [1, 1, 1, 1]) == "12312"
+
+
+def test_an_intruder_comes_every_other_time_and_its_verdicts_do_not_count(tasks):
+    intruded = IntrudedScheduler(IncrementalScheduler(tasks), make_task("micro4"))
+    assert follow(intruded, [1, 0, 1, 0, 1, 1, 1, 1, 1]) == "4141414142"
 
 
 def test_dependencies_unlock_tasks(tasks):

@@ -20,7 +20,8 @@ from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.commai.serializers import speaks_bits
 from openfield.domains.commai.task import BYTES
 from openfield.domains.commai.zmtp import Connection, encode_frame
-from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, InvalidInput
+from openfield.errors import AgentFault, AgentProtocol, AgentTimeout
+from openfield.listening import refusing_place
 
 if TYPE_CHECKING:
     from openfield.seat import Seat
@@ -180,10 +181,8 @@ class Line:
 
     def __init__(self, host: str, port: int) -> None:
         place = "" if host in ("", "*") else host
-        try:
+        with refusing_place(host, port):
             self._listener = socket.create_server((place, port))
-        except OSError as error:
-            raise InvalidInput(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         self.port: int = self._listener.getsockname()[1]
         self._peers: dict[int, Peer] = {}
         self._stopping = threading.Event()
