@@ -74,6 +74,10 @@ def test_dependencies_unlock_tasks(tasks):
     assert chosen[: chosen.index("3")].count("2") >= 2
 
 
+def test_a_task_counts_as_solved_after_ten_successes_unless_told_otherwise(tasks):
+    assert follow(DependenciesScheduler(tasks[:2], [tasks[:2]]), [1] * 10) == "1" * 10 + "2"
+
+
 def test_dependencies_without_success_stay_at_the_start(tasks):
     assert set(follow(DependenciesScheduler(tasks, [tasks[:2]]), [0] * 50)) == {"1", "3"}
 
