@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import DamagedRun
 from openfield.record import (
     ENCODER,
+    HIDDEN_NANOSECONDS,
     SMALL_ARRAY,
     AgentState,
     AttemptEnd,
@@ -182,6 +184,19 @@ def test_a_chunk_is_fresh_where_nothing_was_committed_early() -> None:
         ENCODER.encode_into((Reply(number), 0, None), recorder.buffer, -1)
         recorder.flush(number + 1)
     assert [(c.first, c.fresh) for c in kept.of(Chunk)] == [(0, False), (1, True), (2, True)]
+
+
+def test_the_end_of_a_hidden_episode_waits_for_company_but_not_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, kept = 10 * HIDDEN_NANOSECONDS, Kept()
+    clock = (start + passed for passed in (0, HIDDEN_NANOSECONDS, HIDDEN_NANOSECONDS + 1, HIDDEN_NANOSECONDS + 2))
+    monkeypatch.setattr("openfield.record.time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
+    recorder, fields = kept.recorder(), {"phase": "test", "novel": False, "turns": 1, "performance": None}
+    booked = []
+    for number, hidden in enumerate([False, True, True, False]):
+        end = EpisodeEnd(cell="cell", attempt=1, number=number, belief=None, ended="terminated", **fields)
+        recorder.end_episode(end, None, 0, hidden)
+        booked.append([episode.number for episode in kept.of(EpisodeEnd)])
+    assert booked == [[0], [0], [0, 1, 2], [0, 1, 2, 3]]
 
 
 def test_large_arrays_of_a_reply_are_written_in_full_and_those_of_a_turn_as_digests() -> None:

@@ -200,6 +200,23 @@ def test_hidden_episode_ends_are_booked_without_being_shown() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("script", "novel"),
+    [
+        ([act(0), act(1), act(2), end(3)], [False, True]),  # the end of a hidden one shows the next already
+        ([act(0), end(1), act(2), end(3)], [True, True]),
+        ([act(0), act(1)], [True]),  # cut off by the limit
+    ],
+)
+def test_an_episode_is_as_novel_as_the_world_it_was_played_in(script: list[Turn], novel: list[bool]) -> None:
+    over = len(script) == 4
+    truths = [Truth(), *(Truth(novel=True, episode_over=over and number % 2 == 1) for number in range(1, len(script)))]
+    kept = Kept()
+    rollout = Rollout(Scripted(script, truths), Limits(episode_turns=None if over else 1), kept.recorder())
+    drive(rollout, lambda turn: Reply(1))
+    assert [episode.novel for episode in kept.of(EpisodeEnd)] == novel
+
+
 # time
 
 
@@ -324,7 +341,10 @@ def test_an_unrecordable_reply_is_a_protocol_fault_and_leaves_no_half_step(make:
 
 @pytest.mark.parametrize(
     "belief",
-    [0.7, "high", Belief("high"), Belief(None), Belief(0.5, "two"), Belief(0.5, 2.5), Belief(np.zeros((10, 10))), {}],
+    [
+        *(0.7, "high", {}, Belief("high"), Belief(None), Belief(0.5, "two"), Belief(0.5, 2.5)),
+        *(Belief(1.5), Belief(-0.5), Belief(float("nan")), Belief(()), Belief((0.5, 2.0)), Belief(np.zeros((10, 10)))),
+    ],
 )
 @pytest.mark.parametrize("ask", [Ask.ACT, Ask.BELIEF])
 def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
@@ -339,6 +359,7 @@ def test_what_is_no_belief_is_a_protocol_fault(belief: Any, ask: Ask) -> None:
     ("belief", "read"),
     [
         (Belief(1), Belief(1.0)),
+        (Belief((0.0, 1.0)), Belief((0.0, 1.0))),
         (Belief(np.float32(0.5)), Belief(0.5)),
         (Belief(np.array([0.5, 1.0])), Belief((0.5, 1.0))),
         (Belief([0.5]), Belief((0.5,))),

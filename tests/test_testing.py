@@ -13,13 +13,14 @@ import bad_agents
 import bad_worlds
 import openfield as of
 from openfield.agents.random import RandomAgent
+from openfield.domain import spec_of
 from openfield.errors import ReplayMismatch
 from openfield.lines import LineWire
 from openfield.record import ENCODER
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.testing import Conformance, Report, check_agent, check_domain, check_wire, check_world
-from openfield.testing.tape import record, replay, spec_of
+from openfield.testing.tape import record, replay
 from walks import WALKS
 
 MAZE = Path(__file__).parent.parent / "examples" / "maze.py"

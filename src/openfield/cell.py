@@ -1,6 +1,6 @@
 """Plays one cell: makes world and agent, starts or resumes, drives to the end and says how it ended.
 
-Stands between run, which hands out cells, and rollout, which plays them; it is all a worker does.
+Stands between campaign, which hands out cells, and rollout, which plays them; it is all a worker does.
 """
 
 from __future__ import annotations

@@ -71,6 +71,11 @@ class Belief(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Which level of the novelty hierarchy, in the domain's numbering."""
     detail: Any = None
 
+    @property
+    def highest(self) -> float:
+        """The probability as one number: of several samples the highest counts."""
+        return max(self.novel, default=0.0) if isinstance(self.novel, tuple) else self.novel
+
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, rename=_SHORT.get):
     """What the agent gives back. `Reply(None, belief)` is always legal and shows an ACT turn again."""

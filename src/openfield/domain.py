@@ -50,13 +50,20 @@ class Domain(ABC, Generic[S]):
     default_novelty: str | None = None
     """What `run` takes when no novelty is named."""
     demo_agents: Sequence[str] = ()
-    demo_settings: Mapping[str, Any] = {}
-    """The small evaluation that `openfield demo` shows; its novelty is `demo_novelty`."""
     demo_novelty: str | None = None
+    demo_settings: Mapping[str, Any] = {}
+    """Who meets what, and under which settings, in the small evaluation that `openfield demo` shows."""
+    check_settings: Mapping[str, Any] | None = None
+    """Those of the conformance kit's trials, where `demo_settings` do not suit it."""
+    shown_detail: Sequence[str] = ()
+    """Keys of the truth's detail whose values are shown as well; for the kit, which would take them for leaks."""
+    shown_effects: Sequence[str] = ()
+    """Keys of what is shown that tell, and are meant to tell, that the world has changed; for the kit as well."""
     limits: Limits = Limits()
     flags: Sequence[Flag] = ()
     """What the domain adds to `openfield run`, `play` and `serve`."""
-
+    gym_name: ClassVar[str] = ""
+    """What Gymnasium calls the domain, if not by its name in camel case."""
     gym_settings: Mapping[str, Any] = {}
     """How the settings of the Gymnasium environment differ from the defaults."""
     extra: ClassVar[str] = ""
@@ -242,5 +249,4 @@ def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
 
 def says_novel(belief: Belief) -> bool:
     """The common rule: a probability of one half or more, for any sample, says that the world has changed."""
-    novel = belief.novel
-    return (max(novel, default=0.0) if isinstance(novel, tuple) else novel) >= 0.5
+    return belief.highest >= 0.5

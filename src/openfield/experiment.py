@@ -79,8 +79,7 @@ def make_experiment(values: Mapping[str, Any]) -> Experiment:
     try:
         return msgspec.convert(values, Experiment)
     except msgspec.ValidationError as error:
-        reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
-        raise InvalidInput(f"{reason}.") from None
+        raise InvalidInput(f"{_reason(error)}.") from None
 
 
 @contextmanager
@@ -117,10 +116,14 @@ def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
             return msgspec.convert({**msgspec.to_builtins(before), **limits}, Limits)
         except msgspec.ValidationError as error:
             keys = ", ".join(Limits.__struct_fields__)
-            reason = _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
-            raise InvalidInput(f"limits: {reason}. Allowed: {keys}.") from None
+            raise InvalidInput(f"limits: {_reason(error)}. Allowed: {keys}.") from None
 
     return with_limits(trials, change) if limits else trials
+
+
+def _reason(error: msgspec.ValidationError) -> str:
+    """What does not fit, and under which key."""
+    return _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:

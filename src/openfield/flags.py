@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from openfield.errors import InvalidInput, UnknownName
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from openfield.result import Result
     from openfield.serve import Wire
 
-T = TypeVar("T")
 COMMANDS = ("run", "play", "serve")
 
 

@@ -7,7 +7,6 @@ it later (when it ended, which tests are finished) are further facts of the jour
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -17,13 +16,14 @@ from typing import Any
 
 import msgspec
 
+from openfield.cell import open_rollout
 from openfield.core import Reply
-from openfield.domain import Domain
+from openfield.desk import RecordingDesk
+from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, RunBusy
 from openfield.journal import Journal
 from openfield.plan import Cell, check_visitor, facts_of
 from openfield.record import Emit, Recorder, Step
-from openfield.rollout import Rollout
 from openfield.seat import Seat
 from openfield.trial import Trial
 from openfield.view import RESUMABLE, Run
@@ -56,24 +56,18 @@ class Recorded(msgspec.Struct, frozen=True):
             yield from islice(run.steps(self.cell, self.attempt), self.count)
 
 
-class GroupDesk:
+class GroupDesk(RecordingDesk):
     """Keeps sessions, and the seats of their trials."""
 
     def __init__(self, journal: Journal, domain: Domain[Any], token: str | None = None) -> None:
+        super().__init__(journal, token)
         self.groups: dict[str, Group] = {}
-        self._journal, self._domain, self._token = journal, domain, token
+        self._domain = domain
         self._trials: dict[str, Trial] = {}
         self._seats: dict[tuple[str, str], Seat] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._finished: OrderedDict[tuple[str, str], Seat] = OrderedDict()
-        self._recovery = asyncio.Lock()
-        self._reopened = False
         self._load()
-
-    def check(self, token: str | None) -> None:
-        """Lets in only who shows the token, where there is one."""
-        if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
-            raise AgentFault("The token is wrong.")
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Group:
         """Enters a session; returns when it is safely on disk."""
@@ -98,18 +92,6 @@ class GroupDesk:
         """Refuses: a session here holds several trials; wires ask `take` for one of them."""
         raise AgentFault("Here a session holds several trials; this wire cannot play them.")
 
-    async def recover(self) -> None:
-        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
-
-        What could not be written was acknowledged to nobody, and is forgotten: sessions and trials are read again.
-
-        Raises:
-            JournalError: There is still no writing.
-        """
-        if self._journal.failed:
-            async with self._recovery:
-                await asyncio.to_thread(self._reopen)
-
     def at_hand(self, group: Group, trial: str) -> Seat | None:
         """The seat of a trial, if it is open or was finished lately."""
         key = group.id, trial
@@ -124,7 +106,7 @@ class GroupDesk:
         found = self.at_hand(group, trial)
         if found is not None:
             return found
-        async with self._lock(group, trial):
+        async with self._lock_of(group, trial):
             found = self.at_hand(group, trial)
             if found is None:
                 found = await asyncio.to_thread(self._sit, group, trial)
@@ -141,7 +123,7 @@ class GroupDesk:
             trial: Its own name of the trial.
             carry: Gives the first reply of the new attempt, from the seat of the old one.
         """
-        async with self._lock(group, trial):
+        async with self._lock_of(group, trial):
             old = self.at_hand(group, trial)
             if old is None:
                 old = await asyncio.to_thread(self._sit, group, trial)
@@ -173,8 +155,7 @@ class GroupDesk:
             for seat in self._seats.values():
                 seat.rollout.close("cancelled")
         self._seats.clear()
-        if self._reopened:
-            self._journal.close()
+        self._close_reopened()
 
     def _load(self) -> None:
         """Finds the sessions of earlier servers in the journal."""
@@ -190,12 +171,9 @@ class GroupDesk:
             if rest and name in self.groups:
                 self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
 
-    def _reopen(self) -> None:
-        if not self._journal.failed:
-            return  # another request was faster
-        path = self._journal.path
-        self._journal.close()
-        self._journal, self._reopened = Journal(path), True
+    def _start_over(self) -> None:
+        """Reads sessions and trials again."""
+        self._reopen()
         self._seats.clear()
         self._finished.clear()
         self.groups.clear()
@@ -220,10 +198,10 @@ class GroupDesk:
             emit = self._emit_anew(cell.id, attempt) if again else self._journal.add
             past = run.raw_steps(cell.id, attempt) if begun else ()
             recorder = Recorder(cell.id, attempt, emit, record.steps if begun else 0) if live else None
-            rollout = Rollout(self._domain.world(cell.trial), cell.trial.limits, recorder, past)
+            rollout = open_rollout(self._domain, cell, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)
-        return Seat(rollout, self._domain.spec(cell.trial), cell.seed, group.id)
+        return Seat(rollout, spec_of(self._domain, cell.trial), cell.seed, group.id)
 
     def _emit_anew(self, cell: str, attempt: int) -> Emit:
         """Begins an attempt with what it takes over: had a crash come in between, that would be forgotten."""
@@ -234,7 +212,7 @@ class GroupDesk:
     def _cell(self, group: Group, trial: str) -> Cell:
         return Cell(group.agent, self._trials[group.trials[trial]], group.repeat)
 
-    def _lock(self, group: Group, trial: str) -> asyncio.Lock:
+    def _lock_of(self, group: Group, trial: str) -> asyncio.Lock:
         return self._locks.setdefault((group.id, trial), asyncio.Lock())
 
     def _keep(self, key: tuple[str, str], seat: Seat) -> None:

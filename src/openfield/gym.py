@@ -197,7 +197,7 @@ def register_domain(domain: Domain[Any]) -> str | None:
 def gym_name(domain: Domain[Any]) -> str:
     """The name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
     words = re.split(r"[^0-9A-Za-z]+", domain.name)
-    return str(getattr(domain, "gym_name", "".join(word[:1].upper() + word[1:] for word in words)))
+    return domain.gym_name or "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def to_gym(space: Space) -> gymnasium.Space[Any]:

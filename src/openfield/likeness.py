@@ -16,8 +16,6 @@ UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
 """What encoding raises at values that have no form in the record."""
 _TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
 _BELIEFS = msgspec.msgpack.Decoder(Belief)
-
-
 NO_TURN = ENCODER.encode(None)
 """Recorded where a reply had nothing new shown: the trial was over, or more was said of an episode that had ended."""
 

@@ -6,7 +6,6 @@ A wire is to a foreign agent what `drive` is to one that lives here; both go thr
 from __future__ import annotations
 
 import asyncio
-import hmac
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ import msgspec
 
 from openfield.cell import explain, open_rollout
 from openfield.core import Reply
+from openfield.desk import RecordingDesk
 from openfield.docket import Docket
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
@@ -29,7 +29,12 @@ from openfield.view import CellRecord, Run
 
 
 class Wire(Protocol):
-    """A protocol foreign agents speak."""
+    """A protocol foreign agents speak.
+
+    Optional: `offer` says what agents get and where; `command(words, cell)` and `check_command(words)` say how a
+    program is told of the wire, and whether it can be, where not by host and port; `finished()` waits for what agents
+    have to say after the last turn.
+    """
 
     port: int
     """Where its agents expect it."""
@@ -51,26 +56,22 @@ class Desk(Protocol):
         ...
 
 
-class TrialDesk:
+class TrialDesk(RecordingDesk):
     """Hands out the trials of a run to whoever comes, each agent under its own name."""
 
     def __init__(
         self, journal: Journal, domain: Domain[Any], trials: Iterable[Trial], agent: str, token: str | None
     ) -> None:
-        self._journal = journal
+        super().__init__(journal, token)
         self._domain = domain
         self._docket = Docket(journal, trials)
         self._announce(self._docket.trials)
         self._agent = agent
-        self._token = token
         self._seats: dict[str, tuple[Cell, Seat]] = {}
-        self._lock = asyncio.Lock()
-        self._reopened = False
 
     async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
         """A seat for an agent: the one it had, or the next of its trials that is left."""
-        if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
-            raise AgentFault("The token is wrong.")
+        self.check(token)
         check_visitor(name or "")
         await self.recover()
         async with self._lock:
@@ -78,18 +79,6 @@ class TrialDesk:
             if session is not None:
                 return await self._seat_of(session)
             return await asyncio.to_thread(self._open, name or self._agent)
-
-    async def recover(self) -> None:
-        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
-
-        What could not be written was acknowledged to nobody, and is forgotten: trials under way are offered again.
-
-        Raises:
-            JournalError: There is still no writing.
-        """
-        if self._journal.failed:
-            async with self._lock:
-                await asyncio.to_thread(self._reopen)
 
     @property
     def trials(self) -> list[Trial]:
@@ -116,7 +105,7 @@ class TrialDesk:
         async with self._lock:
             self._book()
             cells = await asyncio.to_thread(self._docket.find, name)
-            wanted = [cell for cell in cells if all(p.name == "training" for p in cell.trial.phases) is training]
+            wanted = [cell for cell in cells if cell.trial.is_training is training]
             return await asyncio.to_thread(self._start, wanted)
 
     async def settle(self) -> None:
@@ -136,18 +125,15 @@ class TrialDesk:
         try:
             self._book(closing=True)
         finally:
-            if self._reopened:
-                self._journal.close()
+            self._close_reopened()
 
-    def _reopen(self) -> None:
-        if not self._journal.failed:
-            return  # another request was faster
+    def _start_over(self) -> None:
+        """Offers the trials under way again."""
         for _, seat in self._seats.values():
             seat.settle()
             seat.rollout.world.close()
         self._seats.clear()
-        self._journal.close()
-        self._journal, self._reopened = Journal(self._journal.path), True
+        self._reopen()
         self._docket = Docket(self._journal, self._docket.trials)
         said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
         self._journal.enter([], {}, said)  # finds out whether there is room

@@ -62,6 +62,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:12]
 
     @property
+    def is_training(self) -> bool:
+        """Whether it is nothing but training."""
+        return all(phase.name == "training" for phase in self.phases)
+
+    @property
     def novelty(self) -> tuple[str, ...]:
         """The novelties of the first phase that has any."""
         return next((phase.novelty for phase in self.phases if phase.novelty), ())

@@ -11,7 +11,7 @@ import pytest
 
 import openfield as of
 from openfield.agents import wire
-from openfield.errors import Cancelled
+from openfield.errors import Cancelled, InvalidInput
 from openfield.lines import LineWire
 from openfield.serve import SingleDesk
 from openfield.trial import Limits
@@ -169,6 +169,16 @@ def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, mo
 def test_a_missing_program_is_named(path: Path) -> None:
     of.run(["wire:no-such-program {port}"], tiny_trials(1), path)
     assert outcome(path)[:2] == ("agent_gone", "'no-such-program' cannot be started: No such file or directory.")
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"),
+    [("@here", "does not say where to listen"), ("@:70000", "is a number from 0 to 65,535"), ("", "needs a command")],
+)
+def test_a_place_nobody_can_listen_at_is_refused_before_anything_starts(path: Path, place: str, complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        of.run({"client": f"wire:{place}"}, tiny_trials(1), path)
+    assert not path.exists()
 
 
 def test_a_program_may_connect_again_within_its_trial(path: Path, client: Any) -> None:

@@ -58,6 +58,11 @@ def test_run_records_and_prints(openfield: Any) -> None:
     assert outcomes(Path("runs/maze.sqlite")) == ["done"] * 4
 
 
+def test_run_plays_five_trials_unless_told_otherwise(openfield: Any) -> None:
+    assert openfield("run", MAZE, "--agent", "compass", *SMALL[:2], *SMALL[4:]).status == 0
+    assert outcomes(Path("runs/maze.sqlite")) == ["done"] * 5
+
+
 def test_the_same_command_does_nothing_twice(openfield: Any) -> None:
     words = ("run", MAZE, *SMALL, "-o", "x.sqlite", "--json")
     first = openfield(*words)

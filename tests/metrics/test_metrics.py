@@ -9,7 +9,7 @@ from openfield.metrics import BUILT_IN
 from openfield.metrics.adaptation import measure_adaptation, normalised_area
 from openfield.metrics.detection import measure_detection
 from openfield.metrics.performance import measure_performance
-from openfield.metrics.stretches import probability, split
+from openfield.metrics.stretches import split
 from records import make_cell
 
 performances = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=8)
@@ -31,10 +31,10 @@ class TestStretches:
         assert parts.after == ()
 
     @pytest.mark.parametrize(
-        ("belief", "want"), [(None, None), (Belief(0.3), 0.3), (Belief((0.1, 0.8, 0.2)), 0.8), (Belief(()), 0.0)]
+        ("belief", "want"), [(Belief(0.3), 0.3), (Belief((0.1, 0.8, 0.2)), 0.8), (Belief(()), 0.0)]
     )
-    def test_of_many_samples_the_highest_counts(self, belief: Belief | None, want: float | None) -> None:
-        assert probability(belief) == want
+    def test_of_many_samples_the_highest_counts(self, belief: Belief, want: float) -> None:
+        assert belief.highest == want
 
 
 class TestPerformance:

@@ -94,8 +94,22 @@ def test_against_a_baseline() -> None:
 def test_trials_the_baseline_did_not_play_have_no_comparison() -> None:
     lone = make_cell(before=[0.8], after=[1.0], agent="ada", trial=make_trial(7))
     failed = msgspec.structs.replace(make_cell(before=[0.8], after=[1.0], agent="bob"), outcome="agent_gone")
-    found = against([make_cell(before=[1.0], after=[1.0], agent="ada"), failed, lone], "bob")
-    assert set(found["ada"].values()) == {None}
+    for cell in (lone, make_cell(before=[1.0], after=[1.0], agent="ada")):
+        assert set(against([cell, failed], "bob")["ada"].values()) == {None}
+
+
+def test_a_repeat_is_held_against_the_baselines_own_or_else_against_its_first() -> None:
+    bobs = [make_cell(before=[0.5], after=[after], agent="bob", repeat=n) for n, after in enumerate((0.2, 0.4))]
+    for repeat, apti in ((0, 0.8 / 0.2), (1, 0.8 / 0.4), (2, 0.8 / 0.2)):
+        ada = make_cell(before=[0.5], after=[0.8], agent="ada", repeat=repeat)
+        assert against([ada, *bobs], "bob")["ada"]["apti"] == pytest.approx(apti)
+
+
+@pytest.mark.parametrize(("after", "theirs"), [(None, 0.4), (0.4, None)])
+def test_nothing_is_compared_where_one_of_both_has_no_performance(after: float | None, theirs: float | None) -> None:
+    ada, bob = (make_cell(before=[0.8], after=[p], agent=agent) for agent, p in (("ada", after), ("bob", theirs)))
+    found = against([ada, bob], "bob")["ada"]
+    assert found["opti"] is found["apti"] is None
 
 
 def test_each_domain_has_its_own_baseline() -> None:
@@ -150,6 +164,8 @@ def test_characterisation() -> None:
     found = measure_characterisation(cell)
     assert (found["level_loss"], found["level_right"]) == (pytest.approx(0.6931, abs=1e-4), 1.0)
     assert measure_characterisation(described(level=2))["level_right"] == 0.0
+    assert measure_characterisation(described(level=0))["level_right"] == 0.0
+    assert measure_characterisation(described(level=-1))["level_right"] is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from openfield.errors import InvalidInput
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
 from openfield.metrics.stats import estimate_iqm, estimate_mean, estimate_paired_improvement
 from openfield.metrics.summary import Failure, list_numbers, measure_trials
+from openfield.trial import Phase
 from openfield.view import CellRecord
 from records import make_cell, make_run, make_trial
 
@@ -84,6 +85,15 @@ def test_groups_keep_apart_what_differs() -> None:
     scenarios = [(group.agent, group.scenario) for group in summarise(cells, BUILT_IN).groups]
     assert len(scenarios) == len(set(scenarios)) == 5
     assert {s.settings for _, s in scenarios} == {"", "size=9"}
+
+
+def test_training_that_others_go_on_from_is_no_scenario_of_its_own() -> None:
+    school = make_trial(7, novelty=(), phases=(Phase("training", 1),))
+    lesson = make_cell([0.5], agent="ada", trial=school, id="lesson")
+    (alone,) = summarise([lesson], BUILT_IN).groups
+    assert alone.trials == 1
+    (group,) = summarise([lesson, *play("ada", [0.1, 0.2], after=school.id)], BUILT_IN).groups
+    assert (group.scenario.novelty, group.trials) == (("swap",), 2)
 
 
 def test_agents_on_the_same_trials_are_compared_one_by_one() -> None:

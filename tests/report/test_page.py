@@ -26,7 +26,7 @@ class Maze:
             raise UnknownName("novelty", "+".join(names), ["swap"])
         return "left and right change places"
 
-    def draw_figures(self, played: object) -> str:
+    def draw_figures(self, played: object, baseline: str | None) -> str:
         return ""
 
 
@@ -88,6 +88,17 @@ class TestContent:
     def test_trials_that_never_reached_the_onset_are_counted_beside_the_panel(self) -> None:
         early = make_cell([], [0.5, 0.5], [], outcome="truncated", trial=make_trial(99), id="early")
         assert "10 trials; 1 more ended before the onset" in render([*make_run(["ada"]), early])
+
+    def test_single_trials_are_told_in_words(self) -> None:
+        beliefs = {"one": [0.9, 0.1, 0.9], "two": [0.9, 0.9, 0.1]}
+        cells = [make_cell([], [0.5, 0.5], [0.25], said, agent=agent, id=agent) for agent, said in beliefs.items()]
+        page = render(cells)
+        assert "detected after 0, 1 false alarm, performance 0.25" in page
+        assert "not detected, 2 false alarms, performance 0.25" in page
+
+    def test_says_whether_all_single_trials_are_shown(self) -> None:
+        assert "from the worst to the best: all 24<" in render(make_run(["ada"], trials=24))
+        assert "from the worst to the best: 24 of 25, evenly picked<" in render(make_run(["ada"], trials=25))
 
     def test_curves_of_one_episode_and_of_none(self) -> None:
         page = render([make_cell([], [], [0.5]), make_cell(agent="bob"), make_cell([], [None], [None], agent="cyd")])

@@ -12,6 +12,9 @@ import msgspec
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import InvalidInput
 
+GeneratorState = tuple[int, tuple[int, ...], float | None]
+"""What `random.Random.getstate` gives; as its type it is read back from JSON as the tuples it must be."""
+
 
 class RandomAgent:
     """Draws every action from the action space, and believes nothing has changed."""
@@ -34,5 +37,4 @@ class RandomAgent:
 
     def load(self, state: bytes) -> None:
         """Goes on drawing where the saved agent was."""
-        version, numbers, gauss = msgspec.json.decode(state)
-        self._rng.setstate((version, tuple(numbers), gauss))
+        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))

@@ -23,6 +23,7 @@ from typing import Any
 from openfield.agents.process import split_command
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
+from openfield.listening import check_port
 from openfield.plan import Cell
 from openfield.rollout import Rollout
 from openfield.seat import Seat
@@ -134,6 +135,7 @@ def _place(command: str) -> tuple[str, int | None, str]:
     host, _, port = place.rpartition(":")
     if not port.isdigit():
         raise InvalidInput(f"'wire:@{place}' does not say where to listen; for instance wire:@127.0.0.1:5556")
+    check_port(int(port), f"The port of 'wire:@{place}'")
     return host or HOST, int(port), command
 
 

@@ -9,7 +9,7 @@ import math
 
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.performance import AFTER, BEFORE
-from openfield.metrics.stretches import mean, performances, split
+from openfield.metrics.stretches import last_third, mean, performances, split
 from openfield.view import CellRecord
 
 CHANGE = Number(
@@ -39,7 +39,7 @@ def measure_adaptation(cell: CellRecord) -> dict[str, float | None]:
         "before": before,
         "after": after,
         "change": None if before is None or after is None else after - before,
-        "asymptotic": mean(curve[-math.ceil(len(curve) / 3) :]),
+        "asymptotic": mean(last_third(curve)),
         "area": normalised_area(curve),
     }
 

@@ -7,12 +7,11 @@ programme's M3 to M6. The baseline is the agent that is asked for, or else the d
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 from openfield.errors import OpenfieldError
 from openfield.metrics.metric import Measure, Metric, Number
-from openfield.metrics.stretches import mean, performances, split
+from openfield.metrics.stretches import last_third, mean, performances, split
 from openfield.registry import find_domain
 from openfield.view import SCORED, CellRecord
 
@@ -76,13 +75,13 @@ def _own_baseline(domain: str) -> str | None:
 
 def _compare(cell: CellRecord, base: CellRecord) -> dict[str, float | None]:
     own, other = (performances(split(one).after) for one in (cell, base))
-    relative = _ratio(mean(_tail(own)), mean(performances(split(base).before)))
+    relative = _ratio(mean(last_third(own)), mean(performances(split(base).before)))
     after, theirs = mean(own), mean(other)
     return {
         "nrp": None if cell.trial.red_light else relative,
         "nrp_given": relative if cell.trial.red_light else None,
         "opti": None if after is None or theirs is None else _ratio(after, after + theirs),
-        "apti": _ratio(mean(_tail(own)), mean(_tail(other))),
+        "apti": _ratio(mean(last_third(own)), mean(last_third(other))),
     }
 
 
@@ -99,11 +98,6 @@ def _terms(cell: CellRecord) -> tuple[str, str]:
 def _loss(cell: CellRecord, normal: float | None) -> float | None:
     kept = _ratio(mean(performances(episode for episode in split(cell).after if episode.novel)), normal)
     return None if kept is None else 1.0 - kept
-
-
-def _tail(curve: list[float]) -> list[float]:
-    """What counts as asymptotic: the last third, rounded up, as in `adaptation`."""
-    return curve[-math.ceil(len(curve) / 3) :]
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

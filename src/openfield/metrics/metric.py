@@ -16,6 +16,7 @@ from openfield.metrics.stats import Bounds
 from openfield.view import CellRecord
 
 Kind = Literal["mean", "rate", "count"]
+Better = Literal["higher", "lower", ""]
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
 Relate = Callable[[Sequence[CellRecord], str | None], Measure]
 """From all cells, and the name of the agent to hold them against if one was asked for, to the measure of each."""
@@ -31,7 +32,7 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What exactly it says, for tables and tooltips."""
     kind: Kind = "mean"
     """`mean` of a continuous number, `rate` of a yes or no (1 or 0), `count` from 0 on."""
-    better: Literal["higher", "lower", ""] = "higher"
+    better: Better = "higher"
     bounds: Bounds | None = (0.0, 1.0)
     """Between which values it can lie at all; None if anywhere."""
 

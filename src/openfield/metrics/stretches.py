@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from openfield.core import Belief
 from openfield.view import CellRecord, Episode
 
 
@@ -38,13 +37,11 @@ def performances(episodes: Iterable[Episode]) -> list[float]:
     return [value for value in found if value is not None and math.isfinite(value)]
 
 
+def last_third(curve: list[float]) -> list[float]:
+    """What counts as asymptotic: the last third, rounded up."""
+    return curve[-math.ceil(len(curve) / 3) :]
+
+
 def mean(values: list[float]) -> float | None:
     """The mean, or None of nothing."""
     return math.fsum(values) / len(values) if values else None
-
-
-def probability(belief: Belief | None) -> float | None:
-    """What a belief says as one number: of several samples the highest counts, as in `Domain.detected`."""
-    if belief is None:
-        return None
-    return max(belief.novel, default=0.0) if isinstance(belief.novel, tuple) else belief.novel

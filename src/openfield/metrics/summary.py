@@ -119,8 +119,7 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
     known = _sorted(cells)
     starts = {cell.trial.after for cell in known}
     for cell in known:
-        prepares = cell.trial.id in starts and all(phase.name == "training" for phase in cell.trial.phases)
-        if not prepares:
+        if not (cell.trial.is_training and cell.trial.id in starts):
             members.setdefault((scenario_of(cell), cell.agent), []).append(cell)
     return {key: members[key] for key in sorted(members)}
 

@@ -39,17 +39,17 @@ def compare_conditionals(first: TableLike, second: TableLike) -> Conditionals:
     """
     pair = as_table(first), as_table(second)
     check_thresholds(*((table.name, table.meta) for table in pair))
-    sources = _symbols(pair, [images_met(table) for table in pair], [table.obs for table in pair])
+    sources = _symbols([images_met(table) for table in pair], [table.obs for table in pair])
     actions = _divergence(pair, sources, [table.action for table in pair])
     try:
         images = [images_met(table, "successors") for table in pair]
     except InvalidInput as error:
         return Conditionals(action_jsd_nats=actions, next_jsd_nats=None, reasons={"next_jsd_nats": str(error)})
-    nexts = _symbols(pair, images, [table.next_obs for table in pair])
+    nexts = _symbols(images, [table.next_obs for table in pair])
     return Conditionals(action_jsd_nats=actions, next_jsd_nats=_divergence(pair, sources, nexts))
 
 
-def _symbols(pair: tuple[Table, Table], images: list[Images], columns: list[Array]) -> list[Array]:
+def _symbols(images: list[Images], columns: list[Array]) -> list[Array]:
     """The columns with inputs replaced by numbers that both tables share."""
     *numbers, _ = common_symbols(*images)
     return [

@@ -30,21 +30,15 @@ from openfield.objectives.tables import TableLike, as_table, load_table
 
 Unit = Literal["nats", "bits"]
 
-NAMES = (
-    "input_entropy",
-    "info_gain_dirichlet",
-    "info_gain_sqrt_counts",
-    "info_gain_log_counts",
-    "empowerment",
-)
-LABELS = dict(
-    zip(
-        NAMES,
-        ("Curiosity", "Information gain", "Sqrt counts information gain", "Log counts information gain", "Empowerment"),
-        strict=True,
-    )
-)
+LABELS = {
+    "input_entropy": "Curiosity",
+    "info_gain_dirichlet": "Information gain",
+    "info_gain_sqrt_counts": "Sqrt counts information gain",
+    "info_gain_log_counts": "Log counts information gain",
+    "empowerment": "Empowerment",
+}
 """What the original prints before each value."""
+NAMES = tuple(LABELS)
 WITHOUT_UNIT = frozenset({"info_gain_sqrt_counts"})
 
 
@@ -98,17 +92,11 @@ def evaluate(
     """
     check_names(only)
     summary = table if isinstance(table, Summary) else summarise(as_table(table))
-    visits = summary.counts.inputs
-    if inputs == "all":
-        if isinstance(table, Summary):
-            raise InvalidInput(f"{table.name}: counting both ends of transitions needs the table in memory.")
-        visits = input_histogram(as_table(table), inputs)
+    visits = _visits(table, inputs) if inputs == "all" else summary.counts.inputs
     num_obs = summary.meta.num_obs if num_obs is None else num_obs
     num_actions = summary.meta.num_actions if num_actions is None else num_actions
     fault = _fault(summary, num_obs, num_actions)
-    values, reasons = _values(summary, num_obs, fault, only or NAMES)
-    if "input_entropy" in values:
-        values["input_entropy"] = entropy_of(visits)
+    values, reasons = _values(summary, visits, num_obs, fault, only or NAMES)
     evaluation = Evaluation(
         table=summary.name,
         values=values,
@@ -143,13 +131,22 @@ def check_names(only: Sequence[str]) -> None:
             raise UnknownName("objective", name, NAMES, label="Known")
 
 
+def _visits(table: TableLike | Summary, inputs: Inputs) -> Histogram:
+    """The inputs at both ends of transitions, which a summary no longer tells."""
+    if isinstance(table, Summary):
+        raise InvalidInput(f"{table.name}: counting both ends of transitions needs the table in memory.")
+    return input_histogram(as_table(table), inputs)
+
+
 def _values(
-    summary: Summary, num_obs: int | None, fault: str | None, names: Sequence[str]
+    summary: Summary, visits: Histogram, num_obs: int | None, fault: str | None, names: Sequence[str]
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     values: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
     for name in (name for name in NAMES if name in names):
-        if name != "info_gain_dirichlet":
+        if name == "input_entropy":
+            values[name] = entropy_of(visits)
+        elif name in _PLAIN:
             values[name] = _PLAIN[name](summary.counts)
         elif num_obs is None:
             reasons[name] = "needs the number of distinct inputs of the environment (--num-obs; in a study num_obs)"
@@ -171,7 +168,6 @@ def _fault(summary: Summary, num_obs: int | None, num_actions: int | None) -> st
 
 
 _PLAIN: dict[str, Callable[[Counts], float]] = {
-    "input_entropy": lambda counts: entropy_of(counts.inputs),
     "info_gain_sqrt_counts": sqrt_counts,
     "info_gain_log_counts": log_counts,
     "empowerment": empowerment_of,

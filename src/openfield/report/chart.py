@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from openfield.metrics.stretches import mean, performances, probability, split
+from openfield.metrics.stretches import mean, performances, split
 from openfield.view import CellRecord, Episode
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ def _trace(cell: CellRecord, step: int) -> Curve:
 
 
 def _summarise(at: int, episodes: Sequence[Episode]) -> Point:
-    beliefs = [value for value in (probability(episode.belief) for episode in episodes) if value is not None]
+    beliefs = [episode.belief.highest for episode in episodes if episode.belief is not None]
     detected = any(episode.detected for episode in episodes if episode.phase == "test")
     return Point(at, mean(performances(episodes)), mean(beliefs), detected, episodes[-1].phase == "training")
 

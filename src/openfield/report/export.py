@@ -13,14 +13,11 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from openfield.errors import MissingExtra, UnknownName
-from openfield.metrics.stretches import probability
 from openfield.report.files import replacing
 from openfield.view import CellRecord
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)
-
-
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
@@ -80,7 +77,7 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
                 novel=episode.novel,
                 turns=episode.turns,
                 performance=episode.performance,
-                belief=probability(episode.belief),
+                belief=episode.belief.highest if episode.belief else None,
                 belief_level=episode.belief.level if episode.belief else None,
                 detected=episode.detected,
                 ended=episode.ended,

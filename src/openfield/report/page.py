@@ -179,9 +179,7 @@ def _draw_figures(
 ) -> str:
     """What the domain itself has to show of its cells."""
     domain, played = domains.get(groups[0].scenario.domain), _scored(groups, members)
-    if domain is None:
-        return ""
-    return domain.draw_figures(played) if baseline is None else domain.draw_figures(played, baseline)
+    return "" if domain is None else domain.draw_figures(played, baseline)
 
 
 def _scored(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:

@@ -14,7 +14,7 @@ import msgspec
 from openfield.agents.random import RandomAgent
 from openfield.asking import Asking
 from openfield.core import Ask, Spec, Truth, Turn
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
@@ -22,7 +22,7 @@ from openfield.testing.clocks import clock_looks, drifting_clocks
 from openfield.testing.places import Constants, sort_turns
 from openfield.testing.report import Judgement
 from openfield.testing.secrets import find_detail, find_named, words_of
-from openfield.testing.tape import Replayed, Tape, Watched, record, replay, replay_scribbled, spec_of
+from openfield.testing.tape import Replayed, Tape, Watched, record, replay, replay_scribbled
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial, derive
 
@@ -32,7 +32,7 @@ MORE_SEEDS = 2
 
 def check_trials(domain: Domain[Any]) -> list[Trial]:
     """A small trial for every declared novelty, or one without if there is none."""
-    settings = getattr(domain, "check_settings", domain.demo_settings)
+    settings = domain.demo_settings if domain.check_settings is None else domain.check_settings
     names = [novelty.id for novelty in domain.novelties] or ["none"]
     return [domain.trials(count=1, novelty=name, **settings)[0] for name in names]
 
@@ -199,6 +199,6 @@ def _misfits(spec: Spec, turns: list[Turn]) -> Iterator[str]:
 
 def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: Watched) -> Iterator[str]:
     yield from find_named(watched.turns, spec, trial, domain.novelties)
-    known, shown = frozenset(words_of(spec)), getattr(domain, "shown_detail", ())
+    known = frozenset(words_of(spec))
     for turn, truth in zip(watched.turns, watched.truths, strict=True):
-        yield from find_detail(turn, truth, known, shown)
+        yield from find_detail(turn, truth, known, domain.shown_detail)

@@ -41,7 +41,7 @@ def find_leaks(evidence: Evidence) -> Iterator[str]:
 
 def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[Place]) -> Differences:
     """The differences between a changed and a usual world that are no effect, whoever plays and whatever the seed."""
-    shown = frozenset(getattr(evidence.domain, "shown_effects", ()))
+    shown = frozenset(evidence.domain.shown_effects)
     left: Differences = {
         place: difference
         for place, difference in found.items()

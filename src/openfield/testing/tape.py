@@ -17,7 +17,7 @@ import numpy as np
 
 from openfield.asking import NEVER
 from openfield.cell import explain
-from openfield.core import Agent, Ask, Reply, Saves, Spec, Truth, Turn, World
+from openfield.core import Agent, Ask, Reply, Saves, Truth, Turn, World
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
@@ -26,8 +26,8 @@ from openfield.testing.clocks import inside_world
 from openfield.testing.secrets import parts_of
 from openfield.testing.worker import beat
 from openfield.trial import Limits, Trial
+from openfield.view import SCORED
 
-SCORED = ("done", "truncated")
 TRIAL_SECONDS = 20.0
 """For one trial; what was not reached by then is not looked at."""
 
@@ -143,11 +143,6 @@ def scribble(value: Any) -> None:
         elif isinstance(value, msgspec.Struct) or is_dataclass(value):
             for name, _ in parts_of(value):
                 setattr(value, name, None)
-
-
-def spec_of(domain: Domain[Any], trial: Trial) -> Spec:
-    """What an agent is told of a trial."""
-    return msgspec.structs.replace(domain.spec(trial), reply_seconds=trial.limits.reply_seconds)
 
 
 def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Tape:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from openfield.core import Agent, Ask, Reply, Turn
-from openfield.domain import Domain
+from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
 from openfield.journal import Journal
 from openfield.lines import PROTOCOL, LineWire
@@ -26,7 +26,7 @@ from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serve import TrialDesk, serve_domain
 from openfield.testing.evidence import check_agents, check_trials
 from openfield.testing.report import Report, judge, unjudged
-from openfield.testing.tape import record, spec_of
+from openfield.testing.tape import record
 from openfield.trial import Trial
 from openfield.view import Run
 

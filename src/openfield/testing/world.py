@@ -20,9 +20,10 @@ from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
 from openfield.testing.leaks import find_leaks
 from openfield.testing.report import Judgement, Report, judge
-from openfield.testing.tape import SCORED, replay
+from openfield.testing.tape import replay
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial, derive
+from openfield.view import SCORED
 
 ODD_ACTIONS: tuple[Any, ...] = (
     ["left"],

@@ -99,6 +99,12 @@ def test_how_many_test_sets_there_are(tmp_path, changes, count):
     assert count_test_sets(trial, trial.limits.seconds) == count
 
 
+@pytest.mark.parametrize(("notify", "informed"), [("false", False), ("true", True)])
+def test_trials_tell_of_novelty_where_the_description_says_so(tmp_path, pool, notify, informed):
+    scripts = generate(read_meta(meta(tmp_path, notify=notify)), pool)
+    assert [script.informed for script in scripts] == [informed] * VALUES["count"]
+
+
 def test_both_gives_an_uninformed_and_an_informed_trial_with_the_same_levels(tmp_path, pool):
     first, second, *_ = generate(read_meta(meta(tmp_path, notify="both")), pool)
     assert (first.informed, second.informed) == (False, True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.birds.levels import Camera, Level, Thing, parse_level, read_level, write_level
+from openfield.domains.birds.levels import Camera, Level, Thing, parse_level, write_level
 from openfield.errors import InvalidInput
 
 PLAIN = """<?xml version="1.0" encoding="utf-16"?>
@@ -51,11 +51,6 @@ def test_what_is_wrong_is_named(text, reason):
     with pytest.raises(InvalidInput, match=r"some\.xml") as caught:
         parse_level(text.encode(), "some.xml")
     assert reason in str(caught.value)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InvalidInput, match=r"gone\.xml cannot be read"):
-        read_level(tmp_path / "gone.xml")
 
 
 @pytest.mark.parametrize(

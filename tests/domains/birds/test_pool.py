@@ -76,3 +76,5 @@ def test_a_missing_folder_or_type_is_named(tmp_path, pool):
         LevelPool(tmp_path / "none")
     with pytest.raises(InvalidInput, match="no levels of novelty level 3, type 9"):
         pool.names(3, "9")
+    with pytest.raises(InvalidInput, match=r"Level gone\.xml in .* cannot be read"):
+        pool.content("gone.xml")

@@ -15,6 +15,7 @@ from openfield.domains.commai import (
     make_task,
 )
 from openfield.domains.commai.curriculum import make_scheduler
+from openfield.domains.commai.schedulers import IntrudedScheduler
 from openfield.errors import InvalidInput, UnknownName
 
 
@@ -60,12 +61,21 @@ def test_consecutive_can_go_round(tasks):
     assert follow(ConsecutiveScheduler(tasks, 1, cyclic=True), [1, 1, 1, 1]) == "12312"
 
 
+def test_an_intruder_comes_every_other_time_and_its_verdicts_do_not_count(tasks):
+    intruded = IntrudedScheduler(IncrementalScheduler(tasks), make_task("micro4"))
+    assert follow(intruded, [1, 0, 1, 0, 1, 1, 1, 1, 1]) == "4141414142"
+
+
 def test_dependencies_unlock_tasks(tasks):
     scheduler = DependenciesScheduler(tasks, [(tasks[0], tasks[1]), (tasks[1], tasks[2])], unlock_threshold=2)
     chosen = follow(scheduler, [1] * 60)
     assert chosen.startswith("11")
     assert chosen.index("2") < chosen.index("3")
     assert chosen[: chosen.index("3")].count("2") >= 2
+
+
+def test_a_task_counts_as_solved_after_ten_successes_unless_told_otherwise(tasks):
+    assert follow(DependenciesScheduler(tasks[:2], [tasks[:2]]), [1] * 10) == "1" * 10 + "2"
 
 
 def test_dependencies_without_success_stay_at_the_start(tasks):

@@ -11,16 +11,10 @@ from openfield.domains.commai.serializers import (
     SPACE_BITS,
     BitReader,
     Scrambler,
-    from_bits,
     next_character,
     strip_spaces,
     to_bits,
 )
-
-
-@given(st.text())
-def test_bits_come_back_as_text(text):
-    assert from_bits(to_bits(text)) == text
 
 
 @given(st.text())

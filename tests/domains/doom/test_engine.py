@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
 from openfield.record import ENCODER
+from stories import wait_until
 
 
 def own_engines() -> list[int]:
@@ -118,11 +118,8 @@ def test_engines_do_not_outlive_an_owner_that_was_killed() -> None:
         folder = Path(owner.stdout.readline().strip())
         assert engines_in(folder)
         owner.kill()
-    deadline = time.monotonic() + 60
-    while (engines_in(folder) or folder.exists()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not engines_in(folder)
-    assert not folder.exists()
+    wait_until(lambda: not engines_in(folder))
+    wait_until(lambda: not folder.exists())
 
 
 def test_a_folder_is_removed_though_a_shell_leaves_a_word_in_it_just_then(

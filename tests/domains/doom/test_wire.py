@@ -37,6 +37,7 @@ from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal import Journal
 from openfield.serve import TrialDesk, serve_domain
 from openfield.view import CellRecord, Run
+from stories import wait_until
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
 SMALL = {"training": 2, "episodes": 3, "before": 1, "limit": 100}
@@ -437,12 +438,9 @@ def test_a_private_broker_does_not_outlive_its_owner(tmp_path: Path, how: str) -
         port = int(owner.stdout.readline())
         assert name_servers(tmp_path)
         owner.kill() if how == "killed" else owner.communicate()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (is_listening(port) or name_servers(tmp_path) or folders(tmp_path)):
-        time.sleep(0.1)
-    assert not is_listening(port)
-    assert not name_servers(tmp_path)
-    assert not folders(tmp_path)
+    wait_until(lambda: not is_listening(port))
+    wait_until(lambda: not name_servers(tmp_path))
+    wait_until(lambda: not folders(tmp_path))
 
 
 def folders(home: Path) -> list[Path]:
@@ -708,7 +706,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
             with pytest.raises(AgentFault, match="No room left"):
                 await first._episode("training")
             with monkeypatch.context() as patch:
-                patch.setattr("openfield.serve.Journal", refuse)
+                patch.setattr("openfield.desk.Journal", refuse)
                 with pytest.raises(AgentFault, match="No room left"):
                     await Client(rpc, agent(), "hasty").play()
             second = Client(rpc, agent(), "second")

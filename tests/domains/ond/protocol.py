@@ -16,7 +16,7 @@ from openfield.domains.ond.http import Answerer, make_answerer
 from openfield.domains.ond.office import Office
 from openfield.domains.ond.sheet import FACTS, SHEET, Shelf, Test, write_rows
 from openfield.domains.ond.transport import Connection
-from openfield.domains.ond.wire import Wire
+from openfield.domains.ond.wire import Responder
 from openfield.groups import GroupDesk
 from openfield.journal import Journal
 
@@ -166,7 +166,7 @@ class Client(Requests):
     def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
         self.shelf, self.journal = Shelf(root), Journal(run)
         self.desk = GroupDesk(self.journal, DOMAIN, token)
-        answer = make_answerer(Wire(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
+        answer = make_answerer(Responder(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
         self.loop = asyncio.new_event_loop()
         self.http = httpx.AsyncClient(transport=NoSocket(answer), base_url="http://ond")
 

@@ -1,4 +1,4 @@
-"""A server as its own process, over a real socket."""
+"""A server as its own process, over a real socket, and a visit there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from openfield.domains.ond.client import Client
+from openfield.domains.ond.visit import Player, Scores, Visit, play_sessions
 
 
 @contextmanager
@@ -42,3 +45,8 @@ def announced(
         process.wait()
         if process.stdout:
             process.stdout.close()
+
+
+def play_session(client: Client, player: Player, visit: Visit) -> Scores:
+    """The server's numbers for each test of a visit that one player pays alone."""
+    return play_sessions(client, [player], visit)[player.name]

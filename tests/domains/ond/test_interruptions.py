@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import TEST
+from domains.ond.serving import play_session
 from domains.ond.veterans import Executor
 from openfield.cli import run_command
 from openfield.core import Ask, Belief, Reply, Turn
@@ -24,7 +25,7 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.sheet import Shelf
 from openfield.domains.ond.stages import Options
 from openfield.domains.ond.turns import TurnPlayer
-from openfield.domains.ond.visit import Occasion, Visit, play_session, play_sessions, play_test
+from openfield.domains.ond.visit import Occasion, Visit, play_sessions, play_test
 from openfield.errors import AgentCrashed
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from domains.ond.protocol import TEST
-from domains.ond.serving import server
+from domains.ond.serving import play_session, server
 from domains.ond.veterans import Executor, Methods
 from openfield.cli import run_command
 from openfield.domains.ond import DOMAIN
@@ -27,7 +27,7 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.stages import Options
 from openfield.domains.ond.standins import register_standins
 from openfield.domains.ond.turns import TurnPlayer
-from openfield.domains.ond.visit import Occasion, Visit, play_session
+from openfield.domains.ond.visit import Occasion, Visit
 from openfield.errors import InvalidInput
 from openfield.rollout import Rollout, drive
 

@@ -4,6 +4,6 @@ Importing this needs neither the physics engine nor Pillow.
 """
 
 from openfield.domains.birds.client import BirdsClient
-from openfield.domains.birds.domain import DOMAIN, Birds
+from openfield.domains.birds.domain import DOMAIN, BirdsDomain
 
-__all__ = ["DOMAIN", "Birds", "BirdsClient"]
+__all__ = ["DOMAIN", "BirdsClient", "BirdsDomain"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.agents.random import GeneratorState
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domains.birds.actions import TAP_SECONDS, Load, Shot
 from openfield.domains.birds.levels import Level
@@ -76,8 +77,7 @@ class Shooter:
 
     def load(self, state: bytes) -> None:
         """Goes on drawing where the saved agent was."""
-        version, numbers, gauss = msgspec.json.decode(state)
-        self._rng.setstate((version, tuple(numbers), gauss))
+        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))
 
 
 def pick_level(menu: dict[str, Any]) -> int:

@@ -92,7 +92,7 @@ class Dialogue:
         """2: how fast simulated time passes after a fast shot; all else is as fast as can be."""
         self._speed = min(float(speed), FASTEST) or SLOWEST
         return protocol.flag(True)
-        yield
+        yield  # which makes it a generator, as all answers are
 
     def picture(self) -> Talk:
         """11: a screenshot."""
@@ -149,7 +149,7 @@ class Dialogue:
     def click(self) -> Talk:
         """36: nothing is there to be clicked."""
         return protocol.flag(True)
-        yield
+        yield  # which makes it a generator, as all answers are
 
     def load(self, level: int) -> Talk:
         """51: a level by its number."""

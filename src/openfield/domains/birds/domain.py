@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from openfield.report.film import Film
     from openfield.serve import Serving, TrialDesk
 
-AGENTS = "openfield.domains.birds.agents"
+_AGENTS = "openfield.domains.birds.agents"
 TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
@@ -53,7 +53,7 @@ TASK = (
 )
 
 
-class Birds(Domain[BirdsSettings]):
+class BirdsDomain(Domain[BirdsSettings]):
     """Physical reasoning with a slingshot."""
 
     name, version = "birds", 3
@@ -61,11 +61,11 @@ class Birds(Domain[BirdsSettings]):
     settings = BirdsSettings
     novelties = NOVELTIES
     agents = {
-        "random": f"{AGENTS}:RandomShooter",
-        "naive": f"{AGENTS}:NaiveShooter",
-        "planner": f"{AGENTS}:Planner",
-        "detector": f"{AGENTS}:make_detector",
-        "fall-detector": f"{AGENTS}:make_fall_detector",
+        "random": f"{_AGENTS}:RandomShooter",
+        "naive": f"{_AGENTS}:NaiveShooter",
+        "planner": f"{_AGENTS}:Planner",
+        "detector": f"{_AGENTS}:make_detector",
+        "fall-detector": f"{_AGENTS}:make_fall_detector",
     }
     metrics = ("performance", "detection", "adaptation", "passive")
     default_novelty = demo_novelty = "gravity"
@@ -154,16 +154,22 @@ class Birds(Domain[BirdsSettings]):
         if chosen is not given:  # a mistyped path must not pass in silence
             why = f"There is no configuration at {given.config}; the default trials stand in for it."
             warnings.warn(why, stacklevel=2)
+        if chosen.config:
+            if novelty not in (None, "none"):
+                raise InvalidInput(
+                    "A configuration says itself what is novel: --novelty and --config exclude each other."
+                )
+            return self._listed_trials(chosen, seed, red_light)
+        if chosen.trial or chosen.trial_list or chosen.told != "all":
+            raise InvalidInput("Trials can be chosen only from a configuration: --config.")
+        chosen = msgspec.structs.replace(chosen, family=chosen.family or self._family(novelty), endless=False)
+        made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
+        files = level_files(chosen, open_pool(chosen))
+        return [msgspec.structs.replace(trial, files=files) for trial in made]
+
+    def _listed_trials(self, chosen: BirdsSettings, seed: int, red_light: bool) -> list[Trial]:
+        """All those of a configuration, each as often as it says."""
         pool = open_pool(chosen)
-        if not chosen.config:
-            if chosen.trial or chosen.trial_list or chosen.told != "all":
-                raise InvalidInput("Trials can be chosen only from a configuration: --config.")
-            family = chosen.family or self._family(novelty)
-            chosen = msgspec.structs.replace(chosen, family=family, endless=False)
-            made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
-            return [msgspec.structs.replace(trial, files=level_files(chosen, pool)) for trial in made]
-        if novelty not in (None, "none"):
-            raise InvalidInput("A configuration says itself what is novel: --novelty and --config exclude each other.")
         listed, scripts = read_scripts(chosen, pool, seed)
         kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all", endless=False)
         return [
@@ -274,7 +280,7 @@ class Birds(Domain[BirdsSettings]):
         return f"{detail.get('status', '')} {detail.get('score', 0):,}"
 
 
-DOMAIN = Birds()
+DOMAIN = BirdsDomain()
 
 
 def _space(seen: str) -> Space | None:

@@ -134,20 +134,16 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
     if not trial.ordered:
         rng.shuffle(parts)
     for part in parts:
-        buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(_names(part, pool))]
         wanted = rng.randrange(*part.amount)
-        counts = portion(wanted, part, buckets)
-        drawn = [
-            name
-            for bucket, count in zip(buckets, counts, strict=True)
-            for name in rng.sample(bucket, min(count, len(bucket)))
-        ]
-        rng.shuffle(drawn)
+        drawn = _draw_unused(part, wanted, used, pool, rng)
         used.update(drawn)
         short += len(drawn) < wanted
-        limits = (part.seconds, part.interactions, part.attempts)
         yield LevelSet(
-            levels=tuple(drawn), seconds=limits[0], interactions=limits[1], attempts=limits[2], selection=part.selection
+            levels=tuple(drawn),
+            seconds=part.seconds,
+            interactions=part.interactions,
+            attempts=part.attempts,
+            selection=part.selection,
         )
     if short:
         warnings.warn(
@@ -155,6 +151,19 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
             "there are no more. Sets without any are passed over.",
             stacklevel=2,
         )
+
+
+def _draw_unused(part: MetaSet, wanted: int, used: set[str], pool: LevelPool, rng: random.Random) -> list[str]:
+    """Levels without replacement, in the portions asked for, shuffled; fewer than wanted where there are no more."""
+    buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(_names(part, pool))]
+    counts = portion(wanted, part, buckets)
+    drawn = [
+        name
+        for bucket, count in zip(buckets, counts, strict=True)
+        for name in rng.sample(bucket, min(count, len(bucket)))
+    ]
+    rng.shuffle(drawn)
+    return drawn
 
 
 def _names(part: MetaSet, pool: LevelPool) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 from xml.sax.saxutils import quoteattr
 
@@ -67,15 +66,6 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
         if self.camera.widest == 30 or any(thing.kind == "Novelty" for thing in self.things):
             return "sailon"
         return "phyq" if re.search(r"(^|[\\/])\d+_\d+_\d+_\d+\.xml$", self.name) else "sailon"
-
-
-def read_level(path: Path, name: str = "") -> Level:
-    """The level in a file; what is wrong with it is named with file and reason."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"Level {path} cannot be read: {error.strerror}.") from None
-    return parse_level(content, name or path.name)
 
 
 def parse_level(content: bytes, name: str = "") -> Level:

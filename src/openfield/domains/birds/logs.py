@@ -100,10 +100,9 @@ def _is_report(shown: Any, belief: Belief) -> bool:
 
 def _belief(belief: Belief) -> list[Any]:
     detail = belief.detail if isinstance(belief.detail, dict) else {}
-    novel = max(belief.novel, default=0.0) if isinstance(belief.novel, tuple) else belief.novel
     objects = " ".join(str(name) for name in detail.get("objects", ()))
     text = str(detail.get("text", "")).replace(",", "")
-    return [novel, detail.get("not_novel", 1 - novel), objects, belief.level or 0, text]
+    return [belief.highest, detail.get("not_novel", 1 - belief.highest), objects, belief.level or 0, text]
 
 
 def _place(trial: int, level: str, phase: str, cell: CellRecord, novel: bool) -> list[Any]:

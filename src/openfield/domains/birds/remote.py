@@ -82,7 +82,7 @@ def _give(client: BirdsClient, reply: Reply) -> None:
     if state is State.NEW_TRIAL or state in SET_STATES:
         client.ready()
     elif state is State.REQUEST_BELIEF and reply.belief is not None:
-        client.report(float(reply.belief.novel), reply.belief.level or 0)  # type: ignore[arg-type]
+        client.report(reply.belief.highest, reply.belief.level or 0)
     elif state is State.PLAYING:
         client.shoot(reply.action["x"], reply.action["y"], reply.action["tap"])
     else:

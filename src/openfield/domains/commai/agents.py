@@ -10,10 +10,10 @@ from typing import Any
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn, World
 from openfield.domains.commai.learners import MappingLearner, MemorisingLearner, Oracle, RandomLearner
 from openfield.domains.commai.learners.noticing import NoticingLearner
+from openfield.domains.commai.serializers import speaks_bits
 from openfield.domains.commai.task import BYTES
 from openfield.domains.commai.world import CommaiWorld
 from openfield.errors import AgentProtocol, InvalidInput
-from openfield.spaces import Discrete
 
 SILENCE = Reply(32)
 REPLIES = tuple(Reply(code) for code in range(256))
@@ -41,7 +41,7 @@ class SilentAgent:
     stateless = True
 
     def __init__(self, spec: Spec, seed: int) -> None:
-        self._silence = SILENCE if not _speaks_bits(spec) else REPLIES[0]
+        self._silence = SILENCE if not speaks_bits(spec) else REPLIES[0]
 
     def __call__(self, turn: Turn) -> Reply:
         """Silence."""
@@ -62,7 +62,7 @@ class LearnerAgent:
         self._answer = learner.next
         self._reward = getattr(learner, "reward", None)
         self._believes = hasattr(learner, "belief")
-        bits = _speaks_bits(spec)
+        bits = speaks_bits(spec)
         self._replies = _BITS if bits else _SPOKEN
         self._symbols = ("0", "1") if bits else BYTES
 
@@ -120,7 +120,7 @@ class OracleAgent:
         """Takes a seat beside the teacher."""
         if not isinstance(world, CommaiWorld):
             raise InvalidInput("The oracle knows the answers of CommAI only.")
-        voice = Oracle(world.environment) if _speaks_bits(self._spec) else _Voice(world)
+        voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)
         self._inner = LearnerAgent(voice, self._spec)
 
     def __call__(self, turn: Turn) -> Reply:
@@ -151,7 +151,7 @@ def make_learner_agent(learner: Any, spec: Spec) -> Agent:
 
 def make_random(spec: Spec, seed: int) -> Agent:
     """Says anything printable, or any bit."""
-    return LearnerAgent(RandomLearner(seed, "01") if _speaks_bits(spec) else RandomLearner(seed), spec)
+    return LearnerAgent(RandomLearner(seed, "01") if speaks_bits(spec) else RandomLearner(seed), spec)
 
 
 def make_memorising(spec: Spec, seed: int) -> Agent:
@@ -162,7 +162,3 @@ def make_memorising(spec: Spec, seed: int) -> Agent:
 def make_mapper(spec: Spec, seed: int) -> Agent:
     """Learns mappings, and notices symbols it has never heard."""
     return LearnerAgent(NoticingLearner(MappingLearner()), spec)
-
-
-def _speaks_bits(spec: Spec) -> bool:
-    return isinstance(spec.actions, Discrete) and spec.actions.n == 2

@@ -90,14 +90,14 @@ def run_configuration(path: Path) -> Scheduler:
             create = getattr(module, "create_tasks", None)
             if not callable(create):
                 raise InvalidInput(f"{path} has no function create_tasks() that returns a scheduler.")
-            made = create()
+            made: Scheduler = create()
         except InvalidInput:
             raise
         except Exception as error:  # it may raise anything: it is the user's own code
             raise InvalidInput(f"{path}{_line_in(path, error)}: {type(error).__name__}: {error}") from error
     if not hasattr(made, "next_task"):
         raise InvalidInput(f"{path}: create_tasks() must return a scheduler, not {type(made).__name__}.")
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _decode(path: Path, decode: Any) -> Any:

@@ -24,7 +24,6 @@ from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
-    from openfield.domains.commai.world import CommaiWorld
     from openfield.serve import Wire
 
 _AGENTS = "openfield.domains.commai.agents"
@@ -110,8 +109,7 @@ class CommaiDomain(Domain[Settings]):
                 raise InvalidInput(f"{name} is not the file this trial was made with.")
         first, last = trial.phases[0], trial.phases[-1]
         changed = self.settings_in(trial, last) if last.novelty else None
-        world: CommaiWorld = CommaiWorld(trial, self.settings_in(trial, first), changed)
-        return world
+        return CommaiWorld(trial, self.settings_in(trial, first), changed)
 
     def adapt(self, found: Any) -> AgentFactory | None:
         """A learner of the original's kind, with `next(symbol)` and `reward(r)`, as an agent."""

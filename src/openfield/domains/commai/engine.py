@@ -57,7 +57,6 @@ class Environment:
         "_verdict",
         "at",
         "finished",
-        "finished_task",
         "halted",
         "instance",
         "learner",
@@ -96,7 +95,6 @@ class Environment:
         """How many instances have ended and been replaced."""
         self.result: bool | None = None
         """The verdict of the instance that was replaced last."""
-        self.finished_task = ""
         """The name of the task it belonged to."""
         self.over = False
         """Whether the curriculum is finished."""
@@ -243,7 +241,7 @@ class Environment:
         """Reports the verdict and starts the next instance, or ends the curriculum."""
         previous = self.task
         if previous is not None:
-            self._retire(previous)
+            self._retire()
         task = self.scheduler.next_task(self.rng)
         self.text, self.at, self._end, self.spoken = "", 0, 0, 0
         self._verdict, self._pays = None, False
@@ -254,9 +252,9 @@ class Environment:
             task.world.start(self)
         self._begin(task)
 
-    def _retire(self, task: Task) -> None:
+    def _retire(self) -> None:
         self.finished += 1
-        self.result, self.finished_task = self._verdict, task.name
+        self.result = self._verdict
         self.tally.steps += self.instance_steps
         if self._verdict is not None:
             self.tally.solved += self._verdict

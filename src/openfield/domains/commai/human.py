@@ -11,11 +11,10 @@ from typing import Literal
 
 from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
 from openfield.domains.commai.agents import REPLIES
-from openfield.domains.commai.serializers import SPACE_BITS, BitReader, to_bits
+from openfield.domains.commai.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
 from openfield.domains.commai.view import LineView, ScreenView, Streams, View
 from openfield.domains.commai.world import SKIP
 from openfield.errors import Cancelled
-from openfield.spaces import Discrete
 
 Mode = Literal["line", "dot", "immediate"]
 """When a person is asked: at a dot or when the teacher was silent twice; at a dot; at every step."""
@@ -29,7 +28,7 @@ def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) ->
 
     def make(spec: Spec, seed: int) -> Agent:
         view: View = ScreenView(delay) if screen else LineView(delay)
-        return Human(view, mode, bits=isinstance(spec.actions, Discrete) and spec.actions.n == 2)
+        return Human(view, mode, bits=speaks_bits(spec))
 
     return make
 

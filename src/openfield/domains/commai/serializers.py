@@ -9,7 +9,9 @@ import random
 import re
 from typing import Protocol
 
+from openfield.core import Spec
 from openfield.domains.commai.settings import Scramble, Settings
+from openfield.spaces import Discrete
 
 SPACE_BITS = "00100000"
 _WORD = re.compile(r"\w+")
@@ -85,14 +87,14 @@ def make_serializer(settings: Settings, seed: int) -> Serializer | None:
     return Scrambler(random.Random(f"scramble {seed}"), readable=kind == "readable")
 
 
+def speaks_bits(spec: Spec) -> bool:
+    """Whether the symbols of a trial are bits, not bytes."""
+    return isinstance(spec.actions, Discrete) and spec.actions.n == 2
+
+
 def to_bits(text: str) -> str:
     """The text as the characters 0 and 1: UTF-8, eight per byte, most significant first."""
     return "".join(f"{byte:08b}" for byte in text.encode())
-
-
-def from_bits(bits: str) -> str:
-    """The text behind whole characters of bits."""
-    return bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)).decode()
 
 
 class BitReader:

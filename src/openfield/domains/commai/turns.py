@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from openfield.core import AgentFactory, Ask, Reply, Spec, Turn
+from openfield.domains.commai.serializers import speaks_bits
 from openfield.errors import AgentGone, InvalidInput
-from openfield.spaces import Discrete
 
 Answer = Callable[[str, int], str]
 """Told what the teacher said since the last answer and the reward that brought, gives the next answer."""
@@ -47,7 +47,7 @@ class TurnAgent:
     """
 
     def __init__(self, answer: Answer, spec: Spec, ends: str = ".") -> None:
-        if isinstance(spec.actions, Discrete) and spec.actions.n == 2:
+        if speaks_bits(spec):
             raise InvalidInput("Whole questions are answered in byte mode only; leave bit_mode out.")
         self._answer, self._ends = answer, tuple(ends)
         self._heard, self._earned, self._said = "", 0, ""

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfield.core import Ask, Reply, Spec, Turn
+from openfield.domains.commai.serializers import speaks_bits
 from openfield.domains.commai.task import BYTES
 from openfield.domains.commai.zmtp import Connection, encode_frame
-from openfield.errors import AgentFault, AgentProtocol, AgentTimeout, InvalidInput
-from openfield.spaces import Discrete
+from openfield.errors import AgentFault, AgentProtocol, AgentTimeout
+from openfield.listening import refusing_place
 
 if TYPE_CHECKING:
     from openfield.seat import Seat
@@ -37,7 +38,7 @@ class Codec:
     """Messages of the protocol for a trial in bytes or in bits."""
 
     def __init__(self, spec: Spec) -> None:
-        bits = isinstance(spec.actions, Discrete) and spec.actions.n == 2
+        bits = speaks_bits(spec)
         self._symbols = _BITS if bits else _BYTES
         self._replies = {symbol: Reply(code) for code, symbol in enumerate(self._symbols)}
         self.plain = {encode_frame(symbol): reply for symbol, reply in self._replies.items()}
@@ -180,10 +181,8 @@ class Line:
 
     def __init__(self, host: str, port: int) -> None:
         place = "" if host in ("", "*") else host
-        try:
+        with refusing_place(host, port):
             self._listener = socket.create_server((place, port))
-        except OSError as error:
-            raise InvalidInput(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         self.port: int = self._listener.getsockname()[1]
         self._peers: dict[int, Peer] = {}
         self._stopping = threading.Event()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -20,7 +21,6 @@ from openfield.domains.doom.messages import REGISTRATION_QUEUE, Message
 from openfield.domains.doom.rabbit import MODELS
 from openfield.domains.doom.rpc import Rpc
 from openfield.errors import AgentFault, InvalidInput
-from openfield.metrics.stretches import probability
 
 Player = Callable[[Turn], Reply]
 HALF = 0.5
@@ -112,36 +112,21 @@ class Client:
 
     async def _episode(self, kind: str) -> None:
         """Plays an episode: two requests per tick, then an opinion."""
-        first, feedback, belief, data, end = True, None, None, None, None
-        while end is None:
+        first, ended, feedback, belief = True, False, None, None
+        while not ended:
             data = await self._ask(
                 {"obj_type": f"request_{kind}_data", "model_experiment_id": self._id, "secret": self.secret}
             )
             received = time.time()
-            turn = Turn(
-                observation=data["feature_vector"],
-                feedback=_joined(feedback, data.get("feature_label")),
-                phase="training" if kind == "training" else "test",
-                first=first,
-                red_light=data.get("novelty_indicator"),
-            )
+            turn = _turn(data, kind, feedback, first)
             reply = self._agent(turn)
             while reply.action is None and reply.belief is not None:  # it has said something, and sees the turn again
                 belief, reply = reply.belief, self._agent(turn)
             belief, first = reply.belief or belief, False
-            answer = await self._ask(
-                {
-                    "obj_type": f"{kind}_data_prediction",
-                    "secret": data["secret"],
-                    "utc_remote_epoch_received": received,
-                    "utc_remote_epoch_sent": time.time(),
-                    "label_prediction": reply.action if isinstance(reply.action, dict) else {"action": reply.action},
-                    "end_early": False,
-                }
-            )
+            answer = await self._ask(_prediction(kind, data["secret"], reply.action, received))
             feedback = {"performance": answer["performance"]}
-            end = answer if answer["obj_type"].endswith("_episode_end") else None
-        self.performances.append(end["performance"])
+            ended = answer["obj_type"].endswith("_episode_end")
+        self.performances.append(answer["performance"])
         last = Turn(ask=Ask.NONE, observation=turn.observation, feedback=feedback, phase=turn.phase, last="terminated")
         await self._opine(kind, self._agent(last).belief or belief)
 
@@ -151,7 +136,7 @@ class Client:
         await self._ask(
             {
                 "obj_type": f"{kind}_episode_novelty",
-                "novelty_probability": probability(belief),
+                "novelty_probability": belief.highest,
                 "novelty_threshold": _threshold(belief, detail.get("threshold")),
                 "novelty": belief.level or 0,
                 "novelty_characterization": detail.get("characterization", {}),
@@ -239,15 +224,32 @@ def _threshold(belief: Belief, told: object) -> float:
     """The agent's own, else one half; where its level says otherwise, one by which it is a detection or none."""
     if isinstance(told, int | float):
         return told
-    novel = probability(belief) or 0.0
-    if belief.level is None or (belief.level > 0) == (novel >= HALF):
+    if belief.level is None or (belief.level > 0) == (belief.highest >= HALF):
         return HALF
-    return novel if belief.level > 0 else math.nextafter(novel, 2.0)
+    return belief.highest if belief.level > 0 else math.nextafter(belief.highest, 2.0)
 
 
-def _joined(feedback: Message | None, label: Message | None) -> Message | None:
-    joined = {**(feedback or {}), **({"label": label} if label else {})}
-    return joined or None
+def _turn(data: Message, kind: str, feedback: Message | None, first: bool) -> Turn:
+    """What is shown, as an agent of ours sees it: the label of what it should do is feedback, too."""
+    label = data.get("feature_label")
+    return Turn(
+        observation=data["feature_vector"],
+        feedback={**(feedback or {}), **({"label": label} if label else {})} or None,
+        phase="training" if kind == "training" else "test",
+        first=first,
+        red_light=data.get("novelty_indicator"),
+    )
+
+
+def _prediction(kind: str, secret: str, action: Any, received: float) -> Message:
+    return {
+        "obj_type": f"{kind}_data_prediction",
+        "secret": secret,
+        "utc_remote_epoch_received": received,
+        "utc_remote_epoch_sent": time.time(),
+        "label_prediction": action if isinstance(action, dict) else {"action": action},
+        "end_early": False,
+    }
 
 
 def _machine() -> Message:

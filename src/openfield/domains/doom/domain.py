@@ -227,7 +227,7 @@ class DuelDomain(DoomDomain):
     words = "Kill the enemy as fast as you can. You look along x; an enemy in your line of fire is hit."
     novelties = catalogue.DUEL
     default_novelty = "moving:medium"
-    check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 4, "before": 1, "limit": 60}
+    check_settings = {"training": 0, "episodes": 4, "before": 1, "limit": 60}
     demo_settings = {"training": 3, "episodes": 10, "limit": 400}
     demo_novelty = "moving:hard"
 
@@ -240,7 +240,7 @@ class ArenaDomain(DoomDomain):
     words = "Kill all enemies as fast as you can; take packs, avoid traps. Turning is by 45 degrees."
     novelties = catalogue.ARENA
     default_novelty = "203:easy"
-    check_settings: ClassVar[dict[str, Any]] = {"training": 0, "episodes": 2, "before": 1, "limit": 120}
+    check_settings = {"training": 0, "episodes": 2, "before": 1, "limit": 120}
     demo_settings = {"training": 4, "episodes": 12, "limit": 400}
     demo_novelty = "205:hard"
 

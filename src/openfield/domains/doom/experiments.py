@@ -172,14 +172,9 @@ async def find_experiment(desk: TrialDesk, secret: str) -> DeskOffice:
     if not names:
         raise AgentFault("there is no experiment with this secret")
     known = await desk.enrolled(names[0])
-    if any(is_training(record.trial) and record.outcome not in SCORED for record in known):
+    if any(record.trial.is_training and record.outcome not in SCORED for record in known):
         raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
     return DeskOffice(desk, names[0], [record.trial for record in known])
-
-
-def is_training(trial: Trial) -> bool:
-    """Whether a trial is nothing but training."""
-    return all(phase.name == "training" for phase in trial.phases)
 
 
 def _read_model(model: str) -> _Model:
@@ -218,7 +213,7 @@ class DeskOffice:
         self._new: list[Trial] = trials
         """What is to be entered before the first seat; empty where the record has it."""
         self._facts = dict(facts or {})
-        self.trials = sum(not is_training(trial) for trial in trials)
+        self.trials = sum(not trial.is_training for trial in trials)
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         """Puts on record what machine the agent runs on."""

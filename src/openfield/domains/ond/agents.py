@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.domains.ond.classifier import Classifier, softmax
-from openfield.domains.ond.detectors import DETECTORS
+from openfield.domains.ond.detectors import DETECTORS, unit
 from openfield.domains.ond.rows import split_row
 from openfield.domains.ond.streams import STREAMS, Rarity, calibrate, probability
 from openfield.errors import InvalidInput
@@ -142,7 +142,7 @@ class AdaptingAgent(DetectorAgent):
             return p
         known = np.stack([feature for feature, _ in self._bought.values()])
         labels = np.array([label for _, label in self._bought.values()])
-        likeness = _unit(self._features) @ _unit(known).T
+        likeness = unit(self._features) @ unit(known).T
         weights = np.exp(25 * (likeness - 1))  # 0.37 at a cosine of 0.96
         votes = np.zeros_like(p)
         for label in np.unique(labels):
@@ -175,7 +175,3 @@ class AdaptingAgent(DetectorAgent):
 def _flat(images: Any) -> NDArray[np.float32]:
     array = np.asarray(images, dtype=np.float32)
     return array.reshape(len(array), -1)
-
-
-def _unit(features: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(features / (np.linalg.norm(features, axis=1, keepdims=True) + 1e-12))

@@ -94,11 +94,11 @@ class Nearest:
 
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
         """Remembers the training samples."""
-        self._known = _unit(features)
+        self._known = unit(features)
 
     def score(self, features: Array, logits: Array) -> Array:
         """How known samples look."""
-        rows, k = _unit(features), min(self._k, len(self._known))
+        rows, k = unit(features), min(self._k, len(self._known))
         size = max(UNTHREADED // self._known.size, 1) if self._known.size <= UNTHREADED else 256
         found = []
         for start in range(0, len(rows), size):
@@ -162,5 +162,6 @@ DETECTORS: dict[str, type[Detector]] = {
 }
 
 
-def _unit(features: Array) -> Array:
+def unit(features: Array) -> Array:
+    """Every row scaled to a length of one."""
     return np.asarray(features / (np.linalg.norm(features, axis=1, keepdims=True) + 1e-12))

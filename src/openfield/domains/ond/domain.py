@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from openfield.serve import Closable, Serving, Wire
     from openfield.view import CellRecord
 
+_AGENTS = "openfield.domains.ond.agents"
 FLAGS = (
     Flag(("--data",), "A directory of tests to serve.", lambda launch, path: launch.note(data=path), Path, ("serve",)),
     Flag(
@@ -49,7 +50,7 @@ FLAGS = (
 )
 
 
-class Ond(Domain[OndSettings]):
+class OndDomain(Domain[OndSettings]):
     """Batches of samples, K+1 classes, the probability that the world has changed, with and without red light."""
 
     name = "ond"
@@ -58,16 +59,15 @@ class Ond(Domain[OndSettings]):
     novelties = NOVELTIES
     default_novelty = demo_novelty = "classes"
     agents = {
-        "knn": "openfield.domains.ond.agents:NearestAgent",
-        "msp": "openfield.domains.ond.agents:SoftmaxAgent",
-        "energy": "openfield.domains.ond.agents:EnergyAgent",
-        "mahalanobis": "openfield.domains.ond.agents:MahalanobisAgent",
-        "openmax": "openfield.domains.ond.agents:OpenMaxAgent",
-        "adapting": "openfield.domains.ond.agents:AdaptingAgent",
+        "knn": f"{_AGENTS}:NearestAgent",
+        "msp": f"{_AGENTS}:SoftmaxAgent",
+        "energy": f"{_AGENTS}:EnergyAgent",
+        "mahalanobis": f"{_AGENTS}:MahalanobisAgent",
+        "openmax": f"{_AGENTS}:OpenMaxAgent",
+        "adapting": f"{_AGENTS}:AdaptingAgent",
     }
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
-
     flags = FLAGS
 
     def spec(self, trial: Trial) -> Spec:
@@ -118,7 +118,7 @@ class Ond(Domain[OndSettings]):
     def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
         """The protocol's rule: for any sample, a probability that reaches the threshold of the trial or session."""
         threshold = float(trial.settings.get("threshold", 0.5))
-        return lambda belief: _highest(belief) >= threshold
+        return lambda belief: belief.highest >= threshold
 
     def encode(self, observation: Any) -> Any:
         """Batches by what their mean picture looks like from afar, other turns by kind."""
@@ -181,10 +181,6 @@ class Ond(Domain[OndSettings]):
         return OndWire(shelf, options.get("compat", False)), desk
 
 
-def _highest(belief: Belief) -> float:
-    return max(belief.novel, default=0.0) if isinstance(belief.novel, tuple) else belief.novel
-
-
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
     """Plays the tests of a server with agents that are ours, or written for the protocol's original client."""
     from openfield.domains.ond.guests import visit_server
@@ -192,4 +188,4 @@ def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
     return visit_server(DOMAIN, launch.notes or {}, changes)
 
 
-DOMAIN = Ond()
+DOMAIN = OndDomain()

@@ -75,7 +75,7 @@ def quote(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
         return Answer([f"current_score,{ledger.score + _writers(ledger)!r}"], 1)
     positions = _choose(ledger, kind, offer, ids)
     told = positions if left is None else ledger.allow(kind, positions)[:left]
-    lines = [_line(ledger, kind, offer, at) for at in told]
+    lines = [_line(ledger, offer, at) for at in told]
     return Answer(lines, 0 if left is None else len(told), tuple(told))
 
 
@@ -115,7 +115,7 @@ def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
     return bool(ledger.predicted[at] != ledger.test.labels[at])
 
 
-def _line(ledger: Ledger, kind: str, offer: Offer, at: int) -> str:
+def _line(ledger: Ledger, offer: Offer, at: int) -> str:
     key = ledger.test.ids[at]
     if offer.content == "label":
         return f"{quote_id(key)},{min(int(ledger.test.labels[at]), ledger.test.known)}"

@@ -15,7 +15,7 @@ from openfield.domains.ond.builder import write_trials
 from openfield.domains.ond.client import Client
 from openfield.domains.ond.office import Office
 from openfield.domains.ond.trials import find_shelf
-from openfield.domains.ond.wire import Wire
+from openfield.domains.ond.wire import Responder
 from openfield.errors import InvalidInput
 from openfield.groups import GroupDesk
 from openfield.holding import holding
@@ -46,7 +46,7 @@ class HereClient(Client):
             self.root = data or str(write_trials(domain, domain.trials(trials, seed), run.with_suffix(".data")))
             if not Path(self.root).is_dir():
                 raise InvalidInput(f"There is no directory {self.root}.")
-            self._wire = Wire(Office(desk, find_shelf(self.root), domain.version))
+            self._responder = Responder(Office(desk, find_shelf(self.root), domain.version))
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = HERE
             self._open = stack.pop_all()
@@ -60,5 +60,5 @@ class HereClient(Client):
         given = {name: str(value) for name, value in {**request.get("params", {}), **request.get("data", {})}.items()}
         for name, part in request.get("files", {}).items():
             given[name] = (part[1] if isinstance(part, tuple) else part).decode()
-        answer = self._runner.run(self._wire.answer(method, path, given))
+        answer = self._runner.run(self._responder.answer(method, path, given))
         return self._read(path, answer.status, answer.body)

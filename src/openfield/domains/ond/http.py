@@ -17,8 +17,8 @@ from openfield.domains.ond.office import Office
 from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.request import Request, read_parameters
 from openfield.domains.ond.sheet import Shelf
-from openfield.domains.ond.wire import Answer, Wire, refuse
-from openfield.errors import AgentFault, InvalidInput, JournalError, MissingExtra
+from openfield.domains.ond.wire import Answer, Responder, refuse
+from openfield.errors import AgentFault, JournalError, MissingExtra
 from openfield.groups import GroupDesk
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ class OndWire:
             self.offer = f"{count} {'test' if count == 1 else 'tests'} of {DOMAIN.name} on {host}:{opened}"
             ready(opened)
 
-        await serve_http(make_answerer(Wire(office), groups.check), host, port, listening)
+        await serve_http(make_answerer(Responder(office), groups.check), host, port, listening)
 
 
-def make_answerer(wire: Wire, check: Callable[[str | None], None]) -> Answerer:
+def make_answerer(responder: Responder, check: Callable[[str | None], None]) -> Answerer:
     """What answers whatever came; what went wrong inside is logged here and not shown there."""
 
     async def answer(request: Request) -> Answer:
@@ -71,7 +71,7 @@ def make_answerer(wire: Wire, check: Callable[[str | None], None]) -> Answerer:
                 from openfield.domains.ond.openapi import document
 
                 return Answer(msgspec.json.encode(document()), type="application/json")
-            return await wire.answer(request.method, path, read_parameters(request))
+            return await responder.answer(request.method, path, read_parameters(request))
         except Refusal as error:
             return refuse(error)
         except asyncio.CancelledError:  # by the server, whose task ends with this answer
@@ -96,8 +96,6 @@ async def serve_http(answer: Answerer, host: str, port: int, ready: Callable[[in
         from openfield.domains.ond.transport import Connection
     except ImportError:
         raise MissingExtra("ond", "The server of ond") from None
-    if not 0 <= port <= 65_535:
-        raise InvalidInput(f"There is no port {port}; ports are 0 to 65535.")
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
     )

@@ -197,9 +197,9 @@ def _plain(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
 
 def _as_rows(values: Sequence[Any]) -> NDArray[Any] | None:
     """Arrays of one shape and kind as one array: a file with a part for each of 100,000 samples takes minutes."""
-    found = [_as_array(value) for value in values]
-    kinds = {(array.shape, array.dtype) for array in found if array is not None and array.dtype != object}
-    return np.stack(found) if len(kinds) == 1 and all(array is not None for array in found) else None  # type: ignore[arg-type]
+    arrays = [array for array in map(_as_array, values) if array is not None]
+    kinds = {(array.shape, array.dtype) for array in arrays if array.dtype != object}
+    return np.stack(arrays) if len(kinds) == 1 and len(arrays) == len(values) else None
 
 
 def _built(value: Any, arrays: Any) -> Any:

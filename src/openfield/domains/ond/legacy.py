@@ -22,7 +22,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import quote_id, split_rows
 from openfield.domains.ond.seats import wait_for_disk, world_of
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.domains.ond.trials import budget_hint, served_trial
+from openfield.domains.ond.trials import session_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.groups import Group, GroupDesk
@@ -80,29 +80,13 @@ class _Import:
 
     async def take(self, session: str, facts: dict[str, Any]) -> None:
         """Everything is read before anything is entered: what cannot be read leaves no half of a session."""
-        created = facts.get("created", {})
-        said: dict[str, Any] = {"created": _time(created), "protocol": str(created.get("protocol"))}
-        said |= {
-            "domain": str(created.get("domain", "image_classification")),
-            "hints": [str(hint) for hint in created.get("hints") or []],
-        }
-        said |= {"detection_threshold": float(created.get("detection_threshold", 0.5))}
-        said |= {key: place[key] for key, place in (("devmode", created), (LABELS, facts)) if key in place}
+        said = _read_opening(facts)
         stories = self._read_stories(session, facts, said)
-        light = "red_light" in said["hints"]
-        settings: dict[str, object] = {
-            "data": str(self._shelf.root),
-            "protocol": said["protocol"],
-            "area": said["domain"],
-        }
-        settings |= {"threshold": said["detection_threshold"]} | ({"level": "compat"} if self._compat else {})
+        root, version, compat = self._shelf.root, self._version, self._compat
         trials = {
-            story.test.name: served_trial(
-                story.test, story.digests, settings | budget_hint(said["hints"], story.test), self._version, light
-            )
-            for story in stories
+            story.test.name: session_trial(story.test, story.digests, root, said, version, compat) for story in stories
         }
-        detector = str(created.get("detector", "legacy"))[:LONGEST_NAME]
+        detector = str(facts.get("created", {}).get("detector", "legacy"))[:LONGEST_NAME]
         group = await self._desk.open(session, detector, trials, said)
         done = list(facts.get("tests", {}).get("completed_tests", []))
         for story in sorted(stories, key=lambda story: done.index(story.test.name) if story.listed else len(done)):
@@ -170,6 +154,19 @@ class _Import:
     def _begun(self, session: str) -> list[str]:
         """The tests a session has files of."""
         return sorted(path.stem.removeprefix(f"{session}.") for path in self._folder.glob(f"{session}.*.json"))
+
+
+def _read_opening(facts: dict[str, Any]) -> dict[str, Any]:
+    """What was said when a session was opened, under the names it has with us."""
+    created = facts.get("created", {})
+    return {
+        "created": _time(created),
+        "protocol": str(created.get("protocol")),
+        "domain": str(created.get("domain", "image_classification")),
+        "hints": [str(hint) for hint in created.get("hints") or []],
+        "detection_threshold": float(created.get("detection_threshold", 0.5)),
+        **{key: place[key] for key, place in (("devmode", created), (LABELS, facts)) if key in place},
+    }
 
 
 def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], condda: bool) -> Iterator[Post]:

@@ -24,7 +24,7 @@ from openfield.domains.ond.refusal import Refusal
 from openfield.domains.ond.rows import TYPES
 from openfield.domains.ond.seats import find_ledger, find_seat, wait_for_disk, world_of
 from openfield.domains.ond.sheet import Shelf, Test
-from openfield.domains.ond.trials import budget_hint, served_trial
+from openfield.domains.ond.trials import budget_hint, session_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.groups import Group, GroupDesk
@@ -72,18 +72,14 @@ class Office:
         hints = asked.get("hints") or []
         if not isinstance(hints, list) or not all(isinstance(hint, str) for hint in hints):
             raise Refusal("BadRequest", "hints must be a list of texts.")
+        facts = {"protocol": protocol, "domain": area, "detection_threshold": threshold, "hints": hints}
         trials = {}
         for name in tests:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
-            settings = {"data": str(self._shelf.root), "protocol": protocol, "area": area, "threshold": threshold}
-            settings |= {"level": "compat"} if self._compat else {}
-            settings |= budget_hint(hints, test)
-            trials[name] = served_trial(test, digests, settings, self._version, "red_light" in hints)
+            trials[name] = session_trial(test, digests, self._shelf.root, facts, self._version, self._compat)
         session = str(uuid.uuid4())
-        facts: dict[str, Any] = {"created": self._clock(), "protocol": protocol, "domain": area}
-        facts |= {"detection_threshold": threshold, "hints": hints}
         detector = _one_word(str(asked["novelty_detector_version"])[:LONGEST_NAME])
-        await self._desk.open(session, detector, trials, facts)
+        await self._desk.open(session, detector, trials, {"created": self._clock(), **facts})
         return session
 
     def metadata(self, session: str, test: str) -> dict[str, Any]:

@@ -6,7 +6,9 @@ Domain -> trials -> world; the same function serves built tests and tests of a d
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +62,21 @@ def budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
         if key == "feedback_max_ids" and value.isascii() and value.isdigit():
             return {"cap": min(int(value[:9]), test.count("feedback_max_ids") or 0)}
     return {}
+
+
+def session_trial(
+    test: Test, digests: dict[str, str], root: Path, facts: Mapping[str, Any], version: int, compat: bool
+) -> Trial:
+    """The trial behind a test of a session, by what was said when the session was opened."""
+    settings: dict[str, object] = {
+        "data": str(root),
+        "protocol": facts["protocol"],
+        "area": facts["domain"],
+        "threshold": facts["detection_threshold"],
+    }
+    settings |= {"level": "compat"} if compat else {}
+    settings |= budget_hint(facts["hints"], test)
+    return served_trial(test, digests, settings, version, "red_light" in facts["hints"])
 
 
 def served_trial(

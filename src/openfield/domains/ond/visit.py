@@ -79,11 +79,6 @@ Scores = dict[str, dict[str, Any]]
 """The server's numbers by test."""
 
 
-def play_session(client: Client, player: Player, visit: Visit) -> Scores:
-    """Plays all tests of a visit with one player; returns the server's numbers for each."""
-    return play_sessions(client, [player], visit)[player.name]
-
-
 def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> dict[str, Scores]:
     """Plays all tests of a visit as the protocol has it: a session for everyone, all tests, all numbers, all ends.
 

@@ -36,10 +36,10 @@ class Answer(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Handler = Callable[["Wire", Parameters], Awaitable[Answer]]
+Handler = Callable[["Responder", Parameters], Awaitable[Answer]]
 
 
-class Wire:
+class Responder:
     """Answers requests."""
 
     def __init__(self, office: Office) -> None:
@@ -198,18 +198,18 @@ class Wire:
 
 
 HANDLERS: dict[str, dict[str, Handler]] = {
-    "/test/ids": {"GET": Wire.list_tests},
-    "/session": {"POST": Wire.open_session, "DELETE": Wire.end_session},
-    "/test/metadata": {"GET": Wire.read_metadata},
-    "/session/dataset": {"GET": Wire.read_dataset},
-    "/session/results": {"POST": Wire.post_results},
-    "/session/feedback": {"GET": Wire.read_feedback, "POST": Wire.read_feedback},
-    "/session/resultsfeedback": {"POST": Wire.post_and_ask},
-    "/session/evaluations": {"GET": Wire.read_evaluation},
-    "/test": {"DELETE": Wire.complete_test},
-    "/session/status": {"GET": Wire.read_status},
-    "/session/latest": {"GET": Wire.read_latest},
-    "/session/zip": {"GET": Wire.read_zip},
+    "/test/ids": {"GET": Responder.list_tests},
+    "/session": {"POST": Responder.open_session, "DELETE": Responder.end_session},
+    "/test/metadata": {"GET": Responder.read_metadata},
+    "/session/dataset": {"GET": Responder.read_dataset},
+    "/session/results": {"POST": Responder.post_results},
+    "/session/feedback": {"GET": Responder.read_feedback, "POST": Responder.read_feedback},
+    "/session/resultsfeedback": {"POST": Responder.post_and_ask},
+    "/session/evaluations": {"GET": Responder.read_evaluation},
+    "/test": {"DELETE": Responder.complete_test},
+    "/session/status": {"GET": Responder.read_status},
+    "/session/latest": {"GET": Responder.read_latest},
+    "/session/zip": {"GET": Responder.read_zip},
 }
 
 

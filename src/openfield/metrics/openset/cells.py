@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import Better, Kind, Metric, Number
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.view import CellRecord
@@ -117,9 +117,9 @@ def _mean(flags: NDArray[Any]) -> float | None:
     return float(flags.mean()) if len(flags) else None
 
 
-def _number(name: str, title: str, note: str, better: str = "higher", kind: str = "mean") -> Number:
+def _number(name: str, title: str, note: str, better: Better = "higher", kind: Kind = "mean") -> Number:
     bounds = None if kind == "count" else (0.0, 1.0)
-    return Number(name=name, title=title, note=note, better=better, kind=kind, bounds=bounds)  # type: ignore[arg-type]
+    return Number(name=name, title=title, note=note, better=better, kind=kind, bounds=bounds)
 
 
 NUMBERS = (

@@ -55,9 +55,16 @@ class TestFacts(msgspec.Struct, frozen=True):
     baseline_after: float | None = None
 
     @property
+    def missed(self) -> int | None:
+        """Samples from the onset until the change was declared; None where it never was, or too early."""
+        if self.onset is None or self.detection is None or self.detection < self.onset:
+            return None
+        return self.detection - self.onset
+
+    @property
     def correct(self) -> bool:
         """Whether the change was declared at or after the onset."""
-        return self.onset is not None and self.detection is not None and self.detection >= self.onset
+        return self.missed is not None
 
 
 def make_facts(
@@ -110,10 +117,9 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
     """
     known = list(tests)
     novel = [test for test in known if test.onset is not None]
-    missed = [float(test.detection - test.onset) for test in novel if test.correct]  # type: ignore[operator]
     unbounded = functools.partial(estimate_mean, bounds=None)
     return {
-        "M1": _over_tests(estimate_count, missed),
+        "M1": _over_tests(estimate_count, _present(test.missed for test in novel)),
         "M2": _over_tests(estimate_rate, [float(test.correct) for test in novel]),
         "M2.1": _over_tests(estimate_rate, [float(_early(test)) for test in novel]),
         "M4" if given else "M3": _over_tests(unbounded, _present(map(_relative, novel))),
@@ -151,7 +157,7 @@ def _last_quotient(test: TestFacts) -> float | None:
 
 
 def _present(values: Iterable[float | None]) -> Sequence[float]:
-    return [value for value in values if value is not None]
+    return [float(value) for value in values if value is not None]
 
 
 def _mean(hits: Any) -> float | None:

@@ -11,9 +11,9 @@ from random import Random
 from openfield.domains.commai.rounds import Deal
 from openfield.domains.commai.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
+from openfield.domains.commai.tasks.knowledge import Knows
 from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
-from openfield.domains.commai.tasks.micro import Knows
 from openfield.domains.commai.tasks.mini import MINI
 from openfield.domains.commai.tasks.mixtures import CodeTask, MixedTask, SynonymTask
 from openfield.domains.commai.tasks.phrases import Maker, PhraseTask

@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from random import Random
 
 from openfield.domains.commai.draws import between, pick, sample
-from openfield.domains.commai.rounds import Deal, Round
+from openfield.domains.commai.rounds import Deal, Deck, Round, Urn
 from openfield.domains.commai.task import Stage
-from openfield.domains.commai.tasks.micro import (
-    Deck,
+from openfield.domains.commai.tasks.knowledge import (
     Knows,
-    MicroTask,
-    Urn,
     know_after,
     know_at_once,
     know_by_elimination,
     know_when_seen,
 )
+from openfield.domains.commai.tasks.micro import MicroTask
 from openfield.domains.commai.vocabulary import words
 
 LETTERS = string.ascii_lowercase

@@ -6,16 +6,13 @@ The catalogue (catalogue.py) fills it with questions; a new task of this kind ne
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Sequence
 
 from openfield.domains.commai.rewording import Rewording
 from openfield.domains.commai.rounds import Deal, Round, Script
 from openfield.domains.commai.settings import Settings
 from openfield.domains.commai.task import PENALISED, Instance, Stage, Task
-
-Knows = Callable[[str, bool], bool]
-"""Told the key of a question and whether it was answered right, says whether the learner should know it all by now."""
+from openfield.domains.commai.tasks.knowledge import Knows, know_at_once
 
 _NEVER = math.inf
 
@@ -274,88 +271,3 @@ class Asking:
     def draw(self) -> Round:
         """A new round."""
         return self._ask(self._stage)
-
-
-class Urn:
-    """Draws rounds uniformly and puts them back."""
-
-    __slots__ = ("_random", "_rounds")
-
-    def __init__(self, rounds: Sequence[Round], rng: random.Random) -> None:
-        self._rounds, self._random = rounds, rng.random
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """All questions."""
-        return [entry.question for entry in self._rounds]
-
-    def draw(self) -> Round:
-        """Any of the rounds."""
-        return self._rounds[int(self._random() * len(self._rounds))]
-
-
-class Deck(Urn):
-    """Deals rounds like cards: several copies of each, shuffled anew when all are gone."""
-
-    __slots__ = ("_copies", "_left")
-
-    def __init__(self, rounds: Sequence[Round], rng: random.Random, copies: int) -> None:
-        self._rounds, self._random = rounds, rng.random
-        self._copies = copies
-        self._left: list[Round] = []
-
-    def draw(self) -> Round:
-        """The next card. Drawing from a random place is the same as shuffling first, and takes a third of the time."""
-        left = self._left
-        if not left:
-            left = self._left = [*self._rounds] * self._copies
-        at = int(self._random() * len(left))
-        card, last = left[at], left.pop()
-        if card is not last:
-            left[at] = last
-        return card
-
-
-def know_at_once(key: str, right: bool) -> bool:
-    """The learner should know from the first question on."""
-    return True
-
-
-def know_when_seen(keys: Sequence[str]) -> Knows:
-    """The learner should know once every key has been asked."""
-    unseen = set(keys)
-
-    def knows(key: str, right: bool) -> bool:
-        unseen.discard(key)
-        return not unseen
-
-    return knows
-
-
-def know_after(guesses: int, telling: Callable[[str], bool]) -> Knows:
-    """The learner should know after its first right answer to a telling question, or when its guesses are used up."""
-    left = guesses
-
-    def knows(key: str, right: bool) -> bool:
-        nonlocal left
-        if left == 0 or (right and telling(key)):
-            return True
-        if not right:
-            left -= 1
-        return False
-
-    return knows
-
-
-def know_by_elimination(options: dict[str, int]) -> Knows:
-    """The learner should know once every key was answered right or has one option left."""
-    left = {key: count for key, count in options.items() if count > 1}
-
-    def knows(key: str, right: bool) -> bool:
-        if key in left:
-            left[key] = 1 if right else left[key] - 1
-            if left[key] == 1:
-                del left[key]
-        return not left
-
-    return knows

@@ -9,6 +9,7 @@ import random
 
 import msgspec
 
+from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
 from openfield.domains.doom.reference import Reference
@@ -36,5 +37,4 @@ class ReferenceAgent:
 
     def load(self, state: bytes) -> None:
         """Goes on as the saved agent would."""
-        version, numbers, gauss = msgspec.json.decode(state)
-        self._rng.setstate((version, tuple(numbers), gauss))
+        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))

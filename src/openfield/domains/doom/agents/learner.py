@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
 
 import msgspec
 
+from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.experience import Learnt, untaught
 from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
@@ -60,9 +60,8 @@ class LearningAgent:
 
     def load(self, state: bytes) -> None:
         """Becomes the saved agent."""
-        kinds = tuple[Learnt, tuple[Any, ...]]
-        self._learnt, (version, numbers, gauss) = msgspec.json.decode(state, type=kinds)
-        self._rng.setstate((version, tuple(numbers), gauss))
+        self._learnt, generator = msgspec.json.decode(state, type=tuple[Learnt, GeneratorState])
+        self._rng.setstate(generator)
 
     def _choose(self, scene: Scene) -> str:
         """The move that leads best to where the mind wants, wherever it hurts less; a shot is worth being hurt for."""
