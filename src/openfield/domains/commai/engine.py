@@ -95,7 +95,6 @@ class Environment:
         """How many instances have ended and been replaced."""
         self.result: bool | None = None
         """The verdict of the instance that was replaced last."""
-        """The name of the task it belonged to."""
         self.over = False
         """Whether the curriculum is finished."""
         self.running = False
