@@ -100,7 +100,7 @@ class Domain(ABC, Generic[S]):
             **settings: Changes of the domain's settings.
         """
         chosen = make_settings(self.settings, settings)
-        phases = self.phases(chosen, self.novelty_names(novelty or self.default_novelty or "none"))
+        phases = self.phases(chosen, self.novelty_names(novelty))
         return [
             Trial(
                 domain=self.name,
@@ -193,8 +193,9 @@ class Domain(ABC, Generic[S]):
 
         return LineHuman
 
-    def novelty_names(self, wanted: str) -> tuple[str, ...]:
-        """The full names behind `a+b:hard`; `none` is no novelty."""
+    def novelty_names(self, novelty: str | None) -> tuple[str, ...]:
+        """The full names behind `a+b:hard`; `none` is no novelty, None the domain's default."""
+        wanted = self.default_novelty or "none" if novelty is None else novelty
         if wanted == "none":
             return ()
         return tuple(find_novelty(self.novelties, name).id for name in wanted.split("+"))

@@ -43,7 +43,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def path(self) -> Path:
         """The run file."""
-        return Path(self.output or f"runs/{find_domain(self.domain).name}.sqlite")
+        return Path(f"runs/{find_domain(self.domain).name}.sqlite" if self.output is None else self.output)
 
     def make_trials(self) -> list[Trial]:
         """All trials, and the agents looked for: a wrong name is found before anything starts."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Words, take_flags
+from openfield.cli.common import Whole, Words, take_flags
 from openfield.cli.options import DEFAULT, TrialOptions
 
 
@@ -23,7 +23,7 @@ def serve(
     options: TrialOptions = DEFAULT,
     agent_name: str = "remote",
     host: str | None = None,
-    port: int | None = None,
+    port: Whole | None = None,
     token: str | None = None,
 ) -> None:
     """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
