@@ -10,7 +10,7 @@ def main() -> None:
     try:
         from openfield.cli import main as run
     except KeyboardInterrupt:
-        print("openfield: Interrupted.", file=sys.stderr)
+        sys.stderr.write("openfield: Interrupted.\n")
         sys.exit(130)
     run()
 

@@ -27,9 +27,9 @@ def test_a_file_takes_the_place_of_another(tmp_path: Path) -> None:
 
 
 def test_a_run_is_never_written_over(tmp_path: Path) -> None:
-    with Journal(tmp_path / "run.sqlite") as journal:
-        with pytest.raises(InvalidInput, match=r"run\.sqlite is the record of a run and is not written over"):
-            write(journal.path)
+    named = pytest.raises(InvalidInput, match=r"run\.sqlite is the record of a run and is not written over")
+    with Journal(tmp_path / "run.sqlite") as journal, named:
+        write(journal.path)
     before = journal.path.read_bytes()
     with pytest.raises(InvalidInput, match="not written over"):
         write(journal.path)

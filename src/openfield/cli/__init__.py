@@ -67,9 +67,12 @@ def run_command(words: list[str]) -> int:
     if not _is_somewhere():
         return _complain("The current directory is not there any more. Go to one that is: cd", 2)
     if empty := _find_empty(words):
-        return _complain(
-            f"{empty} is empty; is a variable of your shell not set? Help: openfield {_help_for(words)}--help", 2
-        )
+        hint = "is a variable of your shell not set?"
+        return _complain(f"{empty} is empty; {hint} Help: openfield {_help_for(words)}--help", 2)
+    return _obey(words)
+
+
+def _obey(words: list[str]) -> int:
     try:
         app(words or ["--help"], result_action="return_value")
         if words and words[0] in FLAGGED and HELP & set(words):
