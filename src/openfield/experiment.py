@@ -19,7 +19,9 @@ from openfield.registry import check_agent, check_extra, find_domain
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+MOST = 1_000_000
+"""More trials than anybody waits for; without an end a mistyped number fills the memory before anything is played."""
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 _PLACE = re.compile(r" - at `\$\.(.*)`$")
 
 

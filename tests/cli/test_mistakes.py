@@ -49,6 +49,8 @@ def complain(said: Any) -> str:
         (["run", MAZE, "--set", "size=99"], "Allowed: integer >= 3 <= 20."),
         (["run", MAZE, "--set", "size"], "--set takes key=value, not 'size'."),
         (["run", MAZE, "--trials", "0"], "Expected `int` >= 1 (key 'trials')."),
+        (["run", MAZE, "--trials", "99999999999999999999"], "Expected `int` <= 1000000 (key 'trials')."),
+        (["play", MAZE, "--trials", "1e20"], "Must be <= 1000000."),
         (["run", MAZE, "--trials", "many"], "Invalid value for --trials"),
         (["serve", MAZE, "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),
         (["play", MAZE, "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),

@@ -38,7 +38,7 @@ class TrialOptions:
         Tell whoever plays when the world has changed.
     """
 
-    trials: Annotated[Whole | None, Parameter(validator=Number(gte=1))] = None
+    trials: Annotated[Whole | None, Parameter(validator=Number(gte=1, lte=1_000_000))] = None
     seed: Whole = 0
     novelty: str | None = None
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None
