@@ -303,6 +303,8 @@ def _import_file(path: Path) -> ModuleType:
         raise FileNotFoundError(f"no such file: {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if (beside := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(beside)  # what lies beside a file can be imported by it, as if it was started as a program
     try:
         spec.loader.exec_module(module)
     except BaseException:

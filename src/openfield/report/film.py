@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from openfield.core import Ask, Reply, Turn, World
 from openfield.errors import InvalidInput, MissingExtra, ReplayMismatch
-from openfield.record import ENCODER, RawStep
+from openfield.likeness import is_same_turn
+from openfield.record import RawStep
 from openfield.registry import find_domain
 from openfield.report.files import replacing
 from openfield.view import CellRecord, Run
@@ -83,7 +84,7 @@ def _replay(world: World, steps: Iterable[RawStep]) -> Iterator[Turn]:
             before, turn = turn, world.step(Reply(reply.action, reply.belief, step.took / 1e9) if timed else reply)
             if turn is before:
                 continue
-        if ENCODER.encode(turn) != bytes(step.turn):
+        if not is_same_turn(turn, step.turn):
             raise ReplayMismatch(f"Turn {number} differs from the recorded one: the world or its data changed.")
         yield turn
 
