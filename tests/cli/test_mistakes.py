@@ -80,6 +80,7 @@ def complain(said: Any) -> str:
         (["serve", MAZE, "--host", "0.0.0.0"], "that needs a token: --token SECRET."),
         (["serve", MAZE, "--host", "192.0.2.1", "--token", "x"], "Cannot listen on 192.0.2.1: Cannot assign requested"),
         (["serve", MAZE, "--port", "99999"], "--port is a number from 0 to 65,535, not 99999."),
+        (["run", "x.sqlite"], "x.sqlite is a run, not a domain. To go on with it: openfield resume x.sqlite"),
         (["run", "nowhere.py"], "no such file: nowhere.py"),
         (["run", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory."),
     ],
@@ -109,6 +110,13 @@ def test_no_table_and_no_page_takes_the_place_of_a_record(openfield: Any, run: P
     assert said.status == 2
     assert said.err == f"openfield: {run} is the record of a run and is not written over. Name another file.\n"
     assert run.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "need"), [(["--cell", "zz"], "a form of the domain"), (["--baseline", "nobody"], "--metric")]
+)
+def test_options_without_a_say_are_refused(openfield: Any, run: Path, words: list[str], need: str) -> None:
+    assert f"{words[0]} says something only beside {need}." in complain(openfield("export", run, *words))
 
 
 def test_an_unknown_domain_lists_what_there_is(openfield: Any) -> None:

@@ -104,10 +104,13 @@ def run_experiment(
 
     import msgspec
 
+    from openfield.errors import InvalidInput
     from openfield.experiment import make_experiment, naming, read_experiment
     from openfield.plan import make_cells, name_agents
     from openfield.registry import find_domain
 
+    if domain.endswith(".sqlite"):
+        raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     file = Path(domain) if domain.endswith(".toml") else None
     start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     launch = take_flags(find_domain(start["domain"]), "run", words)
