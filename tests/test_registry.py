@@ -74,6 +74,13 @@ def test_domains_are_found_by_name_path_and_file(plugins: Any, maze: of.Domain[A
     assert find_domain("toy") is TINY
 
 
+def test_a_file_imports_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "lies_beside.py").write_text("from worlds import TINY as MINE\n")
+    (tmp_path / "importing.py").write_text("from lies_beside import MINE\n")
+    assert find_domain(f"{tmp_path}/importing.py:MINE") is TINY
+
+
 def test_a_domain_object_is_known_by_where_another_process_finds_it() -> None:
     of.trials(TINY, 1)
     assert domain_source("tiny") == "worlds:TINY"

@@ -1,6 +1,19 @@
-"""`python -m openfield` is the command line, for when the script is not on the path."""
+"""The command line's first step, also as `python -m openfield` for when the script is not on the path."""
 
-from openfield.cli import main
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Runs the command line; Ctrl-C while it is still being loaded is no traceback either."""
+    try:
+        from openfield.cli import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("openfield: Interrupted.\n")
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

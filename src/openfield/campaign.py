@@ -168,7 +168,8 @@ class Campaign:
             attempt, steps = self._journal.begin(cell.id), 0
         before = None if cell.after is None else self._cells[cell.after]
         if before is not None and self._outcomes[before.id] not in SCORED:
-            note = f"The trial it comes after ended as {self._outcomes[before.id]}."
+            (failed,) = self._read(before.id)
+            note = f"The trial it comes after ended as {failed.outcome}: {failed.note or 'nothing more is known.'}"
             self._emit(AttemptEnd(cell.id, attempt, str(self._outcomes[before.id]), note, 0.0))
             return
         start = None if before is None else (before, self._read(before.id)[0].attempt)

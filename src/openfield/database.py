@@ -10,7 +10,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -50,6 +50,8 @@ def open_to_write(path: Path) -> tuple[sqlite3.Connection, str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not path.is_file():
+            raise JournalError(f"{path} cannot be written: it is a device or a pipe, and a record is a file.")
     except OSError as error:
         raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
     with explaining(path):
@@ -73,12 +75,26 @@ def close_written(db: sqlite3.Connection) -> None:
 
 def open_to_read(path: Path) -> sqlite3.Connection:
     """A run file for reading only; a writer at work is not disturbed."""
-    if not path.is_file():
-        raise JournalError(f"There is no run file {path}.")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not path.is_file():
+            raise JournalError(f"There is no run file {path}.")
+    except OSError as error:
+        raise JournalError(f"{path} cannot be read: {error.strerror}.") from None
     with explaining(path):
         db = _connect_read_only(path)
         _check_schema(db, path)
     return db
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file holds tables of SQLite: a run, also one that is damaged or of another format."""
+    try:
+        with closing(_connect_read_only(path)) as db:
+            return bool(db.execute("PRAGMA schema_version").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return "not a database" not in str(error)
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class Domain(ABC, Generic[S]):
                 undone by another.
         """
         chosen = make_settings(self.settings, settings)
-        names = self.novelty_names(novelty or self.default_novelty or "none")
+        names = self.novelty_names(novelty)
         self.check_novelties(chosen, names)
         phases = self.phases(chosen, names)
         return [
@@ -206,8 +206,9 @@ class Domain(ABC, Generic[S]):
 
         return LineHuman
 
-    def novelty_names(self, wanted: str) -> tuple[str, ...]:
-        """The full names behind `a+b:hard`; `none` is no novelty."""
+    def novelty_names(self, novelty: str | None) -> tuple[str, ...]:
+        """The full names behind `a+b:hard`; `none` is no novelty, None the domain's default."""
+        wanted = self.default_novelty or "none" if novelty is None else novelty
         if wanted == "none":
             return ()
         return tuple(find_novelty(self.novelties, name).id for name in wanted.split("+"))

@@ -19,7 +19,9 @@ from openfield.registry import check_agent, check_extra, find_domain
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
+MOST = 1_000_000
+"""More trials than anybody waits for; without an end a mistyped number fills the memory before anything is played."""
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 _PLACE = re.compile(r" - at `\$\.(.*)`$")
 
 
@@ -43,7 +45,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def path(self) -> Path:
         """The run file."""
-        return Path(self.output or f"runs/{find_domain(self.domain).name}.sqlite")
+        return Path(f"runs/{find_domain(self.domain).name}.sqlite" if self.output is None else self.output)
 
     def make_trials(self) -> list[Trial]:
         """All trials, and the agents looked for: a wrong name is found before anything starts."""

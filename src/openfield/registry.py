@@ -118,7 +118,16 @@ def installed_metrics() -> list[Metric]:
     from openfield.metrics import BUILT_IN
 
     points = _points("openfield.metrics")
-    return [*BUILT_IN, *_loadable(points, lambda name: _load_metric(points[name]), "metric")]
+    return [
+        *BUILT_IN,
+        *_loadable(points, lambda name: _as_metric(_load_point(points[name]), points[name].value), "metric"),
+    ]
+
+
+def find_metrics(sources: Iterable[str]) -> dict[str, Metric]:
+    """Metrics by what they are given as: a name, `package.module:attribute` or `file.py:attribute`."""
+    known = {metric.name: metric for metric in installed_metrics()}
+    return {source: known[source] if source in known else _load_metric(source, known) for source in sources}
 
 
 def installed_agents() -> list[str]:
@@ -228,12 +237,19 @@ def _points(group: str) -> dict[str, EntryPoint]:
     return points
 
 
-def _load_metric(point: EntryPoint) -> Metric:
+def _load_metric(source: str, known: Iterable[str]) -> Metric:
+    if ":" in source:
+        return _as_metric(load(source), source)
+    if source.endswith(".py"):
+        raise InvalidInput(f"Which metric of {source}? Write {source}:NAME.")
+    raise UnknownName("metric", source, known)
+
+
+def _as_metric(found: Any, source: str) -> Metric:
     from openfield.metrics.metric import Metric
 
-    found = _load_point(point)
     if not isinstance(found, Metric):
-        raise InvalidInput(f"'{point.value}' is a {type(found).__name__}, not a Metric.")
+        raise InvalidInput(f"'{source}' is a {type(found).__name__}, not a Metric.")
     return found
 
 
@@ -287,6 +303,8 @@ def _import_file(path: Path) -> ModuleType:
         raise FileNotFoundError(f"no such file: {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if (beside := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(beside)  # what lies beside a file can be imported by it, as if it was started as a program
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
-from openfield.registry import find_domain, installed_metrics
+from openfield.registry import find_domain, find_metrics, installed_metrics
 from openfield.view import SCORED, CellRecord, Run
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Result:
         names = [number.name for number in list_numbers(chosen)]
         for cell in self.cells:
             if cell.outcome in SCORED:
-                found = {name: value for metric in chosen for name, value in metric.measure(cell).items()}
+                found = {name: value for metric in chosen for name, value in metric.take(cell).items()}
                 yield cell, {name: found.get(name) for name in names}
 
     def page(self, path: str | Path, metrics: Sequence[str] | None = None) -> Path:
@@ -85,16 +85,15 @@ class Result:
         return found
 
     def _metrics(self, wanted: Sequence[str] | None) -> list[Metric]:
-        known = {metric.name: metric for metric in installed_metrics()}
-        names = wanted or list(dict.fromkeys(name for domain in self.domains.values() for name in domain.metrics))
-        for name in names:
-            if name not in known:
-                raise UnknownName("metric", name, known)
-        if self.baseline is not None or any(known[name].relate for name in wanted or ()):
+        named = dict.fromkeys(name for domain in self.domains.values() for name in domain.metrics)
+        found = find_metrics(wanted or named)
+        if self.baseline is not None or any(found[name].relate for name in wanted or ()):
             self._check_baseline()
-        chosen = [known[name] if wanted else self._where_asked_for(known[name]) for name in names or known]
-        if self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it
-            chosen += [metric for metric in known.values() if metric.relate]
+        chosen = [metric if wanted else self._where_asked_for(name, metric) for name, metric in found.items()]
+        if not found:  # the domains are not at hand
+            chosen = installed_metrics()
+        elif self.baseline is not None and not wanted:  # who names a baseline wants the numbers against it
+            chosen += [metric for metric in installed_metrics() if metric.relate]
         return [metric.among(self.cells, self.baseline) for metric in chosen]
 
     def _check_baseline(self) -> None:
@@ -105,12 +104,12 @@ class Result:
         if self.baseline is None and not any(domain.baseline in agents for domain in self.domains.values()):
             raise InvalidInput(f"Against which agent? Name it with --baseline: {', '.join(agents)}.")
 
-    def _where_asked_for(self, metric: Metric) -> Metric:
+    def _where_asked_for(self, name: str, metric: Metric) -> Metric:
         """The metric, measured only in domains that name it; one against a baseline says nothing where that is not."""
         domains = self.domains
 
         def measure(cell: CellRecord) -> Mapping[str, float | None]:
             domain = domains.get(cell.trial.domain)
-            return metric.measure(cell) if domain is None or metric.name in domain.metrics else {}
+            return metric.measure(cell) if domain is None or name in domain.metrics else {}
 
         return metric if metric.relate else replace(metric, measure=measure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -74,6 +75,48 @@ def test_report_of_chosen_metrics(openfield: Any, run: Path, tmp_path: Path) -> 
     assert not (tmp_path / "maze.html").exists()
     openfield("report", run, "--json", "-o", "page.html")
     assert (tmp_path / "page.html").exists()
+
+
+MEASURE = """
+from openfield.metrics import Metric, Number
+
+def length(cell):
+    novel = [episode.turns for episode in cell.episodes if episode.novel]
+    return {{"novel_turns": {value}}}
+
+LENGTH = Metric(
+    name="length",
+    note="How long novel episodes take.",
+    numbers=(Number(name="novel_turns", title="Turns of novel episodes", note="mean", kind="count", better="lower"),),
+    measure=length,
+)
+"""
+
+
+def test_a_metric_of_ones_own_is_given_as_a_file(openfield: Any, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MEASURE.format(value="sum(novel) / len(novel)"))
+    assert "Turns of novel episodes" in openfield("report", run, "--metric", "mine.py:LENGTH").out
+    assert openfield("export", run, "--metric", "mine.py:LENGTH", "-o", "x.csv").out == "10 cells in x.csv\n"
+    assert (tmp_path / "x.csv").read_text().splitlines()[0].endswith(",red_light,novel_turns")
+    assert "Which metric of mine.py? Write mine.py:NAME." in openfield("report", run, "--metric", "mine.py").err
+    assert "'mine.py:length' is a function, not a Metric." in openfield("report", run, "--metric", "mine.py:length").err
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("1 / 0", "The metric 'length' fails at cell [0-9a-f]+: ZeroDivisionError: division by zero."),
+        ("float('nan')", "The metric 'length' fails at cell .*: 'novel_turns' is not a number; None says that"),
+        ("0, 'turns': 1", "Unknown number 'turns'. .*Declared by the metric 'length': novel_turns."),
+    ],
+)
+def test_a_metric_that_fails_is_named(openfield: Any, run: Path, tmp_path: Path, value: str, said: str) -> None:
+    (tmp_path / "wrong.py").write_text(MEASURE.format(value=value))
+    for command in ("report", "export"):
+        found = openfield(command, run, "--metric", "wrong.py:LENGTH")
+        assert found.status == 2
+        assert re.match(f"openfield: {said}", found.err)
+        assert found.err.count("\n") == 1
 
 
 def test_several_runs_are_reported_as_one(openfield: Any, run: Path) -> None:

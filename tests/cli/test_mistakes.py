@@ -49,10 +49,29 @@ def complain(said: Any) -> str:
         (["run", MAZE, "--set", "size=99"], "Allowed: integer >= 3 <= 20."),
         (["run", MAZE, "--set", "size"], "--set takes key=value, not 'size'."),
         (["run", MAZE, "--trials", "0"], "Expected `int` >= 1 (key 'trials')."),
+        (["run", MAZE, "--trials", "99999999999999999999"], "Expected `int` <= 1000000 (key 'trials')."),
+        (["play", MAZE, "--trials", "1e20"], "Must be <= 1000000."),
         (["run", MAZE, "--trials", "many"], "Invalid value for --trials"),
         (["serve", MAZE, "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),
         (["play", MAZE, "--trials", "0"], 'Invalid value "0" for --trials. Must be >= 1.'),
         (["run", MAZE, "--workers", "-1"], "(key 'workers')"),
+        (["run", MAZE, "--workers", "1.5"], "Invalid value for --workers: 1.5 is not a whole number."),
+        (["run", MAZE, "--trials", "1.5"], "Invalid value for --trials: 1.5 is not a whole number."),
+        (["run", MAZE, "--repeats", "1.5"], "1.5 is not a whole number."),
+        (["run", MAZE, "--seed", "1.5"], "1.5 is not a whole number."),
+        (["serve", MAZE, "--port", "1.5"], "1.5 is not a whole number."),
+        (["serve", MAZE, "--trials", "1.5"], "1.5 is not a whole number."),
+        (["play", MAZE, "--seed", "1.5"], "1.5 is not a whole number."),
+        (["resume", "x.sqlite", "--workers", "1.5"], "1.5 is not a whole number."),
+        (["demo", MAZE, "--trials", "1.5"], "1.5 is not a whole number."),
+        (["show", "x.sqlite", "--cell", "a", "--turn", "1.5"], "1.5 is not a whole number."),
+        (["generate", "birds", "--pool", "x", "--count", "1.5"], "1.5 is not a whole number."),
+        (["run", MAZE, "--novelty", ""], "--novelty is empty; is a variable of your shell not set?"),
+        (["run", MAZE, "--novelty="], "--novelty is empty;"),
+        (["serve", MAZE, "--token", ""], "--token is empty;"),
+        (["report", "x.sqlite", "-o", ""], "-o is empty;"),
+        (["report", ""], "A word is empty;"),
+        (["run", MAZE, "--novelty", "swapped+"], "Unknown novelty ''."),
         (["run", MAZE, "--reply-seconds", "0"], "(key 'reply_seconds')"),
         (["run", MAZE, "--reply-seconds", "inf"], "(key 'reply_seconds')"),
         (["run", MAZE, "-a", "random", "-a", "random"], "Two agents are called 'random'."),
@@ -61,6 +80,7 @@ def complain(said: Any) -> str:
         (["serve", MAZE, "--host", "0.0.0.0"], "that needs a token: --token SECRET."),
         (["serve", MAZE, "--host", "192.0.2.1", "--token", "x"], "Cannot listen on 192.0.2.1: Cannot assign requested"),
         (["serve", MAZE, "--port", "99999"], "--port is a number from 0 to 65,535, not 99999."),
+        (["run", "x.sqlite"], "x.sqlite is a run, not a domain. To go on with it: openfield resume x.sqlite"),
         (["run", "nowhere.py"], "no such file: nowhere.py"),
         (["run", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory."),
     ],
@@ -68,6 +88,35 @@ def complain(said: Any) -> str:
 )
 def test_mistakes_in_words(openfield: Any, words: list[str], hint: str) -> None:
     assert hint in complain(openfield(*words)).split("\n")[0]
+
+
+@pytest.mark.parametrize("novelty", ['""', '["swapped", ""]'])
+def test_an_empty_novelty_of_a_file_is_not_the_default(openfield: Any, tmp_path: Path, novelty: str) -> None:
+    (tmp_path / "x.toml").write_text(f'domain = "{MAZE}"\nnovelty = {novelty}\n')
+    assert "x.toml: Unknown novelty ''." in complain(openfield("run", "x.toml"))
+
+
+@pytest.mark.parametrize("words", [["report"], ["show"], ["run", MAZE, "-o"]], ids=lambda words: words[0])
+def test_names_too_long_for_a_file_are_said_in_a_line(openfield: Any, words: list[str]) -> None:
+    said = openfield(*words, "x" * 300)
+    assert said.status == 2
+    assert said.err.splitlines()[-1].endswith(": File name too long.")
+
+
+@pytest.mark.parametrize("words", [["export", "--format", "csv"], ["export", "--metric", "detection"], ["report"]])
+def test_no_table_and_no_page_takes_the_place_of_a_record(openfield: Any, run: Path, words: list[str]) -> None:
+    before = run.read_bytes()
+    said = openfield(*words, run, "-o", run)
+    assert said.status == 2
+    assert said.err == f"openfield: {run} is the record of a run and is not written over. Name another file.\n"
+    assert run.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "need"), [(["--cell", "zz"], "a form of the domain"), (["--baseline", "nobody"], "--metric")]
+)
+def test_options_without_a_say_are_refused(openfield: Any, run: Path, words: list[str], need: str) -> None:
+    assert f"{words[0]} says something only beside {need}." in complain(openfield("export", run, *words))
 
 
 def test_an_unknown_domain_lists_what_there_is(openfield: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,25 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, workers: int)
         assert [(cell.outcome, cell.attempt) for cell in run.cells()] == [("done", 1)] * 2
 
 
+def test_ctrl_c_while_openfield_is_loaded_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "cyclopts.py").write_text("raise KeyboardInterrupt")
+    done = shell(tmp_path, "list")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "openfield: Interrupted.\n")
+
+
+def test_ctrl_c_before_a_run_begins_is_not_left_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("raise KeyboardInterrupt")
+    done = shell(tmp_path, "run", "slow.py")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "openfield: Interrupted.\n")
+
+
+def test_a_full_disk_behind_the_output_is_said_in_a_line(tmp_path: Path, finished: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "openfield", "show", str(finished)]
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (75, "openfield: No room left for what is printed.\n")
+
+
 def test_the_demo_end_to_end(tmp_path: Path) -> None:
     done = shell(tmp_path, "demo", MAZE)
     assert done.returncode == 0, done.stderr
@@ -83,6 +103,15 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path, finished: Path) -> None:
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "[\n"
     assert done.stderr == ""
+
+
+def test_a_table_into_a_closed_pipe_is_no_error(tmp_path: Path, finished: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "openfield", "show", str(finished)]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_mistakes_in_a_real_shell(tmp_path: Path) -> None:

@@ -27,6 +27,26 @@ def test_domains_are_listed_in_words(narrow: Any) -> None:
     assert all(name in said.out for name in agents)
 
 
+def test_in_a_pipe_a_row_is_a_line(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    said = openfield("list", "novelties", "doom").out.splitlines()
+    assert len(said) == 1 + 31
+    assert said[1].split() == [
+        "doom",
+        "slim:easy",
+        "1",
+        "objects",
+        "the",
+        "enemy's",
+        "radius",
+        "is",
+        "15",
+        "instead",
+        "of",
+        "20",
+    ]
+
+
 def test_why_a_cell_failed_is_said_in_one_line(narrow: Any) -> None:
     narrow("run", MAZE, "--agent", "some-rather-long-name=wire:/nonexist", *SMALL, "-o", "q.sqlite")
     said = narrow("show", "q.sqlite")

@@ -9,6 +9,7 @@ from openfield.metrics import BUILT_IN
 from openfield.metrics.adaptation import measure_adaptation, normalised_area
 from openfield.metrics.detection import measure_detection
 from openfield.metrics.performance import measure_performance
+from openfield.metrics.stats import closed
 from openfield.metrics.stretches import split
 from records import make_cell
 
@@ -97,5 +98,5 @@ def test_numbers_stay_in_their_bounds(
         found = metric.measure(cell)
         assert set(found) == {number.name for number in metric.numbers}
         for number in metric.numbers:
-            value, bounds = found[number.name], number.bounds or (0, total + 1)
+            value, bounds = found[number.name], closed(number.bounds) or (0, total + 1)
             assert value is None or bounds[0] - 1e-12 <= value <= bounds[1] + 1e-12

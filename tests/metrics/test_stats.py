@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from openfield.metrics.stats import (
+    FROM_ZERO,
     Estimate,
     estimate_count,
     estimate_improvement,
@@ -86,6 +87,15 @@ class TestMean:
         assert (found.mean, found.high) == (1.0, 1.0)
         assert found.low == pytest.approx(0.05**0.2)
         assert found.note == "all 5 equal"
+
+    def test_what_is_never_negative_has_no_interval_below_zero(self) -> None:
+        values = [0.0, 12.0, 90.0, 0.0, 73.0]
+        free, found = estimate_mean(values, bounds=None), estimate_mean(values, bounds=FROM_ZERO)
+        assert free.low is not None
+        assert free.low < 0
+        assert found == Estimate(free.mean, 0.0, free.high, 5)
+        assert estimate_mean([-1.0, *values], FROM_ZERO) == estimate_mean([-1.0, *values], None)
+        assert estimate_mean([3.0] * 5, FROM_ZERO) == estimate_mean([3.0] * 5, None)
 
     def test_all_equal_without_bounds_has_no_interval(self) -> None:
         assert estimate_mean([3.0] * 5, bounds=None) == Estimate(3.0, None, None, 5, "all 5 equal")

@@ -5,6 +5,7 @@ Everything a command does is a few calls into the package; every mistake of the 
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -13,7 +14,7 @@ import warnings
 import cyclopts
 
 from openfield import __version__
-from openfield.errors import OpenfieldError
+from openfield.errors import DiskFull, OpenfieldError
 from openfield.flags import COMMANDS as FLAGGED
 
 app = cyclopts.App(
@@ -24,6 +25,7 @@ app = cyclopts.App(
     default_parameter=cyclopts.Parameter(negative=()),
     print_error=False,
     exit_on_error=False,
+    suppress_keyboard_interrupt=False,  # it leaves without a word
 )
 COMMANDS = {
     "demo": ("demo:demo", "See what openfield does: two agents meet a change in every installed domain."),
@@ -44,6 +46,7 @@ COMMANDS = {
     "check": ("check:check", "Run the conformance kit on a domain."),
 }
 HELP = {"--help", "-h"}
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DOMAIN_HELP = "Domains have options of their own: openfield {} DOMAIN --help"
 for order, (name, (place, help_text)) in enumerate(COMMANDS.items()):
     more = {"help_epilogue": DOMAIN_HELP.format(name)} if name in FLAGGED else {}
@@ -63,10 +66,18 @@ def run_command(words: list[str]) -> int:
             stream.reconfigure(errors="replace")
     if not _is_somewhere():
         return _complain("The current directory is not there any more. Go to one that is: cd", 2)
+    if empty := _find_empty(words):
+        hint = "is a variable of your shell not set?"
+        return _complain(f"{empty} is empty; {hint} Help: openfield {_help_for(words)}--help", 2)
+    return _obey(words)
+
+
+def _obey(words: list[str]) -> int:
     try:
         app(words or ["--help"], result_action="return_value")
         if words and words[0] in FLAGGED and HELP & set(words):
             _print_domain_help(words[0], next((word for word in words[1:] if word not in HELP), "-"))
+        print(end="", flush=True)  # whoever cannot be told the end of it is told now, and not by a traceback at exit
     except cyclopts.CycloptsError as error:
         return _complain(f"{_sentence(error)} Help: openfield {_help_for(words)}--help", 2)
     except OpenfieldError as error:
@@ -76,7 +87,25 @@ def run_command(words: list[str]) -> int:
     except BrokenPipeError:  # somebody closed the pipe we print to, such as `head`
         sys.stderr.close()
         return 0
+    except SystemExit as left:  # what Rich makes of the same
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        return _complain(f"No room left for {error.filename or 'what is printed'}.", DiskFull.exit_status)
     return 0
+
+
+def _find_empty(words: list[str]) -> str:
+    """What is given an empty value, which no command takes: left alone it would mean the default."""
+    for before, word in zip(["", *words], words, strict=False):
+        name, sign, value = word.partition("=")
+        if not word:
+            return before if before.startswith("-") else "A word"
+        if sign and not value and name.startswith("-"):
+            return name
+    return ""
 
 
 def _is_somewhere() -> bool:

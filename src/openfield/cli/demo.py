@@ -11,14 +11,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.common import print_result
+from openfield.cli.common import Whole, print_result
 
 
 def demo(
     *domains: str,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("runs/demo.sqlite"),
-    workers: int = 2,
-    trials: int = 5,
+    workers: Whole = 2,
+    trials: Whole = 5,
 ) -> None:
     """See what openfield does: two agents meet a change in every installed domain.
 

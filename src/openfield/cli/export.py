@@ -48,8 +48,18 @@ def export(
     if format_ in own:
         print(load(own[format_])(runs[0], target, cell))
         return
+    _refuse_idle({"--cell": (cell, "a form of the domain"), "--baseline": (None if metric else baseline, "--metric")})
     if metric:
         print(f"{write_numbers(target, result.numbers(metric), format_):,} cells in {target}")
         return
     rows = write_episodes(target, result.cells, format_)
     print(f"{rows:,} episodes in {target}")
+
+
+def _refuse_idle(given: dict[str, tuple[str | None, str]]) -> None:
+    """Refuses options that would have no say in the table."""
+    from openfield.errors import InvalidInput
+
+    for option, (value, need) in given.items():
+        if value is not None:
+            raise InvalidInput(f"{option} says something only beside {need}.")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from openfield.cli.common import Whole
+
 
 def generate(
     domain: str,
@@ -16,8 +18,8 @@ def generate(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     levels: Path | None = None,
     pool: Path | None = None,
-    count: int | None = None,
-    seed: int = 0,
+    count: Whole | None = None,
+    seed: Whole = 0,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
 ) -> None:
     """Draw trials from a description and write them down, or make more levels to draw from.

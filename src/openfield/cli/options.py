@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from openfield.cli.common import Whole
+
 if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.flags import Launch
@@ -36,8 +38,8 @@ class TrialOptions:
         Tell whoever plays when the world has changed.
     """
 
-    trials: Annotated[int | None, Parameter(validator=Number(gte=1))] = None
-    seed: int = 0
+    trials: Annotated[Whole | None, Parameter(validator=Number(gte=1, lte=1_000_000))] = None
+    seed: Whole = 0
     novelty: str | None = None
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False

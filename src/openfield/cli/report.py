@@ -28,7 +28,7 @@ def report(
     output
         The page [beside the first run file].
     metric
-        Only these metrics; give it again for further ones.
+        Only these metrics: names, `module:NAME` or `file.py:NAME`; give it again for further ones.
     baseline
         The agent that others are held against [the domain's own].
     json

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.common import agents_aside, fail_if_nothing_scored, print_result
+from openfield.cli.common import Whole, agents_aside, fail_if_nothing_scored, print_result
 
 
-def resume(run: Path, /, *, workers: int = 2, retry: bool = False, json: bool = False) -> None:
+def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool = False) -> None:
     """Go on with a run that was stopped.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from openfield.cli.common import (
+    Whole,
     Words,
     agents_aside,
     fail_if_nothing_scored,
@@ -33,10 +34,10 @@ def run(
     *words: Words,
     agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
     novelty: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
-    trials: int | None = None,
-    repeats: int | None = None,
-    seed: int | None = None,
-    workers: int | None = None,
+    trials: Whole | None = None,
+    repeats: Whole | None = None,
+    seed: Whole | None = None,
+    workers: Whole | None = None,
     redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"])] = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
     output: Annotated[str | None, Parameter(name=["--output", "-o"])] = None,
@@ -103,10 +104,13 @@ def run_experiment(
 
     import msgspec
 
+    from openfield.errors import InvalidInput
     from openfield.experiment import make_experiment, naming, read_experiment
     from openfield.plan import make_cells, name_agents
     from openfield.registry import find_domain
 
+    if domain.endswith(".sqlite"):
+        raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
     file = Path(domain) if domain.endswith(".toml") else None
     start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
     launch = take_flags(find_domain(start["domain"]), "run", words)

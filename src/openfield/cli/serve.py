@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Words, take_flags
+from openfield.cli.common import Whole, Words, take_flags
 from openfield.cli.options import DEFAULT, TrialOptions
 
 
@@ -23,7 +23,7 @@ def serve(
     options: TrialOptions = DEFAULT,
     agent_name: str = "remote",
     host: str | None = None,
-    port: int | None = None,
+    port: Whole | None = None,
     token: str | None = None,
 ) -> None:
     """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
@@ -49,7 +49,7 @@ def serve(
     """
     import asyncio
 
-    from openfield.errors import InvalidInput
+    from openfield.errors import Cancelled, InvalidInput
     from openfield.holding import holding
     from openfield.journal import Journal
     from openfield.listening import check_exposure, check_port, fastest_loop, refusing_place
@@ -81,6 +81,8 @@ def serve(
             wire, desk = known.open_desk(journal, made, Serving(agent_name, token, launch.notes or {}))
             with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(place, number):
                 runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
+    except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
+        raise SystemExit(Cancelled.exit_status) from None
     finally:
         for finish in launch.finish if path.exists() else ():
             finish(Result([path]))

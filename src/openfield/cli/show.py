@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openfield.cli.common import print_json
+from openfield.cli.common import Whole, print_json
 from openfield.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def show(
     /,
     *,
     cell: str | None = None,
-    turn: int | None = None,
-    episode: int | None = None,
+    turn: Whole | None = None,
+    episode: Whole | None = None,
     gif: Path | None = None,
     json: bool = False,
 ) -> None:

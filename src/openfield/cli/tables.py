@@ -5,6 +5,7 @@ Only the command line imports this.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,11 +22,17 @@ INDENT = 4
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a table. Where its columns do not fit side by side the last one goes below its row."""
+    """Prints a table. Where its columns do not fit side by side the last one goes below its row.
+
+    In a pipe or a file a row is one line, for `grep` and its like: there is no width to keep to.
+    """
     from rich.console import Console
 
-    console = Console()
     cells = [list(titles), *([str(value) for value in row] for row in rows)]
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        cells = [[" ".join(text.split("\n")) for text in row] for row in cells]
+        console = Console(width=sum(GAP + _longest(column) for column in zip(*cells, strict=True)))
     least = [min(LONGEST_WORD, max(_longest(text.split()) for text in column)) for column in zip(*cells, strict=True)]
     below = sum(least) + GAP * len(least) > console.width
     for part in _lay_out(cells, least, console.width, below):

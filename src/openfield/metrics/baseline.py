@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from openfield.errors import OpenfieldError
 from openfield.metrics.metric import Measure, Metric, Number
+from openfield.metrics.stats import FROM_ZERO
 from openfield.metrics.stretches import last_third, mean, performances, split
 from openfield.registry import find_domain
 from openfield.view import SCORED, CellRecord
@@ -19,13 +20,13 @@ NRP = Number(
     name="nrp",
     title="M3: NRP",
     note="asymptotic performance after the onset over the baseline's before it, where detection is the agent's own",
-    bounds=None,
+    bounds=FROM_ZERO,
 )
 NRP_GIVEN = Number(
     name="nrp_given",
     title="M4: NRP, detection given",
     note="asymptotic performance after the onset over the baseline's before it, where the red light tells",
-    bounds=None,
+    bounds=FROM_ZERO,
 )
 OPTI = Number(
     name="opti",
@@ -36,7 +37,7 @@ APTI = Number(
     name="apti",
     title="M6: APTI",
     note="asymptotic performance after the onset over the baseline's",
-    bounds=None,
+    bounds=FROM_ZERO,
 )
 DIFFICULTY = Number(
     name="difficulty",

@@ -15,6 +15,7 @@ import msgspec
 from openfield.core import Belief
 from openfield.errors import OpenfieldError
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stats import FROM_ZERO
 from openfield.metrics.stretches import mean, split
 from openfield.novelty import find_novelty
 from openfield.registry import find_domain
@@ -29,7 +30,7 @@ LEVEL_LOSS = Number(
     title="Log loss of the level",
     note="minus the logarithm of the probability given to the right level, over novel episodes with an opinion",
     better="lower",
-    bounds=None,
+    bounds=FROM_ZERO,
 )
 LEVEL_RIGHT = Number(
     name="level_right", title="Right level", note="share of novel episodes whose most probable level is the right one"

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.stats import FROM_ZERO
 from openfield.metrics.stretches import mean
 from openfield.view import CellRecord
 
@@ -180,7 +181,7 @@ def _accuracy(marks: str) -> float | None:
 
 
 def _count(name: str, title: str, note: str) -> Number:
-    return Number(name=name, title=title, note=note, better="lower", bounds=None)
+    return Number(name=name, title=title, note=note, better="lower", bounds=FROM_ZERO)
 
 
 NUMBERS = (
@@ -202,7 +203,7 @@ NUMBERS = (
         name="retention",
         title="Retention",
         note="accuracy when a task comes back, relative to when it was left",
-        bounds=None,
+        bounds=FROM_ZERO,
     ),
 )
 GRADUAL = Metric(

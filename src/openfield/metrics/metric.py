@@ -6,13 +6,15 @@ entry points `openfield.metrics`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
-from openfield.metrics.stats import Bounds
+from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.stats import Range
 from openfield.view import CellRecord
 
 Kind = Literal["mean", "rate", "count"]
@@ -33,8 +35,8 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Kind = "mean"
     """`mean` of a continuous number, `rate` of a yes or no (1 or 0), `count` from 0 on."""
     better: Better = "higher"
-    bounds: Bounds | None = (0.0, 1.0)
-    """Between which values it can lie at all; None if anywhere."""
+    bounds: Range | None = (0.0, 1.0)
+    """Between which values it can lie at all, `stats.FROM_ZERO` if it is never negative; None if anywhere."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,21 @@ class Metric:
     """A number that is missing or None is not defined in that trial."""
     relate: Relate | None = None
     """For numbers that need other agents' cells too."""
+
+    def take(self, cell: CellRecord) -> dict[str, float | None]:
+        """The numbers of a cell; a measure that fails, or gives what it did not declare, is named in one line."""
+        place = f"The metric '{self.name}' fails at cell {cell.id}"
+        try:
+            found = dict(self.measure(cell))
+        except Exception as error:
+            raise InvalidInput(f"{place}: {type(error).__name__}: {error}.") from error
+        declared = [number.name for number in self.numbers]
+        for name, value in found.items():
+            if name not in declared:
+                raise UnknownName("number", name, declared, label=f"Declared by the metric '{self.name}'")
+            if value is not None and math.isnan(value):
+                raise InvalidInput(f"{place}: '{name}' is not a number; None says that it is not defined there.")
+        return found
 
     def among(self, cells: Sequence[CellRecord], baseline: str | None = None) -> Metric:
         """The metric as it measures cells that are some of these."""

@@ -24,6 +24,10 @@ SMALLEST_SHARE = 1e-16
 """How near a mean of unequal values may come to a bound by rounding."""
 
 Bounds = tuple[float, float]
+Range = tuple[float, float | None]
+"""Bounds of which the upper one may be missing."""
+FROM_ZERO: Range = (0.0, None)
+"""What is never negative and has no upper bound: a ratio, a time. Its interval is Hall's, cut off at zero."""
 
 
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,23 +51,31 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.mean:z.2f} [{self.low:z.2f}, {self.high:z.2f}]"
 
 
-def estimate_mean(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) -> Estimate:
+def estimate_mean(values: Sequence[float], bounds: Range | None = (0.0, 1.0)) -> Estimate:
     """The mean, with Student's interval on the logit scale between bounds and Hall's where there are none.
 
     Args:
         values: One number per trial.
-        bounds: Between which values the number can lie at all; None if anywhere.
+        bounds: Between which values the number can lie at all, `FROM_ZERO` where only from below; None if anywhere.
     """
     n = len(values)
     if n < FEWEST:
         return _undefined(n)
     sample = np.asarray(values, dtype=float)
+    if bounds == FROM_ZERO:
+        return _cut_at_zero(estimate_mean(values, None), float(sample.min()))
+    both = closed(bounds)
     if np.ptp(sample) <= 1e-12:
-        return _all_equal(float(sample[0]), n, bounds)
-    if bounds is None or sample.min() < bounds[0] or sample.max() > bounds[1]:
+        return _all_equal(float(sample[0]), n, both)
+    if both is None or sample.min() < both[0] or sample.max() > both[1]:
         return Estimate(float(sample.mean()), *_skewed_limits(sample), n)
     mean, error = float(sample.mean()), float(sample.std(ddof=1)) / math.sqrt(n)
-    return Estimate(mean, *_bounded_limits(mean, t_quantile(n - 1) * error, bounds), n)
+    return Estimate(mean, *_bounded_limits(mean, t_quantile(n - 1) * error, both), n)
+
+
+def closed(bounds: Range | None) -> Bounds | None:
+    """Bounds on both sides, if there are."""
+    return None if bounds is None or bounds[1] is None else (bounds[0], bounds[1])
 
 
 def estimate_count(values: Sequence[float]) -> Estimate:
@@ -135,6 +147,12 @@ def estimate_improvement(first: Sequence[float], second: Sequence[float]) -> Est
 def estimate_paired_improvement(first: Sequence[float], second: Sequence[float]) -> Estimate:
     """The share of shared trials in which the first beats the second, ties half, with Jeffreys' interval."""
     return estimate_rate([float(np.heaviside(a - b, 0.5)) for a, b in zip(first, second, strict=True)])
+
+
+def _cut_at_zero(found: Estimate, least: float) -> Estimate:
+    """The estimate without the part of its interval that lies below zero: no true value is lost with it."""
+    below = found.low is not None and found.low < 0 <= least
+    return msgspec.structs.replace(found, low=0.0) if below else found
 
 
 def _undefined(n: int) -> Estimate:

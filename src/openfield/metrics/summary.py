@@ -165,7 +165,7 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
     found: dict[str, dict[str, list[float]]] = {}
     for cell in cells:
         if cell.outcome in SCORED:
-            measured = {name: value for metric in metrics for name, value in metric.measure(cell).items()}
+            measured = {name: value for metric in metrics for name, value in metric.take(cell).items()}
             for name, value in measured.items():
                 if value is not None:
                     found.setdefault(name, {}).setdefault(cell.trial.id, []).append(float(value))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from openfield.metrics.metric import Number
-from openfield.metrics.stats import Bounds, Estimate
+from openfield.metrics.stats import Bounds, Estimate, closed
 from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes, shorten_note
@@ -89,7 +89,7 @@ def _draw_number(number: Number, groups: Sequence[Group]) -> str:
     title, note = name_number(number, groups[0].scenario)
     return (
         f"<tr><th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>"
-        + "".join(_draw_cell(group, group.estimates.get(number.name), number.bounds) for group in groups)
+        + "".join(_draw_cell(group, group.estimates.get(number.name), closed(number.bounds)) for group in groups)
         + "</tr>"
     )
 

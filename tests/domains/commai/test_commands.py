@@ -130,7 +130,7 @@ def test_a_remote_learner_is_started_as_the_original_did(capsys):
         (["--learner-port", "0"], "only a learner of --learner-cmd is told"),
         (["--learner-address", "192.0.2.1"], "Cannot listen on 192.0.2.1:5556"),
         (["-l", "parrots.Parrot", "--curses"], "--curses needs a terminal"),
-        (["--learner-cmd", ""], "--learner-cmd takes a value of type command, not ''"),
+        (["--learner-cmd", ""], "--learner-cmd is empty; is a variable of your shell not set?"),
         (["--summary", "/proc/nope/x.out"], "/proc/nope/x.out cannot be written"),
         (["--table", "."], "cannot be written: it is a folder"),
         (["--set", "dependencies=a>b", "--set", "scheduler=dependencies"], "dependencies"),

@@ -202,7 +202,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def _family(self, novelty: str | None) -> int:
         """The family of levels that suits a novelty; that of the first where there is none."""
-        names = self.novelty_names(novelty or self.default_novelty or "none")
+        names = self.novelty_names(novelty)
         return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
 
     def world(self, trial: Trial) -> BirdsWorld:

@@ -109,7 +109,7 @@ class DoomDomain(Domain[Any]):
     ) -> list[Trial]:
         """The training trial, if there is training, and `count` test trials that start from the trained agent."""
         chosen = make_settings(self.settings, settings)
-        names = self.novelty_names(novelty or self.default_novelty or "none")
+        names = self.novelty_names(novelty)
         training = self.training_trial(chosen, seed)
         made = [training] if training is not None else []
         for number in range(count):

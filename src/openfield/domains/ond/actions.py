@@ -92,5 +92,6 @@ def read_action(action: Any) -> Action:
     try:
         made: Action = msgspec.convert(action, Action)
     except msgspec.ValidationError as error:
-        raise AgentProtocol(f"this is no action of ond: {error}. Use Scores, Buy, NextBatch or Clusters.") from None
+        forms = 'a table of scores, {"do": "buy", "ids": [...]}, {"do": "next"} or {"do": "clusters", "p": [...]}'
+        raise AgentProtocol(f"this is no action of ond: {error}. Actions are {forms}.") from None
     return made

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from openfield.metrics.openset.compat import THRESHOLDS, check_novel
 from openfield.metrics.openset.ranks import Floats, Ints, first_of
-from openfield.metrics.stats import Estimate, estimate_count, estimate_mean, estimate_rate
+from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
 
 LAST_SAMPLES = 100
 """How many samples at the end of a test stand for its asymptotic performance."""
@@ -117,14 +117,14 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
     """
     known = list(tests)
     novel = [test for test in known if test.onset is not None]
-    unbounded = functools.partial(estimate_mean, bounds=None)
+    quotient = functools.partial(estimate_mean, bounds=FROM_ZERO)
     return {
         "M1": _over_tests(estimate_count, _present(test.missed for test in novel)),
         "M2": _over_tests(estimate_rate, [float(test.correct) for test in novel]),
         "M2.1": _over_tests(estimate_rate, [float(_early(test)) for test in novel]),
-        "M4" if given else "M3": _over_tests(unbounded, _present(map(_relative, novel))),
+        "M4" if given else "M3": _over_tests(quotient, _present(map(_relative, novel))),
         "M5": _over_tests(estimate_mean, _present(map(_share_of_both, novel))),
-        "M6": _over_tests(unbounded, _present(map(_last_quotient, novel))),
+        "M6": _over_tests(quotient, _present(map(_last_quotient, novel))),
     }
 
 

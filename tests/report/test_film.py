@@ -1,0 +1,50 @@
+"""A domain of one's own is filmed from its record, whichever process wrote that."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+import openfield as of
+from openfield.registry import find_domain, use_domain
+from openfield.report.film import Film, write_film
+from openfield.view import Run
+from places import MAZE
+
+maze: Any = find_domain(MAZE)
+
+
+class FilmedMaze(type(maze)):  # type: ignore[misc]
+    """The maze with a picture of every cell reached, made as the guide says."""
+
+    name = "filmed-maze"
+
+    def film(self, trial: of.Trial) -> Film:
+        start, playing = self.world(trial)._start, list[Any]()
+
+        def begin(settings: Any, rng: random.Random) -> Any:
+            playing[:] = [start(settings, rng)]
+            return playing[0]
+
+        def pictures() -> list[Any]:
+            picture = np.zeros((20, 20, 3), np.uint8)
+            picture[playing[0].at] = 255
+            return [picture]
+
+        return Film(of.EpisodicWorld(self, trial, begin), pictures, 100)
+
+
+def test_a_record_of_another_process_is_filmed(tmp_path: Path) -> None:
+    domain = use_domain(FilmedMaze())
+    (trial,) = pickle.loads(pickle.dumps(domain.trials(1, training=0, before=2, after=1)))
+    of.run(lambda turn: of.Reply("left"), trial, tmp_path / "x.sqlite")
+    with Run(tmp_path / "x.sqlite") as run:
+        (cell,) = run.cells()
+        count = write_film(run, cell, 1, tmp_path / "x.gif")
+    with Image.open(tmp_path / "x.gif") as film:
+        assert film.n_frames <= count == cell.episodes[1].turns
