@@ -1,6 +1,17 @@
-"""`python -m openfield` is the command line, for when the script is not on the path."""
+"""The command line as a program: `openfield`, or `python -m openfield` for when the script is not on the path."""
 
-from openfield.cli import main
+import sys
+
+
+def main() -> None:
+    """Runs the command line; Ctrl-C is heeded in a line also while that is still being imported."""
+    try:
+        from openfield.cli import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("openfield: Interrupted.\n")
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -76,6 +76,10 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
         records = run.cells(with_episodes=False)
+    if not records:
+        raise InvalidInput(
+            f"{journal} has no cells yet: it was stopped before it began. The command that made it begins anew."
+        )
     cells = [record.cell for record in records]
     for name in {cell.trial.domain for cell in cells}:
         find_domain(facts.get(f"domain {name}", name))
