@@ -88,6 +88,8 @@ def explaining(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain_error(error, path) from None
+    except UnicodeDecodeError:  # SQLite quotes what it complains about, byte by byte
+        raise DamagedRun(f"{path} is damaged: a part of it that should be text is none.") from None
 
 
 def explain_error(error: sqlite3.Error, path: Path) -> JournalError:
