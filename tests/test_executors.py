@@ -112,10 +112,15 @@ class Spoiler:
         return copycat(turn)
 
 
-def test_a_process_that_an_agent_spoiled_fails_no_other_agent(path: Path) -> None:
-    of.run([Spoiler, copycat], tiny_trials(1), path, workers=1)
+def test_a_process_that_an_agent_spoiled_fails_no_other_agent(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ends: list[Entry] = []
+    of.run([Spoiler, copycat], tiny_trials(1), path, workers=1, watch=ends.append)
     with Run(path) as run:
         assert [(cell.agent, cell.outcome) for cell in run.cells()] == [("Spoiler", "done"), ("copycat", "done")]
+    (failed,) = (end for end in ends if isinstance(end, AttemptEnd) and end.outcome != "done")
+    assert (failed.outcome, failed.torn) == ("harness_error", True)
+    assert "cannot be opened" in failed.note
+    assert "Traceback" not in capfd.readouterr().err
 
 
 class Closer(Bad):

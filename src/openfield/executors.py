@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.cell import Job, Player
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, JournalError
 from openfield.offspring import end_with_parent, undisturbed
 from openfield.record import REPLY_ENCODER, AttemptEnd, Emit, Entry
 from openfield.view import OUR_FAILURES
@@ -279,7 +279,11 @@ def _work(connection: Connection, shared: Any) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
     try:
         while True:
-            player.play(connection.recv())
+            job: Job = connection.recv()
+            try:
+                player.play(job)
+            except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
+                emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
             send(())  # ready for the next one
     except (EOFError, OSError):  # the parent is gone, or an agent has closed what leads to it
         return
