@@ -161,7 +161,7 @@ class GroupDesk:
         self._keep((group.id, trial), seat)
 
     async def leave(self, group: Group) -> None:
-        """Books the trials of a session that are not over, and frees what they hold; one asked for again is replayed."""
+        """Books the trials of a session that are not over, and frees what they hold; one asked for is replayed."""
         for trial in group.trials:
             async with self._lock(group, trial):
                 seat = self._seats.pop((group.id, trial), None)
