@@ -61,6 +61,11 @@ def test_noise_is_a_protocol_fault_and_nothing_else(noise: bytes) -> None:
             assert isinstance(message, Hello | Answer | State | Loaded)
 
 
+def test_bytes_that_are_no_text_are_a_protocol_fault() -> None:
+    with pytest.raises(AgentProtocol, match="not a message of the protocol"):
+        list(Lines().feed(b'{"type": "reply", "action": "\xff"}\n'))
+
+
 @pytest.mark.parametrize("line", [b"[" * 100_000, b'{"type": "reply", "action": ' + b"[" * 100_000])
 def test_nesting_without_end_is_a_protocol_fault(line: bytes) -> None:
     with pytest.raises(AgentProtocol):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
 import sqlite3
 import warnings
 from pathlib import Path
@@ -14,7 +15,7 @@ from openfield import registry
 from openfield.errors import DamagedRun, UnknownName
 from openfield.view import Run
 from players import Learner, copycat
-from stories import rows
+from stories import rows, story
 from worlds import tiny_trials
 
 
@@ -174,6 +175,23 @@ def test_complaints_that_are_no_text_are_damage(run_file: Path) -> None:
     db.close()
     with pytest.raises(DamagedRun, match="is damaged"), Run(run_file) as run:
         run.cells()
+
+
+def test_what_a_killed_process_had_half_written_is_taken_back(run_file: Path, tmp_path: Path) -> None:
+    """Where there is no write-ahead log, or not any more: a reader may not do that, and `resume` began with reading."""
+    killed = tmp_path / "killed.sqlite"
+    db = sqlite3.connect(run_file, isolation_level=None)
+    db.execute("PRAGMA journal_mode = DELETE")
+    db.execute("PRAGMA cache_size = 1")
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("UPDATE chunks SET data = zeroblob(200000)")
+    for end in ("", "-journal"):
+        shutil.copy(f"{run_file}{end}", f"{killed}{end}")  # what is on disk when it is killed here
+    db.execute("ROLLBACK")
+    db.close()
+    with Run(killed) as run:
+        assert run.verify() == []
+    assert story(killed) == story(run_file)
 
 
 def test_a_trial_that_is_not_what_it_was_is_damage(run_file: Path) -> None:

@@ -10,7 +10,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -78,6 +78,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise JournalError(f"There is no run file {path}.")
     with explaining(path):
+        _take_back(path)
         db = _connect_read_only(path)
         _check_schema(db, path)
     return db
@@ -149,6 +150,13 @@ def _check_schema(db: sqlite3.Connection, path: Path) -> None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         raise NotARun(f"{path} has format {version}; this openfield reads format {SCHEMA_VERSION}.")
+
+
+def _take_back(path: Path) -> None:
+    """Has SQLite take back what a killed process had half written without a write-ahead log: a reader may not."""
+    if Path(f"{path}-journal").exists() and os.access(path.parent, os.W_OK):
+        with closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as db:
+            _is_empty(db)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

@@ -179,7 +179,7 @@ class _Conversation:
 def _decode(line: bytes) -> FromAgent:
     try:
         return _FROM_AGENT.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentProtocol(f"not a message of the protocol: {line[:80]!r} ({error})") from None
 
 

@@ -215,7 +215,7 @@ class Run:
                     ended=ended,
                     detail=None if detail is None else msgspec.msgpack.decode(detail),
                 )
-            except (KeyError, msgspec.DecodeError) as error:
+            except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
                 place = f"cell {cell}, attempt {attempt}, episode {number}"
                 raise DamagedRun(f"{self.path} is damaged ({place}): {error}.") from None
             episodes.setdefault((cell, attempt), []).append(episode)
