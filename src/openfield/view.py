@@ -22,7 +22,7 @@ from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownNa
 from openfield.plan import Cell
 from openfield.record import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
 from openfield.registry import find_domain
-from openfield.trial import Trial
+from openfield.trial import Trial, hash_trial
 
 RESUMABLE = (None, "cancelled")
 """Outcomes of an attempt that goes on where it was."""
@@ -186,11 +186,12 @@ class Run:
     def _damaged_cells(self) -> Iterator[str]:
         """What cells say of themselves and their own turns do not bear out."""
         sources = self.agents
+        for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
+            if hash_trial(msgspec.json.decode(content)) != key:
+                yield f"Trial {key} is not what it was."
         for cell in self.cells():
             if cell.agent not in sources:
                 yield f"Cell {cell.id}: its agent '{cell.agent}' is not entered."
-            if cell.cell.id != cell.id:
-                yield f"Cell {cell.id}: its agent, trial or repeat is not what it was."
             for episode in contradicted(cell.episodes, self.steps(cell.id, cell.attempt)):
                 yield f"Cell {cell.id}, attempt {cell.attempt}: episode {episode} is not what its turns say."
 
