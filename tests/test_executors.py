@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from contextlib import suppress
@@ -98,6 +99,43 @@ def test_a_worker_that_is_killed_is_our_failure_and_its_cell_goes_on_where_it_wa
     assert sum(isinstance(entry, AttemptEnd) and entry.torn for entry in seen) == 1 + MOST_RETRIES
     assert (dead.attempt, len(dead.episodes)) == (1, 1)
     assert sum(isinstance(entry, EpisodeEnd) and entry.cell == dead.id for entry in seen) == 1
+
+
+class Spoiler:
+    """Leaves a process in which nothing can be opened any more."""
+
+    def __init__(self, spec: of.Spec, seed: int) -> None:
+        pass
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        return copycat(turn)
+
+
+def test_a_process_that_an_agent_spoiled_fails_no_other_agent(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ends: list[Entry] = []
+    of.run([Spoiler, copycat], tiny_trials(1), path, workers=1, watch=ends.append)
+    with Run(path) as run:
+        assert [(cell.agent, cell.outcome) for cell in run.cells()] == [("Spoiler", "done"), ("copycat", "done")]
+    (failed,) = (end for end in ends if isinstance(end, AttemptEnd) and end.outcome != "done")
+    assert (failed.outcome, failed.torn) == ("harness_error", True)
+    assert "cannot be opened" in failed.note
+    assert "Traceback" not in capfd.readouterr().err
+
+
+class Closer(Bad):
+    def fail(self) -> None:
+        os.closerange(3, 1_000)
+
+
+def test_an_agent_that_closes_everything_ends_its_worker_without_a_traceback(
+    path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    of.run([Closer, copycat], tiny_trials(1), path, workers=1)
+    with Run(path) as run:
+        closer, fine = run.cells()
+    assert (closer.outcome, fine.outcome) == ("harness_error", "done")
+    assert "Traceback" not in capfd.readouterr().err
 
 
 class Quitter(Bad):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import suppress
 from typing import Any
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 
 from openfield import lines
 from openfield.core import Ask, Belief, Spec, Turn
-from openfield.errors import AgentProtocol
-from openfield.lines import Answer, Hello, Lines, Loaded, State, bye, load_line, save_line, turn_line, welcome
+from openfield.errors import AgentFault, AgentProtocol
+from openfield.lines import Answer, Hello, Lines, LineWire, Loaded, State, bye, load_line, save_line, turn_line, welcome
+from openfield.rollout import Rollout
+from openfield.seat import Seat
 from openfield.spaces import Discrete
+from worlds import Scripted, act
 
 texts = st.text(max_size=12)
 values = st.recursive(
@@ -55,6 +59,11 @@ def test_noise_is_a_protocol_fault_and_nothing_else(noise: bytes) -> None:
     with suppress(AgentProtocol):
         for message in Lines().feed(noise + b"\n"):
             assert isinstance(message, Hello | Answer | State | Loaded)
+
+
+def test_bytes_that_are_no_text_are_a_protocol_fault() -> None:
+    with pytest.raises(AgentProtocol, match="not a message of the protocol"):
+        list(Lines().feed(b'{"type": "reply", "action": "\xff"}\n'))
 
 
 @pytest.mark.parametrize("line", [b"[" * 100_000, b'{"type": "reply", "action": ' + b"[" * 100_000])
@@ -118,3 +127,40 @@ def test_the_other_messages() -> None:
     assert read(save_line()) == {"type": "save"}
     assert read(load_line(b"\x00state")) == {"type": "load", "state": "AHN0YXRl"}
     assert read(bye("why")) == {"type": "bye", "note": "why"}
+
+
+class Gone:
+    """A connection that was broken off; the fastest event loop lets nobody write to it then."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> None:
+        raise RuntimeError("the handler is closed")
+
+    def close(self) -> None: ...
+
+
+class Giving:
+    """A desk with one seat, or none."""
+
+    def __init__(self, seat: Seat | None) -> None:
+        self._seat = seat
+
+    async def seat(self, *_: object) -> Seat:
+        if self._seat is None:
+            raise AgentFault("There is no trial left.")
+        return self._seat
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_hangs_up_before_the_answer_is_no_failure(refused: bool) -> None:
+    """Neither of the server's, which it told at length, nor of the trial, which ended as one."""
+
+    async def talk() -> Seat:
+        reader, seat = asyncio.StreamReader(), Seat(Rollout(Scripted([act(), act()])), Spec(domain="tiny", task=""), 7)
+        reader.feed_data(b'{"type": "hello"}\n')
+        await LineWire()._talk(Giving(None if refused else seat), reader, Gone())  # type: ignore[arg-type]
+        return seat
+
+    assert asyncio.run(talk()).fault is None

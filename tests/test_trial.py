@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.trial import Limits, Phase, Trial, derive, file_digest, with_limits
+from worlds import tiny_trials
 
 names = st.text("abcdefgh", min_size=1, max_size=6)
 values = (
@@ -112,3 +113,9 @@ def test_seeds_are_derived_stably_and_fit_every_generator(seed: int, path: list[
 def test_limits_are_read_strictly() -> None:
     with pytest.raises(msgspec.ValidationError, match="unknown field"):
         msgspec.convert({"reply_second": 1.0}, Limits)
+
+
+def test_a_trial_that_is_read_back_keeps_its_id() -> None:
+    """Whole seconds were written as such and read back as others: such a run could not be resumed."""
+    (trial,) = tiny_trials(1, Limits(reply_seconds=2, trial_seconds=900))
+    assert msgspec.json.decode(msgspec.json.encode(trial), type=Trial).id == trial.id

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shutil
 import sqlite3
 import warnings
 from pathlib import Path
@@ -14,7 +15,7 @@ from openfield import registry
 from openfield.errors import DamagedRun, UnknownName
 from openfield.view import Run
 from players import Learner, copycat
-from stories import rows
+from stories import rows, story
 from worlds import tiny_trials
 
 
@@ -136,6 +137,70 @@ def test_verify_finds_what_turns_do_not_bear_out(run_file: Path, statement: str,
     db.close()
     with Run(run_file) as run:
         assert any(re.search(words, fault) for fault in run.verify()), run.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE facts SET key = NULL WHERE rowid = 1",
+        "UPDATE agents SET name = 7 WHERE rowid = 1",
+        "UPDATE trials SET content = 5 WHERE rowid = 1",
+        "UPDATE cells SET repeat = x'00' WHERE rowid = 1",
+        "UPDATE attempts SET note = 1.5 WHERE rowid = 1",
+        "UPDATE episodes SET turns = 'few' WHERE rowid = 1",
+        "UPDATE chunks SET count = 'some' WHERE rowid = 1",
+        "UPDATE chunks SET first = NULL WHERE rowid = 1",
+    ],
+)
+def test_values_of_another_kind_than_was_written_are_damage(run_file: Path, statement: str) -> None:
+    db = sqlite3.connect(run_file)
+    db.execute("PRAGMA writable_schema = ON")
+    # a damaged file is not held to its rules, SQLite is
+    db.execute("UPDATE sqlite_master SET sql = replace(replace(sql, 'STRICT', ''), 'INTEGER', 'BLOB') WHERE sql != ''")
+    db.execute("UPDATE sqlite_master SET sql = replace(replace(sql, 'NOT NULL', ''), 'TEXT', 'BLOB') WHERE sql != ''")
+    db.commit()
+    db.close()
+    change(run_file, statement)
+    with Run(run_file) as run, pytest.raises(DamagedRun, match="is damaged: Expected"):
+        list(itertools.chain(run.facts, run.agents, run.cells(), run._all_chunks()))
+    with Run(run_file) as run:
+        assert run.verify()
+
+
+def test_complaints_that_are_no_text_are_damage(run_file: Path) -> None:
+    db = sqlite3.connect(run_file)
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET sql = CAST(x'435245415445209e' AS TEXT) WHERE name = 'facts'")
+    db.commit()
+    db.close()
+    with pytest.raises(DamagedRun, match="is damaged"), Run(run_file) as run:
+        run.cells()
+
+
+def test_what_a_killed_process_had_half_written_is_taken_back(run_file: Path, tmp_path: Path) -> None:
+    """Where there is no write-ahead log, or not any more: a reader may not do that, and `resume` began with reading."""
+    killed = tmp_path / "killed.sqlite"
+    db = sqlite3.connect(run_file, isolation_level=None)
+    db.execute("PRAGMA journal_mode = DELETE")
+    db.execute("PRAGMA cache_size = 1")
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("UPDATE chunks SET data = zeroblob(200000)")
+    for end in ("", "-journal"):
+        shutil.copy(f"{run_file}{end}", f"{killed}{end}")  # what is on disk when it is killed here
+    db.execute("ROLLBACK")
+    db.close()
+    with Run(killed) as run:
+        assert run.verify() == []
+    assert story(killed) == story(run_file)
+
+
+def test_a_trial_that_is_not_what_it_was_is_damage(run_file: Path) -> None:
+    change(run_file, """UPDATE trials SET content = replace(content, '"seed":', '"seed":1') WHERE rowid = 1""")
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+    assert re.fullmatch("Trial [0-9a-f]{12} is not what it was.", fault)
+    with pytest.raises(DamagedRun, match="is not what it was"):
+        of.resume(run_file)
 
 
 def test_a_run_is_read_without_its_domain_with_a_warning(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

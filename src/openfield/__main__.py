@@ -1,4 +1,4 @@
-"""The command line's first step, also as `python -m openfield` for when the script is not on the path."""
+"""The command line as a program: `openfield`, or `python -m openfield` for when the script is not on the path."""
 
 from __future__ import annotations
 

@@ -76,11 +76,10 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
         records = run.cells(with_episodes=False)
+    _check_records(journal, records, sources)
     cells = [record.cell for record in records]
     for name in {cell.trial.domain for cell in cells}:
         find_domain(facts.get(f"domain {name}", name))
-    for missing in {cell.agent for cell in cells} - sources.keys():
-        raise DamagedRun(f"{journal} is damaged: its agent '{missing}' is not entered.")
     agents = {name: source for name, source in sources.items() if source is not None}
     left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
     for name in {cell.agent for cell in left} - agents.keys():
@@ -238,6 +237,19 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _check_records(journal: str | Path, records: Iterable[CellRecord], sources: Mapping[str, str | None]) -> None:
+    """Sees that a run file has cells, that they are what they were, and that their agents are entered."""
+    if not records:
+        raise InvalidInput(
+            f"{journal} has no cells yet: it was stopped before it began. The command that made it begins anew."
+        )
+    for record in records:
+        if record.cell.id != record.id:
+            raise DamagedRun(f"{journal} is damaged: agent, trial or repeat of cell {record.id} is not what it was.")
+        if record.agent not in sources:
+            raise DamagedRun(f"{journal} is damaged: its agent '{record.agent}' is not entered.")
 
 
 def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> None:

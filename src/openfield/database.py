@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, RunBusy
 
 T = TypeVar("T")
@@ -83,6 +85,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     except OSError as error:
         raise JournalError(f"{path} cannot be read: {error.strerror}.") from None
     with explaining(path):
+        _take_back(path)
         db = _connect_read_only(path)
         _check_schema(db, path)
     return db
@@ -104,6 +107,10 @@ def explaining(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain_error(error, path) from None
+    except UnicodeDecodeError:  # SQLite quotes what it complains about, byte by byte
+        raise DamagedRun(f"{path} is damaged: a part of it that should be text is none.") from None
+    except msgspec.ValidationError as error:
+        raise DamagedRun(f"{path} is damaged: {error}.") from None
 
 
 def explain_error(error: sqlite3.Error, path: Path) -> JournalError:
@@ -116,6 +123,8 @@ def explain_error(error: sqlite3.Error, path: Path) -> JournalError:
         return NotARun(f"{path} is not a run of openfield.")
     if any(sign in text for sign in ("malformed", "no such table", "no such column", "disk I/O")):
         return DamagedRun(f"{path} is damaged or cut short: {text}.")
+    if "readonly" in text:
+        return JournalError(f"{path} cannot be written: it, or its folder, is read-only.")
     if "unable to open" in text:
         return JournalError(f"{path} cannot be opened: its permissions, or those of its folder, forbid it.")
     if "locked" in text:
@@ -150,11 +159,20 @@ def _is_empty(db: sqlite3.Connection) -> bool:
 
 
 def _check_schema(db: sqlite3.Connection, path: Path) -> None:
+    if _is_empty(db):
+        raise NotARun(f"{path} is empty: a run was stopped before it began. The command that made it begins anew.")
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise NotARun(f"{path} is an SQLite file, but not a run of openfield.")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version != SCHEMA_VERSION:
         raise NotARun(f"{path} has format {version}; this openfield reads format {SCHEMA_VERSION}.")
+
+
+def _take_back(path: Path) -> None:
+    """Has SQLite take back what a killed process had half written without a write-ahead log: a reader may not."""
+    if Path(f"{path}-journal").exists() and os.access(path.parent, os.W_OK):
+        with closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as db:
+            _is_empty(db)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

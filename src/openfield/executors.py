@@ -21,9 +21,10 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.cell import Job, Player
-from openfield.errors import InvalidInput
+from openfield.errors import InvalidInput, JournalError
 from openfield.offspring import end_with_parent, undisturbed
 from openfield.record import REPLY_ENCODER, AttemptEnd, Emit, Entry
+from openfield.view import OUR_FAILURES
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
@@ -146,10 +147,16 @@ class Processes:
                 self._emit(*entries)
 
     def _release(self, worker: _Worker) -> None:
-        """Books how a job ended once its agent is closed, and the worker takes the next one."""
+        """Books how a job ended once its agent is closed, and the worker takes the next one.
+
+        Not where it failed by no fault of the agent's: an earlier agent may have left its process unfit to play in.
+        """
         entries, worker.ending, worker.job = worker.ending, [], None
         self._busy.remove(worker)
-        self._idle.append(worker)
+        if any(isinstance(entry, AttemptEnd) and entry.outcome in OUR_FAILURES for entry in entries):
+            worker.end(at_once=False)
+        else:
+            self._idle.append(worker)
         self._emit(*entries)
 
     def _bury(self, worker: _Worker) -> None:
@@ -272,9 +279,13 @@ def _work(connection: Connection, shared: Any) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
     try:
         while True:
-            player.play(connection.recv())
+            job: Job = connection.recv()
+            try:
+                player.play(job)
+            except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
+                emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
             send(())  # ready for the next one
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+    except (EOFError, OSError):  # the parent is gone, or an agent has closed what leads to it
         return
 
 

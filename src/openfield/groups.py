@@ -142,6 +142,15 @@ class GroupDesk(RecordingDesk):
             seat.rollout.close(seat.rollout.outcome)
         self._keep((group.id, trial), seat)
 
+    async def leave(self, group: Group) -> None:
+        """Books the trials of a session that are not over, and frees what they hold; one asked for is replayed."""
+        for trial in group.trials:
+            async with self._lock_of(group, trial):
+                seat = self._seats.pop((group.id, trial), None)
+                if seat is not None:
+                    await asyncio.to_thread(seat.settle)
+                    seat.rollout.close("cancelled")
+
     def steps(self, group: Group, trial: str) -> Recorded:
         """All recorded steps of a trial's latest attempt."""
         cell = self._cell(group, trial)

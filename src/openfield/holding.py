@@ -35,19 +35,28 @@ def holding(path: Path) -> Iterator[Callable[[], None]]:
                 left.unlink(missing_ok=True)
 
 
-def _lock(path: Path, lock: Path) -> BinaryIO:
-    """The lock file, locked; it must still be there then, because whoever had it takes it away in the end."""
+def take_lock(lock: Path) -> BinaryIO | None:
+    """A lock file, locked; None if somebody has it. It must still be there: whoever had it takes it away in the end."""
     while True:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = lock.open("ab")
-        except OSError as error:
-            raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
+        file = lock.open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if lock.exists() and os.path.samestat(lock.stat(), os.fstat(file.fileno())):
                 return file
         except BlockingIOError:
             file.close()
-            raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.") from None
+            return None
+        except FileNotFoundError:
+            pass
         file.close()
+
+
+def _lock(path: Path, lock: Path) -> BinaryIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = take_lock(lock)
+    except OSError as error:
+        raise JournalError(f"{path} cannot be written: {error.strerror}.") from None
+    if file is None:
+        raise RunBusy(f"Another server records in {path}. Stop it, or choose another file: -o FILE.")
+    return file

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -127,7 +128,8 @@ class LineWire:
         except (EOFError, ConnectionError):
             pass  # whoever comes back with the session goes on
         except OpenfieldError as error:
-            writer.write(bye(str(error)))
+            with suppress(ConnectionError):
+                await lines.write(bye(str(error)))
         finally:
             writer.close()
 
@@ -168,6 +170,8 @@ class _Conversation:
         return _decode(line)
 
     async def write(self, message: bytes) -> None:
+        if self._writer.is_closing():  # some event loops let nobody write then
+            raise ConnectionError("the agent has hung up")
         self._writer.write(message)
         await self._writer.drain()
 
@@ -175,7 +179,7 @@ class _Conversation:
 def _decode(line: bytes) -> FromAgent:
     try:
         return _FROM_AGENT.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentProtocol(f"not a message of the protocol: {line[:80]!r} ({error})") from None
 
 

@@ -1,6 +1,6 @@
-"""Processes that this one starts with `multiprocessing`: nothing disturbs their birth, and none outlives it.
+"""Processes that this one starts: nothing disturbs their birth, and none outlives it.
 
-Below the executors of runs and of studies.
+Below the executors of runs and of studies, and below agents that are programs.
 """
 
 from __future__ import annotations
@@ -8,10 +8,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
+
+GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
+"""Is told a process group, and ends it when there is nobody any more who could say more."""
 
 
 @contextmanager
@@ -38,3 +42,32 @@ def _wait_and_end() -> None:
     if parent is not None:
         parent.join()
     os._exit(1)
+
+
+class Guard:
+    """A shell that ends a program and all it started when it is told so, or when this process is gone, however it went.
+
+    A program cannot be made to look after its parent, and one that was killed can say nothing to it.
+    """
+
+    def __init__(self) -> None:
+        """Starts the shell, before there is anything to guard: from then on a line is all it takes."""
+        self._group: int | None = None
+        quiet, words = subprocess.DEVNULL, ["/bin/sh", "-c", GUARD]
+        self._shell = subprocess.Popen(  # noqa: S603
+            words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, bufsize=0, start_new_session=True
+        )
+
+    def watch(self, group: int) -> None:
+        """Tells it which process group it is about."""
+        self._group = group
+        if self._shell.stdin is not None:
+            with suppress(BrokenPipeError):  # somebody ended it: then a program is ended by this process, or not at all
+                self._shell.stdin.write(f"{group}\n".encode())
+
+    def end(self) -> None:
+        """Ends what it watches, if it was told of anything, and itself."""
+        if self._group is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._group, signal.SIGKILL)
+        self._shell.communicate()

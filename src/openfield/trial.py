@@ -38,6 +38,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trial_seconds: Seconds | None = None
     """For the whole trial, time of the world included; passing it ends the trial as `truncated`."""
 
+    def __post_init__(self) -> None:
+        """Makes whole seconds the numbers they are read back as: a trial keeps its id."""
+        for name in ("reply_seconds", "trial_seconds"):
+            if isinstance(seconds := getattr(self, name), int):
+                msgspec.structs.force_setattr(self, name, float(seconds))
+
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A frozen script; its id is the hash of its content."""
@@ -59,7 +65,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits that stand for everything above."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:12]
+        return hash_trial(self)
 
     @property
     def is_training(self) -> bool:
@@ -70,6 +76,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     def novelty(self) -> tuple[str, ...]:
         """The novelties of the first phase that has any."""
         return next((phase.novelty for phase in self.phases if phase.novelty), ())
+
+
+def hash_trial(content: Trial | dict[str, Any]) -> str:
+    """The id of a trial, or of what was written down of it."""
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:12]
 
 
 def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> list[Trial]:

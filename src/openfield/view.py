@@ -22,7 +22,7 @@ from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownNa
 from openfield.plan import Cell
 from openfield.record import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
 from openfield.registry import find_domain
-from openfield.trial import Trial
+from openfield.trial import Trial, hash_trial
 
 RESUMABLE = (None, "cancelled")
 """Outcomes of an attempt that goes on where it was."""
@@ -100,12 +100,12 @@ class Run:
     @property
     def facts(self) -> dict[str, str]:
         """What was said of the run as a whole."""
-        return dict(self._rows("SELECT key, value FROM facts ORDER BY rowid"))
+        return dict(self._rows("SELECT key, value FROM facts ORDER BY rowid", tuple[str, str]))
 
     @property
     def agents(self) -> dict[str, str | None]:
         """The agents and where they come from; None where only a Python program knows."""
-        return dict(self._rows("SELECT name, source FROM agents"))
+        return dict(self._rows("SELECT name, source FROM agents", tuple[str, str | None]))
 
     def trials(self) -> Iterator[Trial]:
         """All trials, in the order they were entered."""
@@ -115,7 +115,7 @@ class Run:
         """All cells, or only one, in the order they were entered, each as its latest attempt has it."""
         trials = dict(self._keyed_trials())
         episodes = self._episodes(trials) if with_episodes else {}
-        rows = self._rows(_LATEST_ATTEMPTS, (only, only))
+        rows = self._rows(_LATEST_ATTEMPTS, _LatestAttempt, (only, only))
         return [
             CellRecord(
                 id=cell,
@@ -153,14 +153,15 @@ class Run:
 
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
         """The agent's last saved state, and after how many steps it was saved."""
-        rows = self._rows("SELECT step, data FROM states WHERE cell = ? AND attempt = ?", (cell, attempt))
+        query = "SELECT step, data FROM states WHERE cell = ? AND attempt = ?"
+        rows = self._rows(query, tuple[int, bytes], (cell, attempt))
         return next(iter(rows), None)
 
     def verify(self) -> list[str]:
         """Everything wrong with the file: one line per damaged part, each naming it."""
         faults: list[str] = []
         try:
-            faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)") if text != "ok"]
+            faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)", tuple[str]) if text != "ok"]
             faults += self._damaged_chunks()
             if not faults:
                 faults += self._damaged_cells()
@@ -185,6 +186,9 @@ class Run:
     def _damaged_cells(self) -> Iterator[str]:
         """What cells say of themselves and their own turns do not bear out."""
         sources = self.agents
+        for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
+            if hash_trial(msgspec.json.decode(content)) != key:
+                yield f"Trial {key} is not what it was."
         for cell in self.cells():
             if cell.agent not in sources:
                 yield f"Cell {cell.id}: its agent '{cell.agent}' is not entered."
@@ -194,11 +198,11 @@ class Run:
     def _episodes(self, trials: dict[str, Trial]) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
         domains = {name: self._domain(name) for name in {trial.domain for trial in trials.values()}}
-        rows = self._rows("SELECT id, trial FROM cells")
+        rows = self._rows("SELECT id, trial FROM cells", tuple[str, str])
         played = {cell: self._known(trials, trial, cell) for cell, trial in rows}
         rules = {cell: _rule(domains[trial.domain], trial) for cell, trial in played.items()}
         query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
-        for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query):
+        for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query, _Episode):
             try:
                 belief = None if data is None else _BELIEF.decode(data)
                 episode = Episode(
@@ -212,7 +216,7 @@ class Run:
                     ended=ended,
                     detail=None if detail is None else msgspec.msgpack.decode(detail),
                 )
-            except (KeyError, msgspec.DecodeError) as error:
+            except (KeyError, msgspec.DecodeError, UnicodeDecodeError) as error:
                 place = f"cell {cell}, attempt {attempt}, episode {number}"
                 raise DamagedRun(f"{self.path} is damaged ({place}): {error}.") from None
             episodes.setdefault((cell, attempt), []).append(episode)
@@ -220,14 +224,15 @@ class Run:
 
     def _domain(self, name: str) -> Domain[Any] | None:
         """A domain, whose rule it is when a belief is a detection; None if it is not at hand."""
+        source = self.facts.get(f"domain {name}", name)
         try:
-            return find_domain(self.facts.get(f"domain {name}", name))
+            return find_domain(source)
         except OpenfieldError as error:
             warnings.warn(f"{self.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=2)
             return None
 
     def _keyed_trials(self) -> Iterator[tuple[str, Trial]]:
-        rows = self._rows("SELECT id, content FROM trials ORDER BY rowid")
+        rows = self._rows("SELECT id, content FROM trials ORDER BY rowid", tuple[str, str])
         return ((key, self._trial(key, content)) for key, content in rows)
 
     def _trial(self, key: str, content: str) -> Trial:
@@ -243,16 +248,18 @@ class Run:
 
     def _chunks(self, cell: str, attempt: int) -> Iterator[Chunk]:
         query = "SELECT * FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first"
-        return (Chunk(*row) for row in self._rows(query, (cell, attempt), CHUNKS_AT_ONCE))
+        return (Chunk(*row) for row in self._rows(query, _Chunk, (cell, attempt), CHUNKS_AT_ONCE))
 
     def _all_chunks(self) -> Iterator[Chunk]:
-        return (Chunk(*row) for row in self._rows("SELECT * FROM chunks ORDER BY cell, attempt, first"))
+        query = "SELECT * FROM chunks ORDER BY cell, attempt, first"
+        return (Chunk(*row) for row in self._rows(query, _Chunk))
 
-    def _rows(self, query: str, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
+    def _rows(self, query: str, kind: Any, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
+        """What the file answers, each row of the kind it was written as: a damaged one may hold anything."""
         with explaining(self.path):
             cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
             while rows := cursor.fetchmany(at_once):
-                yield from rows
+                yield from msgspec.convert(rows, list[kind])
 
 
 def _rule(domain: Domain[Any] | None, trial: Trial) -> Callable[[Belief], bool]:
@@ -272,6 +279,9 @@ def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator
             yield episode.number
 
 
+_LatestAttempt = tuple[str, str, str, int, int | None, str | None, str | None, int | None, float | None]
+_Episode = tuple[str, int, int, str, int, int, float | None, bytes | None, str, bytes | None]
+_Chunk = tuple[str, int, int, int, int, bytes]
 _PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)
 _LATEST_ATTEMPTS = """

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import openfield as of
 from openfield.agents import wire
 from openfield.errors import Cancelled, InvalidInput
+from openfield.holding import take_lock
 from openfield.lines import LineWire
 from openfield.serve import SingleDesk
 from openfield.trial import Limits
@@ -164,6 +167,24 @@ def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, mo
     monkeypatch.setattr(LineWire, "serve", wait_and_serve)
     of.run(client("play()"), tiny_trials(1, Limits(reply_seconds=2)), path)
     assert outcome(path) == ("done", "", 57)
+
+
+def test_locks_of_ports_are_taken_away(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that processes left which were killed, but none that somebody has."""
+    places = path.parent / "places"
+    places.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(places))
+    left, held = (places / f"openfield-{os.getuid()}-port-{port}.lock" for port in (1, 2))
+    left.touch()
+    with socket.socket() as probe, take_lock(held) or pytest.fail("nobody has it"):
+        probe.bind(("127.0.0.1", 0))
+        (port,) = probe.getsockname()[1:]
+        probe.close()
+        command = client("play()")["client"].removeprefix("wire:")
+        of.run({"client": f"wire:@127.0.0.1:{port} {command}"}, tiny_trials(2), path)
+        assert list(places.iterdir()) == [held]
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"] * 2
 
 
 def test_a_missing_program_is_named(path: Path) -> None:

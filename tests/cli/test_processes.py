@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from openfield.journal import Journal
 from openfield.view import Run
 from places import MAZE
 
@@ -54,8 +55,8 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path, workers: int)
         assert [(cell.outcome, cell.attempt) for cell in run.cells()] == [("done", 1)] * 2
 
 
-def test_ctrl_c_while_openfield_is_loaded_is_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "cyclopts.py").write_text("raise KeyboardInterrupt")
+def test_ctrl_c_before_anything_has_begun_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "cyclopts.py").write_text("raise KeyboardInterrupt")  # as if it had been pressed while this is imported
     done = shell(tmp_path, "list")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "openfield: Interrupted.\n")
 
@@ -71,6 +72,15 @@ def test_a_full_disk_behind_the_output_is_said_in_a_line(tmp_path: Path, finishe
         command = [sys.executable, "-m", "openfield", "show", str(finished)]
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (75, "openfield: No room left for what is printed.\n")
+
+
+def test_a_run_that_was_stopped_before_it_began_says_what_to_do(tmp_path: Path) -> None:
+    Journal(tmp_path / "x.sqlite").close()
+    done = shell(tmp_path, "resume", "x.sqlite")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.lstrip() == (  # after the bars of no agent
+        "openfield: x.sqlite has no cells yet: it was stopped before it began. The command that made it begins anew.\n"
+    )
 
 
 def test_the_demo_end_to_end(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import selectors
 import shlex
-import signal
 import subprocess
 import tempfile
 import time
@@ -30,6 +29,7 @@ from openfield.lines import (
     turn_line,
     welcome,
 )
+from openfield.offspring import Guard
 
 M = TypeVar("M", bound=FromAgent)
 FAREWELL_SECONDS = 2.0
@@ -65,6 +65,7 @@ class Program:
         self._patience = spec.reply_seconds
         self._lines = Lines()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
+        self._guard = Guard()
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -72,7 +73,9 @@ class Program:
             )
         except OSError as error:
             self._errors.close()
+            self._guard.end()
             raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
+        self._guard.watch(self._process.pid)
         self._inbox, self._outbox = selectors.DefaultSelector(), selectors.DefaultSelector()
         self._inbox.register(self._pipe(self._process.stdout), selectors.EVENT_READ)
         self._outbox.register(self._pipe(self._process.stdin), selectors.EVENT_WRITE)
@@ -127,8 +130,7 @@ class Program:
             self._pipe(pipe).close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(FAREWELL_SECONDS)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # it may have ended and left others behind
+        self._guard.end()  # it may have ended and left others behind
         self._process.wait()
         self._errors.close()
 

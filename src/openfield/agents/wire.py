@@ -9,9 +9,7 @@ starts.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import signal
 import socket
 import tempfile
 import time
@@ -23,7 +21,9 @@ from typing import Any
 from openfield.agents.process import split_command
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
+from openfield.holding import take_lock
 from openfield.listening import check_port
+from openfield.offspring import Guard
 from openfield.plan import Cell
 from openfield.rollout import Rollout
 from openfield.seat import Seat
@@ -96,10 +96,13 @@ def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]
 
 async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Task[None]) -> str:
     """Starts a program, waits until it has played, and ends it."""
+    guard = Guard()
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:
+        guard.end()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
+    guard.watch(program.pid)
     try:
         outcome = await _watch(desk, program)
         if hasattr(wire, "finished"):  # a protocol that goes on after the last turn: the model is to be saved
@@ -107,7 +110,7 @@ async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Ta
         return outcome
     finally:
         server.cancel()  # a program that is hung up on may end by itself
-        await _end(program)
+        await _end(program, guard)
 
 
 async def _see_off(server: asyncio.Task[None]) -> None:
@@ -169,19 +172,29 @@ async def _port_alone(port: int) -> AsyncIterator[None]:
     if not port:
         yield
         return
-    with (Path(tempfile.gettempdir()) / f"openfield-{os.getuid()}-port-{port}.lock").open("w") as turn:
-        while not _lock(turn.fileno()):
-            await asyncio.sleep(PORT_SECONDS)
-        await _wait_for_port(port)
-        yield
+    _sweep_locks()
+    lock = _lock_of(port)
+    while (turn := take_lock(lock)) is None:
+        await asyncio.sleep(PORT_SECONDS)
+    with turn:
+        try:
+            await _wait_for_port(port)
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
-def _lock(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _lock_of(port: int | str) -> Path:
+    return Path(tempfile.gettempdir()) / f"openfield-{os.getuid()}-port-{port}.lock"
+
+
+def _sweep_locks() -> None:
+    """Removes the locks of processes that were killed."""
+    pattern = _lock_of("*")
+    for lock in pattern.parent.glob(pattern.name):
+        if (left := take_lock(lock)) is not None:
+            with left:
+                lock.unlink(missing_ok=True)
 
 
 async def _wait_for_port(port: int) -> None:
@@ -231,10 +244,9 @@ async def _first(*things: Coroutine[Any, Any, Any]) -> None:
         task.cancel()
 
 
-async def _end(program: asyncio.subprocess.Process) -> None:
+async def _end(program: asyncio.subprocess.Process, guard: Guard) -> None:
     """Gives the program a moment to end by itself, then ends it and all it started."""
     with suppress(TimeoutError):
         await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(program.pid, signal.SIGKILL)  # it may have ended and left others behind
+    guard.end()  # it may have ended and left others behind
     await program.wait()

@@ -208,6 +208,9 @@ def test_files_that_are_no_configuration(tmp_path):
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(InvalidInput, match="cannot be read"):
         load_configuration(tmp_path / "broken.json")
+    (tmp_path / "broken.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        load_configuration(tmp_path / "broken.json")
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(InvalidInput, match=r"must end in \.json, \.py or \.toml"):
         load_configuration(tmp_path / "notes.txt")

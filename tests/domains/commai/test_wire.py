@@ -1,11 +1,13 @@
 """The wire: its codec, ZeroMQ's frames, and real ZeroMQ learners in other processes, good and bad."""
 
 import asyncio
+import resource
 import socket
+import struct
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import openfield as of
 from openfield.core import Reply, Turn
-from openfield.domains.commai import DOMAIN
+from openfield.domains.commai import DOMAIN, wire
 from openfield.domains.commai.wire import Codec, PairWire, hello_token, is_hello
 from openfield.domains.commai.zmtp import GREETING, Connection, encode_command, encode_frame, read_properties
 from openfield.errors import AgentProtocol
@@ -182,11 +184,11 @@ def test_a_new_hello_goes_on_with_the_trial_and_the_next_one_starts_the_next(tmp
         assert {cell.attempt for cell in run.cells()} == {1}
 
 
-def play_raw(tmp_path, script, **limits):
+def play_raw(tmp_path, script, max_steps=60, **limits):
     """Plays a trial, waiting for whoever comes, with a peer of our own making; returns the cell."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=60), limits)
+    trials = limit(of.trials("commai", 1, tasks="micro4", max_steps=max_steps), limits)
     peer = threading.Thread(target=script, args=(port,))
     peer.start()
     result = of.run([f"wire:@127.0.0.1:{port}"], trials, tmp_path / "run.sqlite")
@@ -250,6 +252,63 @@ def test_a_learner_that_leaves_and_stays_away_is_gone(tmp_path):
     cell = play_raw(tmp_path, lambda port: see_turn(call(port, encode_frame(b"hello"))).close(), reply_seconds=0.3)
     assert cell.outcome == "agent_gone"
     assert "did not come back within 0.3 s" in cell.note
+
+
+def test_a_learner_that_never_reads_is_given_up(tmp_path, monkeypatch):
+    def listen(line, *place):
+        known(line, *place)
+        line._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+    def script(port):
+        peer = call(port, encode_frame(b"hello"))
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        with peer, suppress(ConnectionError):
+            while True:
+                peer.sendall(encode_frame(b"x") * 100)
+
+    known = wire.Line.__init__
+    monkeypatch.setattr(wire.Line, "__init__", listen)
+    monkeypatch.setattr(wire, "UNREAD_SECONDS", 0.2)
+    cell = play_raw(tmp_path, script, max_steps=1_000_000)
+    assert (cell.outcome, cell.note) == ("agent_timeout", "the learner has read nothing for 0.2 s")
+
+
+@pytest.fixture
+def line():
+    opened = wire.Line("127.0.0.1", 0)
+    yield opened
+    opened.close()
+
+
+def test_who_breaks_off_at_once_does_not_end_the_server(line):
+    with socket.create_connection(("127.0.0.1", line.port)) as rude:
+        rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # leaves with a reset
+    with call(line.port, encode_frame(b"hello")):
+        assert line.wait_for_caller().first == [b"hello"]
+
+
+def test_of_those_who_wait_in_silence_the_first_is_hung_up_on(line, monkeypatch):
+    monkeypatch.setattr(wire, "MOST_PEERS", 2)
+    silent = [socket.create_connection(("127.0.0.1", line.port)) for _ in range(4)]
+    with call(line.port, encode_frame(b"hello")):
+        assert line.wait_for_caller().first == [b"hello"]
+    for peer in silent[:2]:
+        assert b"".join(iter(lambda peer=peer: peer.recv(4096), b"")) == GREETING
+    for peer in silent:
+        peer.close()
+
+
+def test_a_server_with_a_thousand_files_open_hears_its_callers():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2_000, hard), hard))
+    with ExitStack() as opened:
+        for _ in range(1_100):
+            opened.enter_context(Path(__file__).open())
+        line = wire.Line("127.0.0.1", 0)
+        opened.callback(line.close)
+        with call(line.port, encode_frame(b"hello")):
+            assert line.wait_for_caller().first == [b"hello"]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_cannot_listen_twice(tmp_path):

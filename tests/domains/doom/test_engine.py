@@ -111,15 +111,39 @@ OWNER = """
 """
 
 
-def test_engines_do_not_outlive_an_owner_that_was_killed() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_engines_do_not_outlive_an_owner_that_was_killed(together: bool) -> None:
+    """Nor does their shared memory, also where engines are killed with it, as when a terminal is closed."""
     command = [sys.executable, "-c", textwrap.dedent(OWNER)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as owner:
         assert owner.stdout is not None
         folder = Path(owner.stdout.readline().strip())
         assert engines_in(folder)
-        owner.kill()
+        memory = [
+            path for _, words in keeper._engines() if shares(words, folder) for path in keeper._shared(words, "*")
+        ]
+        assert memory
+        os.killpg(owner.pid, signal.SIGKILL) if together else owner.kill()
     wait_until(lambda: not engines_in(folder))
     wait_until(lambda: not folder.exists())
+    assert not [path for path in memory if path.exists()]
+
+
+def shares(words: list[bytes], folder: Path) -> bool:
+    return any(word.startswith(os.fsencode(folder)) for word in words)
+
+
+@pytest.mark.parametrize("cut", [b"+viz_instance_id", b"+viz_instance_id\0", b"+viz_instance_id\0opEN"])
+def test_words_of_an_engine_that_were_cut_off_stand_for_no_shared_memory(tmp_path: Path, cut: bytes) -> None:
+    other = workplace.SHARED / "ViZDoomSMopenfieldtestopEN"
+    other.write_bytes(b"x")
+    (tmp_path / "own" / "engine-1.ini-x").mkdir(parents=True)
+    (tmp_path / "own" / "engine-1.ini-x" / keeper.WORDS).write_bytes(b"vizdoom\0" + cut)
+    keeper.remove(tmp_path / "own")
+    assert not (tmp_path / "own").exists()
+    assert other.exists()
+    other.unlink()
 
 
 def test_a_folder_is_removed_though_a_shell_leaves_a_word_in_it_just_then(

@@ -47,6 +47,19 @@ def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Pat
     again.close()
 
 
+def test_a_session_that_was_ended_holds_nothing_in_memory(data: Path, tmp_path: Path) -> None:
+    """A server that opened and ended sessions without completing their tests kept a world for each of them."""
+    client = Client(data, tmp_path / "ended.sqlite")
+    session, test = client.open(), known(client)
+    client.post(session, 0, **answers(test, test.ids[:10]))
+    assert client.desk.at_hand(client.desk.groups[session], TEST) is not None
+    client.ask("DELETE", "/session", params={"session_id": session})
+    assert client.desk.at_hand(client.desk.groups[session], TEST) is None
+    client.close()
+    with Run(tmp_path / "ended.sqlite") as run:
+        assert ([cell.outcome for cell in run.cells()], run.verify()) == (["cancelled"], [])
+
+
 def test_sessions_survive_a_restart_at_any_point(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.sqlite"
     client = Client(data, path)

@@ -103,7 +103,7 @@ def run_configuration(path: Path) -> Scheduler:
 def _decode(path: Path, decode: Any) -> Any:
     try:
         return decode(path.read_bytes())
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}.") from None
 
 

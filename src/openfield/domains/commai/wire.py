@@ -14,6 +14,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from openfield.core import Ask, Reply, Spec, Turn
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 HELLO = b"hello"
 PATIENCE = 0.1
 """Seconds between looks at whether the learner is late or we shall stop."""
+UNREAD_SECONDS = 5.0
+"""How long a learner that answers may leave so much unread that nothing more can be sent to it."""
+MOST_PEERS = 256
+"""Connected programs that may wait in silence; of more, the one that has waited longest is hung up on."""
 _BITS = (b"0", b"1")
 _BYTES = tuple(symbol.encode() for symbol in BYTES)
 
@@ -140,8 +145,9 @@ class Peer:
         self._connection = Connection()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
-        seconds = struct.pack("ll", 0, int(PATIENCE * 1e6))  # one system call a step less than a timeout of Python's
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
+        for limit, seconds in ((socket.SO_RCVTIMEO, PATIENCE), (socket.SO_SNDTIMEO, UNREAD_SECONDS)):
+            whole, part = divmod(int(seconds * 1e6), 1_000_000)  # one system call a step less than Python's timeouts
+            sock.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", whole, part))
 
     @property
     def midway(self) -> bool:
@@ -190,14 +196,10 @@ class Line:
     def wait_for_caller(self) -> Caller | None:
         """Whoever speaks next; None if it is time to stop. Peers that say nothing may stay and wait."""
         while not self._stopping.is_set():
-            try:
-                ready, _, _ = select.select([self._listener.fileno(), *self._peers], [], [], PATIENCE)
-            except (OSError, ValueError):  # closed meanwhile
-                return None
-            for number in ready:
+            for number in self._ready():
                 if number == self._listener.fileno():
                     self._admit()
-                elif (caller := self._listen(self._peers[number])) is not None:
+                elif number in self._peers and (caller := self._listen(self._peers[number])) is not None:
                     return caller
         return None
 
@@ -219,10 +221,14 @@ class Line:
                     talk.take(peer.feed(data))
         except (EOFError, ConnectionError):
             return  # whoever comes next with a hello goes on
+        except BlockingIOError:
+            raise AgentTimeout(f"the learner has read nothing for {UNREAD_SECONDS:g} s") from None
 
     def drop(self, peer: Peer) -> None:
-        """Hangs up."""
+        """Hangs up; another thread that is just sending there stops."""
         self._peers.pop(peer.socket.fileno(), None)
+        with suppress(OSError):
+            peer.socket.shutdown(socket.SHUT_RDWR)
         peer.socket.close()
 
     def close(self) -> None:
@@ -232,10 +238,30 @@ class Line:
             self.drop(peer)
         self._listener.close()
 
+    def _ready(self) -> list[int]:
+        """Who has something to say. However many there are: `select` knows no more than a thousand files."""
+        poll = select.poll()
+        try:
+            for number in (self._listener.fileno(), *list(self._peers)):
+                poll.register(number, select.POLLIN)
+            return [number for number, _ in poll.poll(PATIENCE * 1_000)]
+        except (OSError, ValueError):  # closed meanwhile
+            return []
+
     def _admit(self) -> None:
-        peer = Peer(self._listener.accept()[0])
+        """Takes in whoever connects, if it is still there and there is room for it."""
+        try:
+            peer = Peer(self._listener.accept()[0])
+        except OSError:  # no file is left to be opened, or the peer is gone
+            self._stopping.wait(PATIENCE)
+            return
         self._peers[peer.socket.fileno()] = peer
-        peer.greet()
+        try:
+            peer.greet()
+        except OSError:
+            self.drop(peer)
+        if len(self._peers) > MOST_PEERS:
+            self.drop(next(iter(self._peers.values())))
 
     def _listen(self, peer: Peer) -> Caller | None:
         """A peer that has something to say, if it is not what was meant for a conversation that is over."""

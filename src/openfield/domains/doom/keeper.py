@@ -7,6 +7,7 @@ own library is imported, for it to start in milliseconds.
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import select
@@ -23,6 +24,8 @@ from pathlib import Path
 MOST_ENGINES = 512
 """At a time, in one process; each has a place in the file of pulses."""
 PULSES = "pulses"
+WORDS = "words"
+"""The file, where an engine works, that has the words it was started with."""
 ROUND_SECONDS = 0.5
 MOST_REMOVALS = 20
 """Of one folder before it is left to the next process that looks for such."""
@@ -110,12 +113,15 @@ def end_engines(folder: Path, name: str = "") -> None:
 
 
 def remove(folder: Path) -> None:
-    """Ends engines whose settings lie in a folder and removes it.
+    """Ends engines whose settings lie in a folder and removes it, and what any that worked there left in shared memory.
 
     An engine's shell that does not find the mark of its start any more leaves a word there, once: then again.
     """
     for _ in range(MOST_REMOVALS):
         end_engines(folder)
+        for file in folder.glob(f"*/{WORDS}"):
+            with suppress(OSError):
+                _sweep(file.read_bytes().split(b"\0")[:-1])  # what is after the last end was cut off
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
@@ -183,9 +189,10 @@ def _sweep(words: list[bytes]) -> None:
 
 def _shared(words: list[bytes], part: str) -> list[Path]:
     """What an engine, known by the words it was started with, has in shared memory."""
-    if b"+viz_instance_id" not in words:
+    name = dict(itertools.pairwise(words)).get(b"+viz_instance_id")
+    if not name:
         return []
-    instance = os.fsdecode(words[words.index(b"+viz_instance_id") + 1])
+    instance = os.fsdecode(name)
     return list(Path("/dev/shm").glob(f"ViZDoom{part}{instance}"))  # noqa: S108
 
 

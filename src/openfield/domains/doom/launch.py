@@ -39,6 +39,7 @@ LEAST_MEMORY = 12 << 20
 PLACEHOLDER = """#!/bin/sh
 trap '' INT
 cd {place}
+printf '%s\\0' "$@" > {words}
 {engine} "$@" &
 wait
 exec >/dev/null 2>&1
@@ -47,7 +48,8 @@ while ! [ -e {ready} ] && read -r _ _ _ parent _ < /proc/$$/stat && [ "$parent" 
 """
 """What the engine's package takes for the engine: it ends with it, but not before the package is ready for that.
 
-It is also why the engine works in a folder of its own: it leaves things where it is.
+It is also why the engine works in a folder of its own: it leaves things where it is. What it was started with is put
+down there: where a terminal is closed engines and their owner end at once, and only that tells what they had shared.
 """
 
 abandoned: list[threading.Thread] = []
@@ -175,7 +177,7 @@ def _write_placeholder(**paths: Path) -> Path:
     too, and a file that is being written cannot be started.
     """
     program = paths["place"] / "engine"
-    text = PLACEHOLDER.format(**{name: shlex.quote(str(path)) for name, path in paths.items()})
+    text = PLACEHOLDER.format(words=keeper.WORDS, **{name: shlex.quote(str(path)) for name, path in paths.items()})
     command = ["/bin/sh", "-c", 'cat > "$0" && chmod 700 "$0"', str(program)]
     subprocess.run(command, input=text, text=True, check=False)  # noqa: S603
     return program if os.access(program, os.X_OK) else paths["engine"]

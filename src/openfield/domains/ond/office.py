@@ -158,6 +158,7 @@ class Office:
         group = self._group(session)
         group.facts["ended"] = at = self._clock()
         await self._desk.note(group, "ended", at)
+        await self._desk.leave(group)
 
     async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
         """A line for each session, or for each of its tests."""
