@@ -21,6 +21,20 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.exit(130)
 """
+SLOW_EXIT = """
+import time
+from concurrent.futures import process
+
+def wakeup(self, usual=process._ThreadWakeup.wakeup):
+    if not process._global_shutdown or self._closed:
+        return usual(self)
+    while not self._closed:
+        time.sleep(0.01)
+    self._writer.send_bytes(b"")
+
+process._ThreadWakeup.wakeup = wakeup
+"""
+"""Python looks whether a pool is closed and then speaks to it; in between the pool closes, if it has not before."""
 PATIENCE = 60
 """Seconds for a busy machine; nothing here waits as long."""
 
@@ -35,9 +49,9 @@ def tables(tmp_path):
 
 
 @pytest.fixture
-def study(tmp_path, tables):
+def study(tmp_path, tables, request):
     script = tmp_path / "study.py"
-    script.write_text(STUDY)
+    script.write_text(getattr(request, "param", "") + STUDY)
     command = [sys.executable, str(script), *map(str, tables)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     yield process
@@ -88,6 +102,15 @@ def test_a_study_whose_workers_are_busy_ends(study, tables, everyone):
     held = os.open(tables[0], os.O_RDWR)  # its reader gets past opening, and then no byte
     wait_for(lambda: being_read(tables[1]) or study.poll() is not None)
     (os.killpg if everyone else os.kill)(study.pid, signal.SIGINT)
+    assert_it_ends(study)
+    os.close(held)
+
+
+@pytest.mark.parametrize("study", [SLOW_EXIT], indirect=True, ids=["slow exit"])
+def test_a_study_ends_without_a_word_though_python_is_slow_to_leave(study, tables):
+    held = os.open(tables[0], os.O_RDWR)
+    wait_for(lambda: being_read(tables[1]) or study.poll() is not None)
+    os.kill(study.pid, signal.SIGINT)
     assert_it_ends(study)
     os.close(held)
 

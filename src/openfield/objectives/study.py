@@ -185,9 +185,9 @@ def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, di
             for done in as_completed(running):
                 yield running[done], done.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
             for worker in {*multiprocessing.active_children()} - {*others}:
                 worker.terminate()
+            pool.shutdown(cancel_futures=True)  # waits: Python's last call to a pool that just closes fails in words
             raise
 
 
