@@ -15,16 +15,22 @@ from openfield.offspring import Guard
 from stories import wait_until
 
 PROGRAM = """
-import os, signal, subprocess, sys
+import os, signal, socket, subprocess, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.pause()"])
-print('{"type": "hello"}', flush=True)
+if sys.argv[1:]:
+    line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    line.sendall(b'{"type": "hello"}\\n')
+    line.recv(1)
+else:
+    print('{"type": "hello"}', flush=True)
+    os.read(0, 1)
 with open(__file__ + ".part", "w") as file:
     file.write(f"{os.getpid()} {child.pid} {os.getppid()}")
 os.replace(__file__ + ".part", __file__ + ".pids")
 signal.pause()
 """
-"""Started a child, and neither reads what it is sent nor notices who is gone."""
+"""Started a child, is known to its owner, and from then on neither reads what it is sent nor notices who is gone."""
 OWNER = """
 import sys
 import openfield as of

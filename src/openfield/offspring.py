@@ -58,17 +58,12 @@ class Guard:
             words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, bufsize=0, start_new_session=True
         )
 
-    def enlist(self) -> None:
-        """Tells the shell of the process this runs in, which leads a group: a program, just before it is one.
-
-        Whoever starts it may be killed at any moment; had it to tell, a program just started could be forgotten.
-        """
-        if self._shell.stdin is not None:
-            os.write(self._shell.stdin.fileno(), b"%d\n" % os.getpid())
-
     def watch(self, group: int) -> None:
-        """Remembers which process group is to be ended."""
+        """Tells it which process group it is about."""
         self._group = group
+        if self._shell.stdin is not None:
+            with suppress(BrokenPipeError):  # somebody ended it: then a program is ended by this process, or not at all
+                self._shell.stdin.write(f"{group}\n".encode())
 
     def end(self) -> None:
         """Ends what it watches, if it was told of anything, and itself."""

@@ -69,13 +69,7 @@ class Program:
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(  # noqa: S603 - the user's own command
-                words,
-                stdin=pipe,
-                stdout=pipe,
-                stderr=self._errors,
-                bufsize=0,
-                start_new_session=True,
-                preexec_fn=self._guard.enlist,
+                words, stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0, start_new_session=True
             )
         except OSError as error:
             self._errors.close()

@@ -98,7 +98,7 @@ async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Ta
     """Starts a program, waits until it has played, and ends it."""
     guard = Guard()
     try:
-        program = await asyncio.create_subprocess_exec(*words, start_new_session=True, preexec_fn=guard.enlist)
+        program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
     except OSError as error:
         guard.end()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
