@@ -113,10 +113,10 @@ def test_no_table_and_no_page_takes_the_place_of_a_record(openfield: Any, run: P
 
 
 @pytest.mark.parametrize(
-    ("words", "need"), [(["--cell", "zz"], "a form of the domain"), (["--baseline", "nobody"], "--metric")]
+    ("words", "need"), [(["--cell", "zz"], "a --format of the domain's own"), (["--baseline", "nobody"], "--metric")]
 )
 def test_options_without_a_say_are_refused(openfield: Any, run: Path, words: list[str], need: str) -> None:
-    assert f"{words[0]} says something only beside {need}." in complain(openfield("export", run, *words))
+    assert f"{words[0]} has no effect without {need}; leave it out." in complain(openfield("export", run, *words))
 
 
 def test_an_unknown_domain_lists_what_there_is(openfield: Any) -> None:

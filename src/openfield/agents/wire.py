@@ -102,6 +102,9 @@ async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Ta
     except OSError as error:
         guard.end()
         raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
+    except asyncio.CancelledError:  # it was just being started, and was ended again
+        guard.end()
+        raise
     guard.watch(program.pid)
     try:
         outcome = await _watch(desk, program)

@@ -48,7 +48,9 @@ def export(
     if format_ in own:
         print(load(own[format_])(runs[0], target, cell))
         return
-    _refuse_idle({"--cell": (cell, "a form of the domain"), "--baseline": (None if metric else baseline, "--metric")})
+    _refuse_idle(
+        {"--cell": (cell, "a --format of the domain's own"), "--baseline": (None if metric else baseline, "--metric")}
+    )
     if metric:
         print(f"{write_numbers(target, result.numbers(metric), format_):,} cells in {target}")
         return
@@ -62,4 +64,4 @@ def _refuse_idle(given: dict[str, tuple[str | None, str]]) -> None:
 
     for option, (value, need) in given.items():
         if value is not None:
-            raise InvalidInput(f"{option} says something only beside {need}.")
+            raise InvalidInput(f"{option} has no effect without {need}; leave it out.")

@@ -62,8 +62,8 @@ def estimate_mean(values: Sequence[float], bounds: Range | None = (0.0, 1.0)) ->
     if n < FEWEST:
         return _undefined(n)
     sample = np.asarray(values, dtype=float)
-    if bounds == FROM_ZERO:
-        return _cut_at_zero(estimate_mean(values, None), float(sample.min()))
+    if bounds is not None and bounds[1] is None:
+        return _cut_below(estimate_mean(values, None), bounds[0], float(sample.min()))
     both = closed(bounds)
     if np.ptp(sample) <= 1e-12:
         return _all_equal(float(sample[0]), n, both)
@@ -149,10 +149,10 @@ def estimate_paired_improvement(first: Sequence[float], second: Sequence[float])
     return estimate_rate([float(np.heaviside(a - b, 0.5)) for a, b in zip(first, second, strict=True)])
 
 
-def _cut_at_zero(found: Estimate, least: float) -> Estimate:
-    """The estimate without the part of its interval that lies below zero: no true value is lost with it."""
-    below = found.low is not None and found.low < 0 <= least
-    return msgspec.structs.replace(found, low=0.0) if below else found
+def _cut_below(found: Estimate, bound: float, least: float) -> Estimate:
+    """The estimate without the part of its interval that lies below a bound: no true value is lost with it."""
+    below = found.low is not None and found.low < bound <= least
+    return msgspec.structs.replace(found, low=bound) if below else found
 
 
 def _undefined(n: int) -> Estimate:
