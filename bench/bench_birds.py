@@ -24,19 +24,19 @@ import msgspec
 
 from openfield.core import Spec
 from openfield.domains.birds import DOMAIN, BirdsClient
-from openfield.domains.birds.agents import NaiveShooter
-from openfield.domains.birds.camera import zoomed_out
-from openfield.domains.birds.drawing import pixels
-from openfield.domains.birds.game import ITERATIONS, STEP, Game
-from openfield.domains.birds.harness import State
-from openfield.domains.birds.levels import Level, Thing
-from openfield.domains.birds.pool import LevelPool
-from openfield.domains.birds.remote import play
-from openfield.domains.birds.scene import see
-from openfield.domains.birds.view import ground_truth
-from openfield.domains.birds.wire import BirdsWire
-from openfield.journal import Journal
-from openfield.serve import TrialDesk, serve_domain
+from openfield.domains.birds.agents.builtin import NaiveShooter
+from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.game.camera import zoomed_out
+from openfield.domains.birds.game.drawing import pixels
+from openfield.domains.birds.game.game import ITERATIONS, STEP, Game
+from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.scene import see
+from openfield.domains.birds.wire.ground_truth import ground_truth
+from openfield.domains.birds.wire.remote_agent import play
+from openfield.domains.birds.wire.server import BirdsWire
+from openfield.journal.writer import Journal
+from openfield.serving.dispatch import TrialDesk, serve_domain
 from openfield.trial import Trial
 
 SESSIONS = 16

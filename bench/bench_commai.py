@@ -15,10 +15,10 @@ from pathlib import Path
 
 import openfield
 from calibrate import calls_per_second
-from openfield.domains.commai.curriculum import make_environment
-from openfield.domains.commai.engine import Environment
-from openfield.domains.commai.learners import EchoLearner, Oracle
-from openfield.domains.commai.session import Learner, Session
+from openfield.domains.commai.agents.learners import EchoLearner, Oracle
+from openfield.domains.commai.environment.curriculum import make_environment
+from openfield.domains.commai.environment.loop import Environment
+from openfield.domains.commai.environment.session import Learner, Session
 from openfield.domains.commai.settings import Settings
 from openfield.domains.commai.tasks.catalogue import task_ids
 

@@ -22,11 +22,11 @@ from typing import Any
 import openfield as of
 from calibrate import calls_per_second
 from openfield.errors import Cancelled
-from openfield.journal import Journal
-from openfield.plan import Cell
-from openfield.record import Recorder
+from openfield.journal.reader import Run
+from openfield.journal.steps import Recorder
+from openfield.journal.writer import Journal
 from openfield.registry import use_domain
-from openfield.view import Run
+from openfield.runner.plan import Cell
 
 REPEATS = 9
 LOOP_TURNS = 100_000

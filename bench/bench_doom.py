@@ -12,10 +12,10 @@ from typing import Any
 
 from openfield.core import Reply
 from openfield.domains.doom import ARENA
-from openfield.domains.doom import engine as engines
-from openfield.domains.doom.play import KEYS
-from openfield.domains.doom.scenario import bind, map_name
-from openfield.domains.doom.script import Script
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.episode import KEYS
+from openfield.domains.doom.maps.scenario import bind, map_name
+from openfield.domains.doom.trial_script import Script
 from openfield.domains.doom.world import DoomWorld
 
 ROUNDS = 30

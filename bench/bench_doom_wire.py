@@ -23,14 +23,14 @@ import aio_pika
 
 from openfield.core import Reply, Turn
 from openfield.domains.doom import DUEL
-from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.client import Client
-from openfield.domains.doom.messages import Message
-from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc
-from openfield.journal import Journal
-from openfield.seat import Seat
-from openfield.serve import TrialDesk, serve_domain
+from openfield.domains.doom.wire.amqp import AmqpWire
+from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.messages import Message
+from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.rpc import Rpc
+from openfield.journal.writer import Journal
+from openfield.serving.dispatch import TrialDesk, serve_domain
+from openfield.serving.remote import Seat
 
 CALLS = 100
 ROUNDS = 60

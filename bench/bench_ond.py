@@ -149,7 +149,7 @@ def local_run(data: Path) -> None:
     from openfield.core import Reply
     from openfield.domains.ond import DOMAIN
     from openfield.domains.ond.actions import Post
-    from openfield.domains.ond.evaluation import evaluate, evaluate_more
+    from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more
     from openfield.domains.ond.world import TestWorld
     from openfield.rollout import Rollout
 

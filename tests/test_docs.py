@@ -20,13 +20,13 @@ from cyclopts import App
 
 from openfield.cli import COMMANDS, app
 from openfield.core import Turn
-from openfield.experiment import Experiment
-from openfield.lines import FromAgent, Lines, bye, load_line, save_line, turn_line, welcome
+from openfield.journal.reader import SCORED
 from openfield.metrics import BUILT_IN
 from openfield.registry import find_domain
+from openfield.runner.experiment import Experiment
+from openfield.serving.jsonlines import FromAgent, Lines, bye, load_line, save_line, turn_line, welcome
 from openfield.trial import Limits
-from openfield.view import SCORED
-from places import MAZE, ROOT
+from support.places import MAZE, ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]

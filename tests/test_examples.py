@@ -13,8 +13,8 @@ import pytest
 
 import openfield as of
 from conftest import ROOT
+from openfield.journal.reader import CellRecord, Run
 from openfield.registry import find_domain
-from openfield.view import CellRecord, Run
 
 EXAMPLES = ROOT / "examples"
 MAZE = str(EXAMPLES / "maze.py")

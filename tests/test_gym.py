@@ -17,13 +17,12 @@ import openfield as of
 from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import AgentProtocol, InvalidInput, WorldFault
 from openfield.gym import from_gym, gym_name, register_domain, to_gym, to_gym_value
+from openfield.journal.reader import Run
 from openfield.registry import find_domain
 from openfield.result import Result
 from openfield.trial import Phase
-from openfield.view import Run
-from walks import WALKS, Walks
-
-MAZE = str(Path(__file__).parent.parent / "examples" / "maze.py")
+from support.places import MAZE
+from support.walks import WALKS, Walks
 
 
 class Drift:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import openfield as of
-import players
 from openfield import registry
 from openfield.agents.random import RandomAgent
 from openfield.core import Reply, Spec, Turn
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import PluginWarning, agent_names, domain_source, find_agent, find_domain, load
-from players import Learner, copycat
-from worlds import TINY, Tiny
+from support import players
+from support.players import Learner, copycat
+from support.worlds import TINY, Tiny
 
 SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2))
 TURN = Turn(observation={"cue": 1})
@@ -65,32 +65,32 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_domains_are_found_by_name_path_and_file(plugins: Any, maze: of.Domain[Any]) -> None:
-    assert find_domain("worlds:TINY") is TINY
+    assert find_domain("support.worlds:TINY") is TINY
     assert find_domain("tiny") is TINY
-    assert domain_source("tiny") == "worlds:TINY"
-    assert find_domain("worlds:Tiny").name == "tiny"
+    assert domain_source("tiny") == "support.worlds:TINY"
+    assert find_domain("support.worlds:Tiny").name == "tiny"
     assert (maze.name, find_domain("maze")) == ("maze", maze)
-    plugins("openfield.domains", toy="worlds:TINY")
+    plugins("openfield.domains", toy="support.worlds:TINY")
     assert find_domain("toy") is TINY
 
 
 def test_a_file_imports_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "lies_beside.py").write_text("from worlds import TINY as MINE\n")
+    (tmp_path / "lies_beside.py").write_text("from support.worlds import TINY as MINE\n")
     (tmp_path / "importing.py").write_text("from lies_beside import MINE\n")
     assert find_domain(f"{tmp_path}/importing.py:MINE") is TINY
 
 
 def test_a_domain_object_is_known_by_where_another_process_finds_it() -> None:
     of.trials(TINY, 1)
-    assert domain_source("tiny") == "worlds:TINY"
+    assert domain_source("tiny") == "support.worlds:TINY"
     registry.use_domain(Tiny())
-    assert domain_source("tiny") == "worlds:TINY"
+    assert domain_source("tiny") == "support.worlds:TINY"
     assert domain_source("unknown") == "unknown"
 
 
 def test_an_unknown_domain_suggests_the_nearest(plugins: Any) -> None:
-    plugins("openfield.domains", doom="worlds:TINY", birds="worlds:TINY")
+    plugins("openfield.domains", doom="support.worlds:TINY", birds="support.worlds:TINY")
     with pytest.raises(UnknownName) as told:
         find_domain("dom")
     assert str(told.value) == "Unknown domain 'dom'. Did you mean 'doom'? Installed: birds, doom."
@@ -100,8 +100,8 @@ def test_an_unknown_domain_suggests_the_nearest(plugins: Any) -> None:
 
 
 def test_what_is_no_domain_is_refused(module: Any) -> None:
-    with pytest.raises(InvalidInput, match="'worlds:FAR' is a Truth, not a Domain"):
-        find_domain("worlds:FAR")
+    with pytest.raises(InvalidInput, match=r"'support\.worlds:FAR' is a Truth, not a Domain"):
+        find_domain("support.worlds:FAR")
     with pytest.raises(InvalidInput, match=r"holds 0 domains; name one: plugin_under_test\.py:NAME"):
         find_domain(module("x = 1"))
     two = "from worlds import Tiny\na, b = Tiny(), Tiny()"
@@ -114,7 +114,12 @@ def test_what_is_no_domain_is_refused(module: Any) -> None:
 
 def test_a_broken_plugin_is_a_warning_that_names_it(plugins: Any, module: Any) -> None:
     module("import no_such_thing_at_all")
-    plugins("openfield.domains", good="worlds:TINY", broken="plugin_under_test:DOMAIN", gone="worlds:NOWHERE")
+    plugins(
+        "openfield.domains",
+        good="support.worlds:TINY",
+        broken="plugin_under_test:DOMAIN",
+        gone="support.worlds:NOWHERE",
+    )
     with pytest.warns(PluginWarning) as warned:
         found = registry.installed_domains()
     assert found == [TINY]
@@ -153,17 +158,17 @@ def test_metrics_are_the_built_in_ones_and_those_of_plugins(plugins: Any) -> Non
     from openfield.metrics.performance import PERFORMANCE
 
     good = "openfield.metrics.performance:PERFORMANCE"
-    plugins("openfield.metrics", extra=good, broken="no_such_module:M", other="worlds:FAR")
+    plugins("openfield.metrics", extra=good, broken="no_such_module:M", other="support.worlds:FAR")
     with pytest.warns(PluginWarning) as warned:
         found = registry.installed_metrics()
     assert found == [*BUILT_IN, PERFORMANCE]
     broken, other = (str(warning.message) for warning in warned)
     assert broken.startswith("The metric 'broken' cannot be used")
-    assert other == "The metric 'other' cannot be used: 'worlds:FAR' is a Truth, not a Metric."
+    assert other == "The metric 'other' cannot be used: 'support.worlds:FAR' is a Truth, not a Metric."
 
 
 def test_agents_of_plugins_are_loaded_to_be_listed(plugins: Any) -> None:
-    plugins("openfield.agents", good="players:Learner", broken="no_such_module:A")
+    plugins("openfield.agents", good="support.players:Learner", broken="no_such_module:A")
     with pytest.warns(PluginWarning, match="The agent 'broken' cannot be used"):
         assert registry.installed_agents() == ["good"]
 
@@ -178,13 +183,13 @@ def test_agents_are_found_in_every_form(module: Any) -> None:
     for source in (
         Learner,
         lambda spec, seed: Learner(spec, seed),
-        "players:Learner",
+        "support.players:Learner",
         "plugin_under_test:Nest.Egg",
         "plugin_under_test.py:Learner",
     ):
         made: Any = find_agent(source, TINY)(SPEC, 5)
         assert made.rng.random() == Learner(SPEC, 5).rng.random()
-    for source in ("players:copycat", "plugin_under_test.py:copycat"):
+    for source in ("support.players:copycat", "plugin_under_test.py:copycat"):
         assert find_agent(source, TINY)(SPEC, 5)(TURN) == Reply(1)
     assert isinstance(find_agent("random", TINY)(SPEC, 5), RandomAgent)
 
@@ -202,7 +207,7 @@ def test_a_domain_brings_agents_of_its_own(maze: of.Domain[Any], monkeypatch: py
     assert agent_names(maze) == ["compass", "random"]
     assert agent_names() == ["random"]
     assert find_agent("compass", maze) is maze.agents["compass"]
-    monkeypatch.setattr(Tiny, "agents", {"late": "players:copycat"})
+    monkeypatch.setattr(Tiny, "agents", {"late": "support.players:copycat"})
     assert find_agent("late", TINY)(SPEC, 0)(TURN) == Reply(1)
 
 
@@ -211,7 +216,7 @@ def test_an_unknown_agent_suggests_the_nearest(maze: of.Domain[Any]) -> None:
         find_agent("compas", maze)
     assert str(told.value) == "Unknown agent 'compas'. Did you mean 'compass'? For maze: compass, random."
     with pytest.raises(UnknownName, match=r"Unknown name 'Lerner'\. Did you mean"):
-        find_agent("players:Lerner", maze)
+        find_agent("support.players:Lerner", maze)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,7 @@ def test_files_and_things_that_are_no_agents_are_refused(module: Any) -> None:
     with pytest.raises(InvalidInput, match=r"FileNotFoundError: no such file: nowhere\.py"):
         load("nowhere.py:Agent")
     with pytest.raises(InvalidInput, match="An agent must be callable; 10 is not"):
-        find_agent("players:FATAL_CALL", TINY)
+        find_agent("support.players:FATAL_CALL", TINY)
     assert players.FATAL_CALL == 10
 
 

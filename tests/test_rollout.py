@@ -24,12 +24,12 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, EpisodeEnd, RawStep, read_raw_chunk
+from openfield.journal.steps import ENCODER, AgentState, AttemptEnd, Chunk, EpisodeEnd, RawStep, read_raw_chunk
 from openfield.rollout import MOST_HESITATIONS, Rollout, drive
 from openfield.trial import Limits
-from players import Crasher, Learner, Redriven
-from stories import Kept, close_and_read
-from worlds import FAR, TINY, Scripted, act, end, tiny_trials
+from support.players import Crasher, Learner, Redriven
+from support.stories import Kept, close_and_read
+from support.worlds import FAR, TINY, Scripted, act, end, tiny_trials
 
 ENDLESS = 1_000
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.trial import Limits, Phase, Trial, derive, file_digest, with_limits
-from worlds import tiny_trials
+from support.worlds import tiny_trials
 
 names = st.text("abcdefgh", min_size=1, max_size=6)
 values = (

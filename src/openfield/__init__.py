@@ -2,16 +2,18 @@
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.campaign import resume, run, trials
     from openfield.core import Agent, Ask, Belief, Reply, Spec, Truth, Turn, World
     from openfield.domain import Domain
-    from openfield.episodes import EpisodicWorld
+    from openfield.episodic import EpisodicWorld
     from openfield.novelty import Novelty
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
+    from openfield.runner.run import resume, run, trials
     from openfield.settings import Settings
     from openfield.spaces import Box, Choice, Discrete, Fields
     from openfield.trial import Limits, Phase, Trial
@@ -47,26 +49,15 @@ __all__ = [
 _HOMES = {
     "core": ("Agent", "Ask", "Belief", "Reply", "Spec", "Truth", "Turn", "World"),
     "domain": ("Domain",),
-    "episodes": ("EpisodicWorld",),
+    "episodic": ("EpisodicWorld",),
     "novelty": ("Novelty",),
     "result": ("Result",),
     "rollout": ("Rollout", "drive"),
-    "campaign": ("resume", "run", "trials"),
+    "runner.run": ("resume", "run", "trials"),
     "settings": ("Settings",),
     "spaces": ("Box", "Choice", "Discrete", "Fields"),
     "trial": ("Limits", "Phase", "Trial"),
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used, so that the command line answers at once."""
-    for home, names in _HOMES.items():
-        if name in names:
-            _register_environments()
-            value = getattr(import_module(f"openfield.{home}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'openfield' has no attribute '{name}'")
 
 
 def _register_environments() -> None:
@@ -75,4 +66,5 @@ def _register_environments() -> None:
         import_module("openfield.gym")
 
 
+__getattr__, __dir__ = attach(__name__, _HOMES, before=_register_environments)
 _register_environments()

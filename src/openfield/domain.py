@@ -15,17 +15,17 @@ import numpy as np
 
 from openfield.core import AgentFactory, Belief, Spec, World
 from openfield.errors import InvalidInput, OpenfieldError
-from openfield.flags import Flag, Launch
+from openfield.journal.steps import KEY_ENCODER, EpisodeEnd
 from openfield.novelty import Novelty, apply_novelties, check_effect, find_novelty
-from openfield.record import KEY_ENCODER, EpisodeEnd
+from openfield.options import Flag, Launch
 from openfield.settings import Settings, changed_settings, make_settings
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
-    from openfield.journal import Journal
+    from openfield.journal.reader import CellRecord
+    from openfield.journal.writer import Journal
     from openfield.report.film import Film
-    from openfield.serve import Closable, Serving, Wire
-    from openfield.view import CellRecord
+    from openfield.serving.dispatch import Closable, Serving, Wire
 
 S = TypeVar("S", bound=Settings)
 
@@ -175,13 +175,13 @@ class Domain(ABC, Generic[S]):
 
     def wire(self) -> Wire:
         """The protocol foreign agents speak; JSON lines over TCP unless the domain brings its own."""
-        from openfield.lines import LineWire
+        from openfield.serving.jsonlines import LineWire
 
         return LineWire()
 
     def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
         """What `openfield serve` needs: the wire, and the desk its agents come to."""
-        from openfield.serve import TrialDesk
+        from openfield.serving.dispatch import TrialDesk
 
         return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
 

@@ -16,19 +16,19 @@ import msgspec
 import numpy as np
 
 from openfield import __version__
-from openfield.cell import explain
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
-from openfield.journal import Journal
-from openfield.likeness import UNWRITABLE, check_belief
-from openfield.plan import Cell
-from openfield.record import Recorder
+from openfield.journal.reader import Run
+from openfield.journal.replay import UNWRITABLE, check_belief
+from openfield.journal.steps import Recorder
+from openfield.journal.writer import Journal
 from openfield.registry import PluginWarning, domain_source, find_domain, installed_domains, use_domain
 from openfield.rollout import Rollout
+from openfield.runner.plan import Cell
+from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Space
 from openfield.trial import Trial
-from openfield.view import Run
 
 try:
     import gymnasium

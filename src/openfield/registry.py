@@ -95,7 +95,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
 def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
     """Sees that an agent can be found, before anything is begun with it."""
     if isinstance(source, str) and source.startswith("wire:"):
-        from openfield.agents.wire import check_program
+        from openfield.agents.legacy import check_program
 
         check_program(source, domain)
     else:

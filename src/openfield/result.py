@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.journal.reader import SCORED, CellRecord, Run
 from openfield.registry import find_domain, find_metrics, installed_metrics
-from openfield.view import SCORED, CellRecord, Run
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

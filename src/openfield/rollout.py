@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from openfield.asking import NEVER, Pulse, crash, nanoseconds, shorten
 from openfield.core import Agent, Ask, Belief, Reply, Truth, Turn, World
 from openfield.errors import (
     AgentDiffers,
@@ -25,11 +24,12 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.likeness import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
-from openfield.receipt import Receipt
-from openfield.record import CHUNK_BYTES, REPLY_ENCODER, STEP_ENCODER, LargeArray, RawStep, Recorder, write_step
+from openfield.journal.episode import Save, Underway
+from openfield.journal.receipt import Receipt
+from openfield.journal.replay import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
+from openfield.journal.steps import CHUNK_BYTES, REPLY_ENCODER, STEP_ENCODER, LargeArray, RawStep, Recorder, write_step
+from openfield.runner.deadline import NEVER, Pulse, crash, nanoseconds, shorten
 from openfield.trial import Limits
-from openfield.underway import Save, Underway
 
 MOST_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""

@@ -9,7 +9,7 @@ from openfield.agents.human import LineHuman
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
-from worlds import TINY, tiny_trials
+from support.worlds import TINY, tiny_trials
 
 
 def person(typed: str, actions: of.Discrete | of.Choice | of.Box | None) -> tuple[LineHuman, io.StringIO]:

@@ -12,10 +12,10 @@ from openfield.agents import process
 from openfield.agents.process import process_agent
 from openfield.core import Ask, Spec, Turn
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, AgentTimeout, Cancelled, InvalidInput
+from openfield.journal.reader import Run
 from openfield.trial import Limits
-from openfield.view import Run
-from stories import attempts, press_ctrl_c_after, story, wait_until
-from worlds import tiny_trials
+from support.stories import attempts, press_ctrl_c_after, story, wait_until
+from support.worlds import tiny_trials
 
 SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=2.0)
 HELLO = r"""

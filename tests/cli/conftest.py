@@ -11,7 +11,7 @@ import pytest
 
 import openfield as of
 from openfield.cli import run_command
-from places import MAZE
+from support.places import MAZE
 
 
 class Said(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from places import MAZE
+from support.places import MAZE
 
 
 def test_lists_name_everything_of_a_domain(openfield: Any) -> None:

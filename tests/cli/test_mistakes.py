@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from places import MAZE
+from support.places import MAZE
 
 
 def complain(said: Any) -> str:
@@ -33,10 +33,13 @@ def complain(said: Any) -> str:
         (["run", MAZE, "--novelty", "swaped"], "Did you mean 'swapped'? Declared: slip:easy, slip:hard, swapped."),
         (["play", MAZE, "--novelty", "slip:heard"], "Did you mean 'slip:hard'?"),
         (
-            ["run", MAZE, "--agent", "bad_agents:Naked"],
+            ["run", MAZE, "--agent", "support.bad_agents:Naked"],
             "'Naked' is no agent: too many positional arguments. A class or",
         ),
-        (["run", MAZE, "--agent", "bad_agents:three"], "'three' is no agent: missing a required argument: 'c'."),
+        (
+            ["run", MAZE, "--agent", "support.bad_agents:three"],
+            "'three' is no agent: missing a required argument: 'c'.",
+        ),
         (["demo", MAZE, "--trials", "0"], "There is nothing to see with 0 trials."),
         (["run", MAZE, "--agent", "mine.py"], "Which agent of mine.py? Write mine.py:NAME."),
         (["run", MAZE, "--agent", 'process:"'], "'process:\"' is no command: no closing quotation."),

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from openfield.core import Belief
-from openfield.view import Run
-from places import MAZE
+from openfield.journal.reader import Run
+from support.places import MAZE
 
 SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3")
 

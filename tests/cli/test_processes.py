@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from openfield.journal import Journal
-from openfield.view import Run
-from places import MAZE
+from openfield.journal.reader import Run
+from openfield.journal.writer import Journal
+from support.places import MAZE
 
 INTERRUPTING = """
 import os, pathlib, signal

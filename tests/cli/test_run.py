@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from openfield.errors import Cancelled
-from openfield.view import Run
-from places import MAZE, ROOT
+from openfield.journal.reader import Run
+from support.places import MAZE, ROOT
 
 SMALL = ("--workers", "0", "--trials", "2", "--set", "training=1", "--set", "before=1", "--set", "after=1")
 QUITTER = """

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from openfield.cli.tables import print_table
+from openfield.cli.shared.plain_tables import print_table
 from openfield.registry import installed_domains
-from places import MAZE
+from support.places import MAZE
 
 SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3", "--trials", "1")
 

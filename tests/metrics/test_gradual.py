@@ -6,6 +6,7 @@ import pytest
 
 import openfield as of
 from openfield.cli import run_command
+from openfield.journal.reader import Episode
 from openfield.metrics.gradual import (
     accuracy_by_index,
     geometric_mean,
@@ -16,8 +17,7 @@ from openfield.metrics.gradual import (
     task_rows,
     transfer,
 )
-from openfield.view import Episode
-from records import make_cell
+from support.records import make_cell
 
 
 def make_curriculum(*instances):

@@ -11,7 +11,7 @@ from openfield.metrics.detection import measure_detection
 from openfield.metrics.performance import measure_performance
 from openfield.metrics.stats import closed
 from openfield.metrics.stretches import split
-from records import make_cell
+from support.records import make_cell
 
 performances = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=8)
 beliefs = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=24)

@@ -3,7 +3,7 @@
 import pytest
 
 from openfield.metrics.passive import BAND, PUBLISHED, Rule, find_departures, find_falls, measure_passive, measure_rule
-from records import make_cell
+from support.records import make_cell
 
 NAMES = ("passive_correct", "passive_alarmed", "passive_delay", "fall_correct", "fall_alarmed", "fall_delay")
 

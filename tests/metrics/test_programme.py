@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.core import Belief
+from openfield.journal.reader import CellRecord
 from openfield.metrics.baseline import BASELINE
 from openfield.metrics.characterisation import measure_characterisation
 from openfield.metrics.programme import measure_programme
-from openfield.view import CellRecord
-from records import make_cell, make_trial
+from support.records import make_cell, make_trial
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from openfield.errors import InvalidInput
+from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, Metric, Number, Summary, summarise
 from openfield.metrics.stats import estimate_iqm, estimate_mean, estimate_paired_improvement
 from openfield.metrics.summary import Failure, list_numbers, measure_trials
 from openfield.trial import Phase
-from openfield.view import CellRecord
-from records import make_cell, make_run, make_trial
+from support.records import make_cell, make_run, make_trial
 
 FAILURES = ["agent_error", "agent_timeout", "agent_protocol", "agent_gone", "world_error", "harness_error"]
 

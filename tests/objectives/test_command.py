@@ -12,8 +12,7 @@ import openfield as of
 from openfield.cli import run_command
 from openfield.cli.objectives import app
 from openfield.objectives import evaluate, evaluate_file
-
-from .reference import dump
+from support.objectives.reference import dump
 
 TABLE = {(1, 0, 2): 3, (2, 1, 1): 4, (2, 0, 3): 1}
 NAMES = ["input_entropy", "info_gain_dirichlet", "info_gain_sqrt_counts", "info_gain_log_counts", "empowerment"]

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfield.objectives import counts as module
-from openfield.objectives import packing
-from openfield.objectives.compiled import count_packed, count_rows
-from openfield.objectives.counts import (
+from openfield.objectives.outofcore.stream import count_shards, shard_columns
+from openfield.objectives.tables import counts as module
+from openfield.objectives.tables import packing
+from openfield.objectives.tables.compiled import count_packed, count_rows
+from openfield.objectives.tables.counts import (
     Columns,
     Counts,
     count_columns,
@@ -19,10 +20,8 @@ from openfield.objectives.counts import (
     merge_counts,
     whole_inputs,
 )
-from openfield.objectives.packing import pack
-from openfield.objectives.stream import count_shards, shard_columns
-
-from .reference import sums
+from openfield.objectives.tables.packing import pack
+from support.objectives.reference import sums
 
 FIELDS = Counts.__struct_fields__
 

@@ -13,23 +13,23 @@ import struct
 import subprocess
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import load_table, scalars
-from openfield.objectives.pickles import read_pickle
-from openfield.objectives.records import Codes
-from openfield.objectives.template_records import TemplateReader
-
-from .oracle import spelling
+from openfield.objectives import load_table
+from openfield.objectives.pickle import scalars
+from openfield.objectives.pickle.bulk_reader import Codes
+from openfield.objectives.pickle.reader import read_pickle
+from openfield.objectives.pickle.template_reader import TemplateReader
+from support.objectives.oracle import spelling
+from support.places import SUPPORT
 
 READERS = (lambda *arguments: None, TemplateReader.read)
 """Without templates and with them."""
 MUTATIONS = int(os.environ.get("OPENFIELD_MUTATIONS", "3000"))
-ORACLE = Path(__file__).with_name("oracle.py")
+ORACLE = SUPPORT / "objectives" / "oracle.py"
 
 
 class Oracle:

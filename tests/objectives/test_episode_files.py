@@ -8,15 +8,15 @@ from msgspec.structs import asdict
 
 from openfield.errors import InvalidInput
 from openfield.objectives import discretize, load_table
-from openfield.objectives import episode_files as files_module
-from openfield.objectives import parts as parts_module
-from openfield.objectives import pixels as pixels_module
-from openfield.objectives.episode_files import Written, write_episodes
-from openfield.objectives.episodes import Recipe, build_table, open_episode
-from openfield.objectives.files import save_table
-from openfield.objectives.parquet import read_header
-from openfield.objectives.parts import Parts
-from openfield.objectives.pixels import PixelValues
+from openfield.objectives.formats.files import save_table
+from openfield.objectives.formats.parquet import read_header
+from openfield.objectives.frames import table_of_files as files_module
+from openfield.objectives.frames import thresholds as pixels_module
+from openfield.objectives.frames.table_of_episodes import Recipe, build_table, open_episode
+from openfield.objectives.frames.table_of_files import Written, write_episodes
+from openfield.objectives.frames.thresholds import PixelValues
+from openfield.objectives.outofcore import partitions as parts_module
+from openfield.objectives.outofcore.partitions import Parts
 
 
 def save_episodes(folder, lengths, *, size=4, fewer=(), seed=0):
@@ -46,7 +46,7 @@ def little(monkeypatch):
         (parts_module, "MOST_SAMPLED", 16),
     ):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr("openfield.objectives.episodes.STRETCH", 23)
+    monkeypatch.setattr("openfield.objectives.frames.table_of_episodes.STRETCH", 23)
 
 
 def assert_same(one, other):
@@ -135,9 +135,9 @@ def test_cuts_stay_even_when_few_keys_are_remembered(monkeypatch):
 _CHILD = """
 import resource, sys
 from pathlib import Path
-import openfield.objectives.episode_files as files, openfield.objectives.pixels as pixels
-from openfield.objectives.episodes import Recipe, build_table, open_episode
-from openfield.objectives.files import save_table
+import openfield.objectives.frames.table_of_files as files, openfield.objectives.frames.thresholds as pixels
+from openfield.objectives.frames.table_of_episodes import Recipe, build_table, open_episode
+from openfield.objectives.formats.files import save_table
 
 way, folder = sys.argv[1], Path(sys.argv[2])
 files.BATCH, files.HANDLED, pixels.MOST_HELD, pixels.WAITING = 4096, 10_000, 200_000, 100_000

@@ -9,10 +9,16 @@ from PIL import Image
 
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, dense_indices, discretize, encode, load_table, transitions
-from openfield.objectives import episodes as episodes_module
-from openfield.objectives.episodes import Recipe, build_table, episodes_of_arrays, find_thresholds, open_episode
-from openfield.objectives.files import read_thresholds, save_table
-from openfield.objectives.npz import read_array, read_stretches
+from openfield.objectives.formats.files import read_thresholds, save_table
+from openfield.objectives.formats.npz import read_array, read_stretches
+from openfield.objectives.frames import table_of_episodes as episodes_module
+from openfield.objectives.frames.table_of_episodes import (
+    Recipe,
+    build_table,
+    episodes_of_arrays,
+    find_thresholds,
+    open_episode,
+)
 
 RECIPE = Recipe(size=4, levels=4)
 

@@ -14,20 +14,19 @@ from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, evaluate, evaluate_file, load_table
-from openfield.objectives import spill as spill_module
-from openfield.objectives.codes import CodeBook
-from openfield.objectives.convert import convert
-from openfield.objectives.counts import Columns
-from openfield.objectives.gather import Gatherer
-from openfield.objectives.joins import compare_files, stream_pairs
-from openfield.objectives.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
-from openfield.objectives.records import Rows
-from openfield.objectives.similarity import similarity_of
-from openfield.objectives.spill import Spill
-from openfield.objectives.stream import MOST_IDS, Seen, count_files, summarise_file
-from openfield.objectives.tables import as_table, make_table, meta_of_name
-
-from .reference import dump, wide_tables
+from openfield.objectives.formats.convert import convert
+from openfield.objectives.formats.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
+from openfield.objectives.measures.similarity import similarity_of
+from openfield.objectives.outofcore import spill as spill_module
+from openfield.objectives.outofcore.joins import compare_files, stream_pairs
+from openfield.objectives.outofcore.spill import Spill
+from openfield.objectives.outofcore.stream import MOST_IDS, Seen, count_files, summarise_file
+from openfield.objectives.pickle.bulk_reader import Rows
+from openfield.objectives.pickle.columns import Gatherer
+from openfield.objectives.tables.codes import CodeBook
+from openfield.objectives.tables.counts import Columns
+from openfield.objectives.tables.table import as_table, make_table, meta_of_name
+from support.objectives.reference import dump, wide_tables
 
 books = st.dictionaries(st.integers(0, 2**140), st.integers(0, 1000), min_size=1, max_size=20)
 quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
@@ -208,8 +207,8 @@ def test_parquet_of_other_makers(tmp_path):
 
 def claim(path, columns):
     """A file that says it is sorted by us, whatever it holds."""
-    from openfield.objectives.counts import Columns
-    from openfield.objectives.parquet import Header
+    from openfield.objectives.formats.parquet import Header
+    from openfield.objectives.tables.counts import Columns
 
     with TableWriter(path) as writer:
         writer.add(Columns(*(np.array(column, np.int64) for column in columns)))
@@ -387,7 +386,7 @@ def test_inputs_are_counted_once_whether_ticked_off_or_remembered():
 
 
 def test_inputs_with_odd_ids_are_remembered_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr("openfield.objectives.stream.MOST_ODD", 70_000)
+    monkeypatch.setattr("openfield.objectives.outofcore.stream.MOST_ODD", 70_000)
     seen = Seen()
     for start in range(0, 200_000, 1000):
         seen.add(-1 - np.arange(start, start + 1500) % 70_000)
@@ -407,7 +406,7 @@ def test_inputs_only_led_to_count_in_the_stream_whatever_their_ids(tmp_path, off
 
 
 def test_streams_say_where_inputs_were_too_many_to_count(tmp_path, monkeypatch):
-    monkeypatch.setattr("openfield.objectives.stream.MOST_ODD", 0)
+    monkeypatch.setattr("openfield.objectives.outofcore.stream.MOST_ODD", 0)
     source = dump(tmp_path / "t.pkl", {(-1, 0, -2 - number): 1 for number in range(100_000)})
     convert(source, tmp_path / "t.parquet")
     assert "left out of distinct inputs" in evaluate_file(tmp_path / "t.parquet").notes[0]

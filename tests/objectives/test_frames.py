@@ -17,8 +17,8 @@ from openfield.objectives import (
     resize,
     transitions,
 )
-from openfield.objectives.codes import integers_of, words_of
-from openfield.objectives.frames import index_words
+from openfield.objectives.frames.encode import index_words
+from openfield.objectives.tables.codes import integers_of, words_of
 
 
 def literal_downscale(images, size):

@@ -14,7 +14,7 @@ import pytest
 STUDY = """
 import sys
 from pathlib import Path
-from openfield.objectives.study import Task, _run_missing
+from openfield.objectives.study.study import Task, _run_missing
 if __name__ == "__main__":
     try:
         list(_run_missing([Task("evaluate", (Path(name),)) for name in sys.argv[1:]], 2))

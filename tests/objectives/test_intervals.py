@@ -4,8 +4,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from openfield.objectives.intervals import bootstrap_counts, objectives_of_episodes
-from openfield.objectives.likeness import compare_episodes
+from openfield.objectives.measures.episodes import compare_episodes
+from openfield.objectives.measures.intervals import bootstrap_counts, objectives_of_episodes
 
 
 def walk(random, steps, stickiness):
@@ -33,7 +33,8 @@ def test_intervals_over_episodes():
     for a, action, b in rows:
         key = names[a], action, names[b]
         table[key] = table.get(key, 0) + 1
-    from openfield.objectives import empowerment, input_entropy
+    from openfield.objectives import input_entropy
+    from openfield.objectives.measures import empowerment
 
     assert found["free"]["empowerment"].value == empowerment(table)
     assert found["free"]["input_entropy"].value == input_entropy(table)

@@ -11,8 +11,8 @@ pytest.importorskip("scipy")
 CHILD = """
 import sys
 import numpy as np
-from openfield.objectives.compiled import pack_keys
-from openfield.objectives.packing import Layout
+from openfield.objectives.tables.compiled import pack_keys
+from openfield.objectives.tables.packing import Layout
 columns = tuple(np.array([number]) for number in (5, 6, 1, 2))
 assert pack_keys(columns, Layout(3, 3, 1, 8, 0, 0)).tolist() == [((5 << 3 | 6) << 1 | 1) << 8 | 2]
 print("scipy.linalg" in sys.modules)

@@ -21,9 +21,8 @@ from openfield.objectives import (
     input_entropy_corrected,
 )
 from openfield.objectives.evaluation import NAMES
-
-from . import reference
-from .reference import small_tables
+from support.objectives import reference
+from support.objectives.reference import small_tables
 
 LN2 = math.log(2)
 

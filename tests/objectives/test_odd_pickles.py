@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from openfield.errors import InvalidInput
-from openfield.objectives import kept, load_table, scalars
-from openfield.objectives.pickles import read_pickle
+from openfield.objectives import load_table
+from openfield.objectives.pickle import memo_spill as kept
+from openfield.objectives.pickle import scalars
+from openfield.objectives.pickle.reader import read_pickle
 
 
 def save(path, table, protocol=4):

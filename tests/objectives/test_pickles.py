@@ -16,12 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
-from openfield.objectives import gather, load_table, pickles, scalars, tables
-from openfield.objectives.pickles import read_pickle
-from openfield.objectives.records import Codes
-from openfield.objectives.template_records import TemplateReader
-
-from .reference import dump, wide_tables
+from openfield.objectives import load_table
+from openfield.objectives.pickle import columns as gather
+from openfield.objectives.pickle import reader as pickles
+from openfield.objectives.pickle import scalars
+from openfield.objectives.pickle.bulk_reader import Codes
+from openfield.objectives.pickle.reader import read_pickle
+from openfield.objectives.pickle.template_reader import TemplateReader
+from openfield.objectives.tables import table as tables
+from support.objectives.reference import dump, wide_tables
 
 KINDS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
@@ -327,7 +330,7 @@ def test_refuses_large_files_in_little_memory(tmp_path, unit, parts, size):
 REFUSE = """
 import pathlib, re, sys
 from openfield.errors import InvalidInput
-from openfield.objectives.tables import load_table
+from openfield.objectives.tables.table import load_table
 try:
     load_table(sys.argv[1])
 except InvalidInput as error:
@@ -383,7 +386,7 @@ def test_reads_in_bounded_memory(tmp_path):
 
 
 def test_source_takes_frames_out():
-    from openfield.objectives.source import Source
+    from openfield.objectives.pickle.source import Source
 
     raw = pickle.dumps({(number, 0, number): 1 for number in range(50_000)}, 4)
     source = Source(io.BytesIO(raw))

@@ -16,10 +16,10 @@ import openfield as of
 from openfield.domain import is_picture
 from openfield.errors import Cancelled, InvalidInput
 from openfield.objectives import dense_indices, discretize, downscale, encode, evaluate, load_table
-from openfield.objectives.episodes import Recipe, build_table, episodes_of_arrays
-from openfield.objectives.files import save_table
-from openfield.objectives.recordings import read_human, read_run
-from openfield.objectives.runs import evaluate_runs
+from openfield.objectives.formats.files import save_table
+from openfield.objectives.frames.table_of_episodes import Recipe, build_table, episodes_of_arrays
+from openfield.objectives.runs.evaluate import evaluate_runs
+from openfield.objectives.runs.recordings import read_human, read_run
 from openfield.registry import use_domain
 from openfield.report.film import Film
 from openfield.settings import Settings

@@ -18,13 +18,13 @@ from openfield.objectives import (
     joins,
     load_table,
 )
-from openfield.objectives.conditional_files import compare_conditional_files, stream_conditionals
-from openfield.objectives.convert import convert
-from openfield.objectives.joins import compare_files, stream_pairs
-from openfield.objectives.parts import Parts
-from openfield.objectives.rarefaction import chance_met, coverage, default_sizes, rarefy
-from openfield.objectives.similarity import similarity_of
-from openfield.objectives.tables import Meta, Table, as_table
+from openfield.objectives.formats.convert import convert
+from openfield.objectives.measures.rarefaction import chance_met, coverage, default_sizes, rarefy
+from openfield.objectives.measures.similarity import similarity_of
+from openfield.objectives.outofcore.conditional_joins import compare_conditional_files, stream_conditionals
+from openfield.objectives.outofcore.joins import compare_files, stream_pairs
+from openfield.objectives.outofcore.partitions import Parts
+from openfield.objectives.tables.table import Meta, Table, as_table
 
 LN2 = math.log(2)
 

@@ -11,14 +11,13 @@ from scipy import stats
 
 from openfield.errors import InvalidInput
 from openfield.objectives import jaccard
-from openfield.objectives import study as module
-from openfield.objectives.correlations import Observation, Pair, correlate, fisher_interval, pearson, spearman
-from openfield.objectives.manifest import find_entries, published
-from openfield.objectives.page import draw_study, find, render_study, write_study
-from openfield.objectives.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
-from openfield.objectives.study import REWARD, SIMILARITY, run_study
-
-from .reference import dump
+from openfield.objectives.measures.correlations import Observation, Pair, correlate, fisher_interval, pearson, spearman
+from openfield.objectives.study import study as module
+from openfield.objectives.study.manifest import find_entries, published
+from openfield.objectives.study.page import draw_study, find, render_study, write_study
+from openfield.objectives.study.plots import Bar, Dot, draw_bars, draw_heat_map, draw_scatter
+from openfield.objectives.study.study import REWARD, SIMILARITY, run_study
+from support.objectives.reference import dump
 
 SPREADS = {"human": 60, "noop": 2, "random": 20, "ppo": 40, "icm_reward": 50, "icm_noreward": 45, "rnd_reward": 70}
 

@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from conftest import SLOWNESS
 from openfield.errors import InvalidInput
-from openfield.objectives import aside, load_table, pickles, scalars, source, tables
-from openfield.objectives.records import Codes
-from openfield.objectives.scalars import Scalars
-from openfield.objectives.template_records import TemplateReader
-from openfield.objectives.templates import learn, learn_tail
+from openfield.objectives import load_table
+from openfield.objectives.pickle import deferred as aside
+from openfield.objectives.pickle import reader as pickles
+from openfield.objectives.pickle import scalars, source
+from openfield.objectives.pickle.bulk_reader import Codes
+from openfield.objectives.pickle.scalars import Scalars
+from openfield.objectives.pickle.template_reader import TemplateReader
+from openfield.objectives.pickle.templates import learn, learn_tail
+from openfield.objectives.tables import table as tables
 
 from .test_pickles import NUMBERS, REFUSE, read
 

@@ -18,7 +18,7 @@ from openfield.report.chart import (
     pick_evenly,
     trace_all,
 )
-from records import make_cell, make_run
+from support.records import make_cell, make_run
 
 
 def test_curves_count_from_the_onset() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 from PIL import Image
 
 import openfield as of
+from openfield.journal.reader import Run
 from openfield.registry import find_domain, use_domain
 from openfield.report.film import Film, write_film
-from openfield.view import Run
-from places import MAZE
+from support.places import MAZE
 
 maze: Any = find_domain(MAZE)
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import openfield as of
-from domains.ond.protocol import Client, answers, known, write_test
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import NextBatch, Scores
 from openfield.metrics.openset.cells import measure_openset, read_answers
 from openfield.report.openset import _frame, draw_openset, facts_of
+from support.ond.protocol import Client, answers, known, write_test
 
 SMALL = {"training": 120, "round_size": 10, "before": 3, "after": 4}
 

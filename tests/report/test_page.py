@@ -13,7 +13,7 @@ import pytest
 from openfield.errors import InvalidInput, UnknownName
 from openfield.report.page import MOST_BYTES, render_page, write_page
 from openfield.report.words import Domains
-from records import make_cell, make_run, make_trial
+from support.records import make_cell, make_run, make_trial
 
 CHROMIUM = shutil.which("chromium")
 

@@ -4,10 +4,10 @@ import io
 
 from rich.console import Console
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics import BUILT_IN, summarise
 from openfield.report.terminal import render_summary
-from openfield.view import CellRecord
-from records import make_cell, make_run, make_trial
+from support.records import make_cell, make_run, make_trial
 
 
 def render(cells: list[CellRecord]) -> str:

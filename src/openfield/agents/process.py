@@ -16,7 +16,8 @@ from typing import IO, TypeVar
 
 from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
 from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
-from openfield.lines import (
+from openfield.runner.processes import Guard
+from openfield.serving.jsonlines import (
     Answer,
     FromAgent,
     Hello,
@@ -29,7 +30,6 @@ from openfield.lines import (
     turn_line,
     welcome,
 )
-from openfield.offspring import Guard
 
 M = TypeVar("M", bound=FromAgent)
 FAREWELL_SECONDS = 2.0

@@ -15,7 +15,7 @@ import cyclopts
 
 from openfield import __version__
 from openfield.errors import DiskFull, OpenfieldError
-from openfield.flags import COMMANDS as FLAGGED
+from openfield.options import COMMANDS as FLAGGED
 
 app = cyclopts.App(
     name="openfield",
@@ -27,6 +27,7 @@ app = cyclopts.App(
     exit_on_error=False,
     suppress_keyboard_interrupt=False,  # it leaves without a word
 )
+OND = "openfield.domains.ond.commands"
 COMMANDS = {
     "demo": ("demo:demo", "See what openfield does: two agents meet a change in every installed domain."),
     "list": ("list:list_things", "List domains, agents, novelties, metrics, or a domain's settings and flags."),
@@ -39,8 +40,11 @@ COMMANDS = {
     "show": ("show:show", "Look into a run, turn by turn."),
     "report": ("report:report", "Show what runs say, and write the page."),
     "objectives": ("objectives:app", "Say what agents did, without asking for their reward."),
-    "score": ("score:score", "Score open-set results that lie on disk."),
-    "merge": ("merge:merge", "Join files of features that agents of the original OND client left."),
+    "score": (f"{OND}.score:score", "Score open-set results that lie on disk."),
+    "merge": (
+        f"{OND}.merge:merge",
+        "Join files of features that agents of the original OND client left.",
+    ),
     "export": ("export:export", "Write all episodes as a table, or what a domain offers beside."),
     "verify": ("verify:verify", "Check every part of a run file and name the damaged ones."),
     "check": ("check:check", "Run the conformance kit on a domain."),
@@ -50,7 +54,13 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DOMAIN_HELP = "Domains have options of their own: openfield {} DOMAIN --help"
 for order, (name, (place, help_text)) in enumerate(COMMANDS.items()):
     more = {"help_epilogue": DOMAIN_HELP.format(name)} if name in FLAGGED else {}
-    app.command(f"openfield.cli.{place}", name=name, help=help_text, sort_key=order, **more)
+    app.command(
+        place if place.startswith("openfield.") else f"openfield.cli.{place}",
+        name=name,
+        help=help_text,
+        sort_key=order,
+        **more,
+    )
 
 
 def main(words: list[str] | None = None) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from openfield.cli.common import print_json
-from openfield.cli.tables import print_table
+from openfield.cli.shared.common import print_json
+from openfield.cli.shared.plain_tables import print_table
 
 
 def check(domain: str, /, *, json: bool = False) -> None:

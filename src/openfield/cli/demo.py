@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Whole, print_result
+from openfield.cli.shared.common import Whole, print_result
 
 
 def demo(
@@ -33,11 +33,11 @@ def demo(
     trials
         Trials per domain.
     """
-    from openfield.campaign import run
-    from openfield.cli.progress import showing_progress
+    from openfield.cli.shared.progress import showing_progress
     from openfield.errors import InvalidInput, MissingExtra
-    from openfield.plan import make_cells
     from openfield.registry import check_extra, find_domain, installed_domains
+    from openfield.runner.plan import make_cells
+    from openfield.runner.run import run
 
     if trials < 1:
         raise InvalidInput(f"There is nothing to see with {trials} trials.")

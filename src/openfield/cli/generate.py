@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Whole
+from openfield.cli.shared.common import Whole
 
 
 def generate(
@@ -43,10 +43,10 @@ def generate(
     set_
         `key=value`, a setting of the domain; give it again for further settings.
     """
+    from openfield.atomic import replacing
     from openfield.errors import InvalidInput
-    from openfield.experiment import parse_settings
     from openfield.registry import find_domain
-    from openfield.report.files import replacing
+    from openfield.runner.experiment import parse_settings
 
     if pool is not None and source is not None:
         raise InvalidInput("generate draws from a description, or makes levels with --pool: not both at once.")

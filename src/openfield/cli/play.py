@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Words, print_result, take_flags
-from openfield.cli.options import DEFAULT, TrialOptions
+from openfield.cli.shared.common import Words, print_result, take_flags
+from openfield.cli.shared.trial_options import DEFAULT, TrialOptions
 
 
 def play(
@@ -34,9 +34,9 @@ def play(
     agent_name
         What you are called in the record.
     """
-    from openfield.campaign import run
     from openfield.errors import Cancelled
     from openfield.registry import find_domain
+    from openfield.runner.run import run
 
     known = find_domain(domain)
     launch = take_flags(known, "play", words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.common import Whole, agents_aside, fail_if_nothing_scored, print_result
+from openfield.cli.shared.common import Whole, agents_aside, fail_if_nothing_scored, print_result
 
 
 def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool = False) -> None:
@@ -21,9 +21,9 @@ def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool 
     json
         Print the numbers as JSON.
     """
-    from openfield.campaign import resume as resume_run
-    from openfield.cli.progress import showing_progress
+    from openfield.cli.shared.progress import showing_progress
     from openfield.result import Result
+    from openfield.runner.run import resume as resume_run
 
     known = Result([run])
     cells = [record.cell for record in known.cells]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import (
+from openfield.cli.shared.common import (
     Whole,
     Words,
     agents_aside,
@@ -20,11 +20,11 @@ from openfield.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from openfield.experiment import Experiment
-    from openfield.flags import Launch
-    from openfield.plan import Cell
+    from openfield.options import Launch
     from openfield.registry import AgentSource
     from openfield.result import Result
+    from openfield.runner.experiment import Experiment
+    from openfield.runner.plan import Cell
     from openfield.trial import Trial
 
 
@@ -79,7 +79,7 @@ def run(
     json
         Print the numbers as JSON.
     """
-    from openfield.experiment import parse_agents, parse_settings
+    from openfield.runner.experiment import parse_agents, parse_settings
 
     changes = {
         "agents": parse_agents(agent) if agent else None,
@@ -105,9 +105,9 @@ def run_experiment(
     import msgspec
 
     from openfield.errors import InvalidInput
-    from openfield.experiment import make_experiment, naming, read_experiment
-    from openfield.plan import make_cells, name_agents
     from openfield.registry import find_domain
+    from openfield.runner.experiment import make_experiment, naming, read_experiment
+    from openfield.runner.plan import make_cells, name_agents
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
@@ -137,9 +137,9 @@ def _play(
     as_json: bool,
 ) -> Result:
     """Plays what is left of an experiment, and shows how far it is."""
-    from openfield.campaign import run as run_trials
-    from openfield.cli.progress import showing_progress
+    from openfield.cli.shared.progress import showing_progress
     from openfield.registry import check_agent, find_domain
+    from openfield.runner.run import run as run_trials
 
     known = find_domain(experiment.domain)
     for source in agents.values():

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from openfield.cli.common import Whole, Words, take_flags
-from openfield.cli.options import DEFAULT, TrialOptions
+from openfield.cli.shared.common import Whole, Words, take_flags
+from openfield.cli.shared.trial_options import DEFAULT, TrialOptions
 
 
 def serve(
@@ -50,12 +50,12 @@ def serve(
     import asyncio
 
     from openfield.errors import Cancelled, InvalidInput
-    from openfield.holding import holding
-    from openfield.journal import Journal
-    from openfield.listening import check_exposure, check_port, fastest_loop, refusing_place
+    from openfield.journal.lock import holding
+    from openfield.journal.writer import Journal
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serve import Serving, serve_domain
+    from openfield.serving.dispatch import Serving, serve_domain
+    from openfield.serving.listen import check_exposure, check_port, fastest_loop, refusing_place
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openfield.cli.common import Whole, print_json
-from openfield.cli.tables import print_table
+from openfield.cli.shared.common import Whole, print_json
+from openfield.cli.shared.plain_tables import print_table
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from openfield.record import Step
-    from openfield.view import CellRecord, Run
+    from openfield.journal.reader import CellRecord, Run
+    from openfield.journal.steps import Step
 
 
 def show(
@@ -43,7 +43,7 @@ def show(
         Print as JSON.
     """
     from openfield.errors import InvalidInput
-    from openfield.view import Run
+    from openfield.journal.reader import Run
 
     if episode is not None and gif is None:
         raise InvalidInput("--episode needs --gif.")

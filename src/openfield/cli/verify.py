@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.common import print_json
+from openfield.cli.shared.common import print_json
 
 
 def verify(run: Path, /, *, json: bool = False) -> None:
@@ -18,7 +18,7 @@ def verify(run: Path, /, *, json: bool = False) -> None:
         Print the faults as JSON.
     """
     from openfield.errors import DamagedRun
-    from openfield.view import Run
+    from openfield.journal.reader import Run
 
     with Run(run) as opened:
         faults = opened.verify()

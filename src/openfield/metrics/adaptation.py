@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.performance import AFTER, BEFORE
 from openfield.metrics.stretches import last_third, mean, performances, split
-from openfield.view import CellRecord
 
 CHANGE = Number(
     name="change",

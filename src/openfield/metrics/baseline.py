@@ -10,11 +10,11 @@ import functools
 from collections.abc import Sequence
 
 from openfield.errors import OpenfieldError
+from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Measure, Metric, Number
 from openfield.metrics.stats import FROM_ZERO
 from openfield.metrics.stretches import last_third, mean, performances, split
 from openfield.registry import find_domain
-from openfield.view import SCORED, CellRecord
 
 NRP = Number(
     name="nrp",

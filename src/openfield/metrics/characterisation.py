@@ -14,12 +14,12 @@ import msgspec
 
 from openfield.core import Belief
 from openfield.errors import OpenfieldError
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stats import FROM_ZERO
 from openfield.metrics.stretches import mean, split
 from openfield.novelty import find_novelty
 from openfield.registry import find_domain
-from openfield.view import CellRecord
 
 WORDS = ("entity", "attribute", "change")
 LEAST = 1e-6

@@ -7,9 +7,9 @@ the onset are false alarms. A trial that never reached an onset has nothing to d
 
 from __future__ import annotations
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stretches import split
-from openfield.view import CellRecord
 
 CORRECT = Number(
     name="correct",

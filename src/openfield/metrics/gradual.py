@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stats import FROM_ZERO
 from openfield.metrics.stretches import mean
-from openfield.view import CellRecord
 
 BLOCK = 100
 """Questions per point of a learning curve."""

@@ -14,8 +14,8 @@ from typing import Literal
 import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
+from openfield.journal.reader import CellRecord
 from openfield.metrics.stats import Range
-from openfield.view import CellRecord
 
 Kind = Literal["mean", "rate", "count"]
 Better = Literal["higher", "lower", ""]

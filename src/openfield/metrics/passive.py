@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stretches import mean, performances, split
-from openfield.view import CellRecord
 
 WINDOW = 10
 DEVIATIONS = 1.5

@@ -5,9 +5,9 @@ Stands in metrics: one cell -> numbers of its trial.
 
 from __future__ import annotations
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stretches import mean, performances, split
-from openfield.view import CellRecord
 
 TRAINING = Number(name="training", title="Performance in training", note="mean over the training episodes")
 BEFORE = Number(

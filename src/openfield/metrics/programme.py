@@ -5,9 +5,9 @@ Stands in metrics: one cell -> numbers of its trial. `baseline` has those that n
 
 from __future__ import annotations
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stretches import split
-from openfield.view import CellRecord
 
 FIRST = Number(
     name="first_detection",

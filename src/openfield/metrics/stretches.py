@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from openfield.view import CellRecord, Episode
+from openfield.journal.reader import CellRecord, Episode
 
 
 class Stretches(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from openfield.errors import InvalidInput
+from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Metric, Number
 from openfield.metrics.stats import (
     FEWEST,
@@ -24,7 +25,6 @@ from openfield.metrics.stats import (
     estimate_rate,
 )
 from openfield.metrics.stretches import mean, performances, split
-from openfield.view import SCORED, CellRecord
 
 Values = dict[str, dict[str, float]]
 """Name of a number -> trial id -> its value there."""

@@ -1,16 +1,15 @@
 """What an agent did, without asking for its reward: objectives from transition counts."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
 
 # At once, for the function has the name of its module and must come after it.
-from openfield.objectives.empowerment import empowerment, empowerment_corrected
+from openfield.objectives.measures.empowerment import empowerment, empowerment_corrected
 
 if TYPE_CHECKING:
-    from openfield.objectives.conditional import Conditionals, compare_conditionals
-    from openfield.objectives.entropy import input_entropy, input_entropy_corrected
     from openfield.objectives.evaluation import Evaluation, evaluate, evaluate_file
-    from openfield.objectives.frames import (
+    from openfield.objectives.frames.encode import (
         code_book,
         dense_indices,
         discretize,
@@ -19,16 +18,18 @@ if TYPE_CHECKING:
         encode_frames,
         encode_packed,
     )
-    from openfield.objectives.information import (
+    from openfield.objectives.measures.conditional import Conditionals, compare_conditionals
+    from openfield.objectives.measures.entropy import input_entropy, input_entropy_corrected
+    from openfield.objectives.measures.information import (
         info_gain_dirichlet,
         info_gain_log_counts,
         info_gain_per_transition,
         info_gain_sqrt_counts,
         info_gain_total,
     )
-    from openfield.objectives.moves import transitions
-    from openfield.objectives.similarity import Similarity, compare, jaccard, jensen_shannon
-    from openfield.objectives.tables import Meta, Table, load_table
+    from openfield.objectives.measures.similarity import Similarity, compare, jaccard, jensen_shannon
+    from openfield.objectives.tables.table import Meta, Table, load_table
+    from openfield.objectives.tables.transitions import transitions
 
 __all__ = [
     "Conditionals",
@@ -62,10 +63,10 @@ __all__ = [
     "transitions",
 ]
 _HOMES = {
-    "conditional": ("Conditionals", "compare_conditionals"),
-    "entropy": ("input_entropy", "input_entropy_corrected"),
+    "measures.conditional": ("Conditionals", "compare_conditionals"),
+    "measures.entropy": ("input_entropy", "input_entropy_corrected"),
     "evaluation": ("Evaluation", "evaluate", "evaluate_file"),
-    "frames": (
+    "frames.encode": (
         "code_book",
         "dense_indices",
         "discretize",
@@ -74,29 +75,16 @@ _HOMES = {
         "encode_frames",
         "encode_packed",
     ),
-    "information": (
+    "measures.information": (
         "info_gain_dirichlet",
         "info_gain_log_counts",
         "info_gain_per_transition",
         "info_gain_sqrt_counts",
         "info_gain_total",
     ),
-    "moves": ("transitions",),
-    "similarity": ("Similarity", "compare", "jaccard", "jensen_shannon"),
-    "tables": ("Meta", "Table", "load_table"),
+    "tables.transitions": ("transitions",),
+    "measures.similarity": ("Similarity", "compare", "jaccard", "jensen_shannon"),
+    "tables.table": ("Meta", "Table", "load_table"),
 }
 
-
-def __dir__() -> list[str]:
-    """All public names, whether they have been imported yet or not."""
-    return sorted({*globals(), *__all__})
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used, so that the command line answers at once."""
-    for home, names in _HOMES.items():
-        if name in names:
-            value = getattr(import_module(f"openfield.objectives.{home}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'openfield.objectives' has no attribute '{name}'")
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -13,11 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.objectives.counts import Counts
-from openfield.objectives.empowerment import correct_empowerment, empowerment_of
-from openfield.objectives.entropy import Inputs, correct_entropy, entropy_of, input_histogram
-from openfield.objectives.histograms import Histogram
-from openfield.objectives.information import (
+from openfield.objectives.measures.empowerment import correct_empowerment, empowerment_of
+from openfield.objectives.measures.entropy import Inputs, correct_entropy, entropy_of, input_histogram
+from openfield.objectives.measures.information import (
     PAPER_STEPS,
     check_sizes,
     gain_counts,
@@ -25,8 +23,10 @@ from openfield.objectives.information import (
     log_counts,
     sqrt_counts,
 )
-from openfield.objectives.stream import Summary, summarise, summarise_file
-from openfield.objectives.tables import TableLike, as_table, load_table
+from openfield.objectives.outofcore.stream import Summary, summarise, summarise_file
+from openfield.objectives.tables.counts import Counts
+from openfield.objectives.tables.histograms import Histogram
+from openfield.objectives.tables.table import TableLike, as_table, load_table
 
 Unit = Literal["nats", "bits"]
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
+from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.stretches import mean, performances, split
-from openfield.view import CellRecord, Episode
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.detection import measure_detection
 from openfield.metrics.stretches import split
 from openfield.metrics.summary import Group, score_trials
 from openfield.report.chart import Curve, draw_panel, draw_trial, pick_evenly, trace_all
-from openfield.view import CellRecord
 
 KEY = (
     ('<path class="p" d="M1 5h28"/>', "performance, mean over trials"),

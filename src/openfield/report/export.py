@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from openfield.atomic import replacing
 from openfield.errors import MissingExtra, UnknownName
-from openfield.report.files import replacing
-from openfield.view import CellRecord
+from openfield.journal.reader import CellRecord
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)

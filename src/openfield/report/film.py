@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from openfield.atomic import replacing
 from openfield.core import Ask, Reply, Turn, World
 from openfield.errors import InvalidInput, MissingExtra, ReplayMismatch
-from openfield.likeness import is_same_turn
-from openfield.record import RawStep
+from openfield.journal.reader import CellRecord, Run
+from openfield.journal.replay import is_same_turn
+from openfield.journal.steps import RawStep
 from openfield.registry import find_domain
-from openfield.report.files import replacing
-from openfield.view import CellRecord, Run
 
 MOST_PICTURES = 1_000
 LAST_MILLISECONDS = 1_500

@@ -11,12 +11,12 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.cells import Answers, read_answers
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
 from openfield.metrics.openset.ranks import first_of
 from openfield.report.chart import MOST_POINTS, Frame, draw_line, wrap_svg
-from openfield.view import CellRecord
 
 MOST_CLASSES, MOST_TESTS, BINS = 12, 24, 24
 """Larger confusions and longer lists are left to the export."""

@@ -14,10 +14,11 @@ from string import Template
 
 import msgspec
 
+from openfield.atomic import replacing
+from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics import BUILT_IN, Metric
 from openfield.metrics.summary import Group, Key, Scenario, Summary, group_cells, summarise
 from openfield.report.curves import draw_curves
-from openfield.report.files import replacing
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
 from openfield.report.words import (
     READING,
@@ -29,7 +30,6 @@ from openfield.report.words import (
     say_outcomes,
     title_domain,
 )
-from openfield.view import SCORED, CellRecord
 
 MOST_BYTES = 300_000
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Number
 from openfield.metrics.stats import Bounds, Estimate, closed
 from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes, shorten_note
-from openfield.view import SCORED, CellRecord
 
 MOST_NOTES = 12
 

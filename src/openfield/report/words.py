@@ -10,10 +10,10 @@ from typing import Any
 
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
+from openfield.journal.reader import SCORED
 from openfield.metrics.metric import Number
 from openfield.metrics.stats import FEWEST
 from openfield.metrics.summary import Comparison, Group, Scenario
-from openfield.view import SCORED
 
 MOST_PAIRS = 15
 LONGEST_NOTE = 300

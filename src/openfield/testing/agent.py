@@ -12,20 +12,20 @@ from typing import Any
 
 import msgspec
 
-from openfield.asking import Asking
 from openfield.core import Agent, Saves
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
-from openfield.plan import name_agents
-from openfield.record import ENCODER
+from openfield.journal.reader import SCORED
+from openfield.journal.steps import ENCODER
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
 from openfield.rollout import MOST_HESITATIONS
+from openfield.runner.deadline import Asking
+from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
 from openfield.testing.report import Judgement, Report, judge
 from openfield.testing.tape import Tape, record, rehearse_agent
 from openfield.testing.worker import Here, Hung, Worker, global_random
 from openfield.trial import Trial
-from openfield.view import SCORED
 
 LARGEST_REPLY = 1 << 20
 """Bytes of one reply; nobody has that much to say."""

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from openfield.agents.random import RandomAgent
-from openfield.asking import Asking
 from openfield.core import Ask, Spec, Truth, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput
-from openfield.record import RawStep
+from openfield.journal.steps import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
+from openfield.runner.deadline import Asking
 from openfield.testing.clocks import clock_looks, drifting_clocks
 from openfield.testing.places import Constants, sort_turns
 from openfield.testing.report import Judgement

@@ -15,18 +15,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from openfield.asking import NEVER
-from openfield.cell import explain
 from openfield.core import Agent, Ask, Reply, Saves, Truth, Turn, World
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
-from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
+from openfield.journal.reader import SCORED
+from openfield.journal.steps import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
 from openfield.rollout import Rollout, drive
+from openfield.runner.deadline import NEVER
+from openfield.runner.player import explain
 from openfield.testing.clocks import inside_world
 from openfield.testing.secrets import parts_of
 from openfield.testing.worker import beat
 from openfield.trial import Limits, Trial
-from openfield.view import SCORED
 
 TRIAL_SECONDS = 20.0
 """For one trial; what was not reached by then is not looked at."""

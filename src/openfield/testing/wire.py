@@ -19,16 +19,16 @@ import msgspec
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
-from openfield.journal import Journal
-from openfield.lines import PROTOCOL, LineWire
-from openfield.record import ENCODER, RawStep
+from openfield.journal.reader import Run
+from openfield.journal.steps import ENCODER, RawStep
+from openfield.journal.writer import Journal
 from openfield.registry import AgentSource, find_agent, use_domain
-from openfield.serve import TrialDesk, serve_domain
+from openfield.serving.dispatch import TrialDesk, serve_domain
+from openfield.serving.jsonlines import PROTOCOL, LineWire
 from openfield.testing.evidence import check_agents, check_trials
 from openfield.testing.report import Report, judge, unjudged
 from openfield.testing.tape import record
 from openfield.trial import Trial
-from openfield.view import Run
 
 HOST = "127.0.0.1"
 MOST_REPLIES = 100

@@ -15,7 +15,8 @@ from openfield.agents.random import RandomAgent
 from openfield.core import Ask, Reply
 from openfield.domain import Domain
 from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
-from openfield.record import RawStep
+from openfield.journal.reader import SCORED
+from openfield.journal.steps import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
 from openfield.testing.leaks import find_leaks
@@ -23,7 +24,6 @@ from openfield.testing.report import Judgement, Report, judge
 from openfield.testing.tape import replay
 from openfield.testing.worker import Here, Worker, global_random
 from openfield.trial import Trial, derive
-from openfield.view import SCORED
 
 ODD_ACTIONS: tuple[Any, ...] = (
     ["left"],

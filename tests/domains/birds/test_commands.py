@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import openfield as of
-from birds_serving import free_port
 from openfield.cli import run_command
 from openfield.domains.birds import DOMAIN, BirdsClient
-from openfield.view import Run
+from openfield.journal.reader import Run
+from support.birds.serving import free_port
 
 
 @pytest.fixture
@@ -37,7 +37,9 @@ def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
 
 
 def test_more_levels_are_made_and_played(tmp_path, say, monkeypatch):
-    monkeypatch.setattr("openfield.domains.birds.templates.solve", lambda *_: [(1.0, 0.0)])  # it takes half a minute
+    monkeypatch.setattr(
+        "openfield.domains.birds.files.templates.solve", lambda *_: [(1.0, 0.0)]
+    )  # it takes half a minute
     pool = tmp_path / "Levels"
     assert say("generate", "birds", "--pool", pool, "--count", 2, "--seed", 9) == (0, f"190 levels in {pool}\n")
     assert len(list(pool.glob("novelty_level_0/type*"))) == 41

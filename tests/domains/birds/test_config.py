@@ -6,8 +6,8 @@ import random
 import pytest
 
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.config import MetaSet, read_config, read_meta
-from openfield.domains.birds.generation import (
+from openfield.domains.birds.files.config import MetaSet, read_config, read_meta
+from openfield.domains.birds.files.generation import (
     count_test_sets,
     find_config,
     generate,
@@ -15,7 +15,7 @@ from openfield.domains.birds.generation import (
     sort_levels,
     write_config,
 )
-from openfield.domains.birds.pool import LevelPool, is_novel, natural
+from openfield.domains.birds.files.pool import LevelPool, is_novel, natural
 from openfield.errors import InvalidInput
 
 META = """<?xml version='1.0' encoding='utf-16'?>

@@ -2,9 +2,9 @@
 
 import pytest
 
-from openfield.domains.birds.contacts import ContactLog, Damage, Hit
-from openfield.domains.birds.game import Game
-from openfield.domains.birds.levels import Level, Thing
+from openfield.domains.birds.game.contacts import ContactLog, Damage, Hit
+from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.levels import Level, Thing
 
 STILL = (0.0, 0.0)
 BLOCK = Thing(kind="Block", type="RectTiny", material="ice", x=0.0, y=-3.38)

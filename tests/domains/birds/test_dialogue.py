@@ -6,13 +6,13 @@ import struct
 
 import pytest
 
-from birds_serving import say
 from openfield.core import Belief
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.dialogue import Dialogue
-from openfield.domains.birds.harness import State
-from openfield.domains.birds.protocol import FIXED, Request
+from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.wire.conversation import Dialogue
+from openfield.domains.birds.wire.messages import FIXED, Request
 from openfield.rollout import Rollout
+from support.birds.serving import say
 
 IMAGE = 8 + 640 * 480 * 3
 SIZES = {

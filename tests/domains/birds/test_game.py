@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from openfield.domains.birds import drawing
-from openfield.domains.birds.camera import zoomed_in, zoomed_out
-from openfield.domains.birds.game import SECOND, Game
-from openfield.domains.birds.levels import Camera, Level, Thing
-from openfield.domains.birds.pool import LevelPool
-from openfield.domains.birds.scene import see
+from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.game import drawing
+from openfield.domains.birds.game.camera import zoomed_in, zoomed_out
+from openfield.domains.birds.game.game import SECOND, Game
+from openfield.domains.birds.game.levels import Camera, Level, Thing
+from openfield.domains.birds.game.scene import see
 from openfield.errors import MissingExtra
 
 

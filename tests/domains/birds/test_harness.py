@@ -5,8 +5,8 @@ import math
 import msgspec
 import pytest
 
-from openfield.domains.birds.harness import Harness, Options, State
-from openfield.domains.birds.script import LevelSet, Script
+from openfield.domains.birds.evaluation.harness import Harness, Options, State
+from openfield.domains.birds.evaluation.script import LevelSet, Script
 
 SHOTS_ONLY = Options(count_loads=False)
 

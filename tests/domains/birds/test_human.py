@@ -5,7 +5,7 @@ import io
 import pytest
 
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.human import BirdsHuman
+from openfield.domains.birds.agents.human import BirdsHuman
 from openfield.errors import Cancelled
 from openfield.rollout import Rollout, drive
 

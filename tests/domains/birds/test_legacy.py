@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
-from birds_serving import NORMAL, serving, short_server
-from legacy_birds import (
+from openfield.domains.birds import DOMAIN
+from openfield.journal.reader import Run
+from support.birds.legacy_agent import (
     AWAY,
     LIKELIHOOD,
     LOST,
@@ -25,8 +26,7 @@ from legacy_birds import (
     features,
     go_to,
 )
-from openfield.domains.birds import DOMAIN
-from openfield.view import Run
+from support.birds.serving import NORMAL, serving, short_server
 
 CONFIG = """<evaluation>
   <novelty_detection_measurement step="{step}" measure_in_training="True" measure_in_testing="True" />

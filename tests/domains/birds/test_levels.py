@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.birds.levels import Camera, Level, Thing, parse_level, write_level
+from openfield.domains.birds.game.levels import Camera, Level, Thing, parse_level, write_level
 from openfield.errors import InvalidInput
 
 PLAIN = """<?xml version="1.0" encoding="utf-16"?>

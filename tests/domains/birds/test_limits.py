@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from birds_serving import say
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.dialogue import Dialogue
-from openfield.domains.birds.harness import Harness, Options, State
-from openfield.domains.birds.protocol import Request
-from openfield.domains.birds.script import LevelSet, Script
+from openfield.domains.birds.evaluation.harness import Harness, Options, State
+from openfield.domains.birds.evaluation.script import LevelSet, Script
+from openfield.domains.birds.wire.conversation import Dialogue
+from openfield.domains.birds.wire.messages import Request
 from openfield.rollout import Rollout
+from support.birds.serving import say
 
 BIRDS = 3
 REQUESTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 3), st.sampled_from((0.0, 0.5, 3.0))), min_size=40)

@@ -8,10 +8,10 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.agents import Detector
-from openfield.domains.birds.measures import as_test, published, write_detectors, write_measures
+from openfield.domains.birds.agents.builtin import Detector
+from openfield.domains.birds.evaluation.measures import as_test, published, write_detectors, write_measures
 from openfield.metrics.passive import PUBLISHED, Rule
-from records import make_cell
+from support.records import make_cell
 
 NORMAL, NOVEL = 40, 60
 """Levels of a trial here: enough for three digits; the published rates do not say how many there were."""

@@ -5,15 +5,15 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.camera import zoomed_out
-from openfield.domains.birds.game import Game
-from openfield.domains.birds.levels import Level, Thing
+from openfield.domains.birds.agents.planner import aim, read_sight
+from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.game.camera import zoomed_out
+from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.scene import load_palette, see
 from openfield.domains.birds.novelty import CHANGES, NOVELTIES, change_level, family_of
-from openfield.domains.birds.planner import aim, read_sight
-from openfield.domains.birds.pool import LevelPool
-from openfield.domains.birds.scene import load_palette, see
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.view import classify, ground_truth
+from openfield.domains.birds.wire.ground_truth import classify, ground_truth
 from openfield.errors import UnknownName
 from openfield.novelty import apply_novelties
 

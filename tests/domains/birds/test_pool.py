@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from openfield.domains.birds.game import SECOND, Game
-from openfield.domains.birds.levels import parse_level
+from openfield.domains.birds.agents.solver import solve
+from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.files.templates import load_templates, make_pair, moved, write_pool
+from openfield.domains.birds.game.game import SECOND, Game
+from openfield.domains.birds.game.levels import parse_level
 from openfield.domains.birds.novelty import CHANGES, change_level
-from openfield.domains.birds.pool import LevelPool
-from openfield.domains.birds.solver import solve
-from openfield.domains.birds.templates import load_templates, make_pair, moved, write_pool
 from openfield.errors import InvalidInput
 
 

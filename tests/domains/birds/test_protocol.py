@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.birds import protocol
-from openfield.domains.birds.protocol import FIXED, BadFrame, Request, RequestReader, write_request
+from openfield.domains.birds.wire import messages as protocol
+from openfield.domains.birds.wire.messages import FIXED, BadFrame, Request, RequestReader, write_request
 
 INT = st.integers(-(2**31), 2**31 - 1)
 WORD = st.integers(0, 2**32 - 1)

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 import openfield as of
-from birds_serving import NORMAL, short_server, write_short
-from legacy_birds import AWAY, LOST, OVER, TRAINING, TRIAL, WON, LegacyAgent, go_to
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.logs import write_logs
-from openfield.view import Run
+from openfield.domains.birds.evaluation.logs import write_logs
+from openfield.journal.reader import Run
+from support.birds.legacy_agent import AWAY, LOST, OVER, TRAINING, TRIAL, WON, LegacyAgent, go_to
+from support.birds.serving import NORMAL, short_server, write_short
 
 
 def test_a_report_after_a_level_is_one_of_that_level_and_a_description_is_none(tmp_path):

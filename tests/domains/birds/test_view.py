@@ -8,13 +8,13 @@ import pytest
 
 from openfield.domain import is_picture
 from openfield.domains.birds.actions import Shot
-from openfield.domains.birds.camera import zoomed_out
 from openfield.domains.birds.domain import DOMAIN
-from openfield.domains.birds.drawing import draw, pixels
-from openfield.domains.birds.game import Game
-from openfield.domains.birds.levels import Camera, Level, Thing
-from openfield.domains.birds.scene import RANKS, load_palette, see
-from openfield.domains.birds.view import Noise, classify, coarse_truth, compact, ground_truth
+from openfield.domains.birds.game.camera import zoomed_out
+from openfield.domains.birds.game.drawing import draw, pixels
+from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.levels import Camera, Level, Thing
+from openfield.domains.birds.game.scene import RANKS, load_palette, see
+from openfield.domains.birds.wire.ground_truth import Noise, classify, coarse_truth, compact, ground_truth
 
 THINGS = (
     Thing(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),

@@ -11,13 +11,14 @@ import types
 import pytest
 
 import openfield as of
-from birds_serving import free_port, serving
-from openfield.domains.birds import DOMAIN, BirdsClient, remote
-from openfield.domains.birds.harness import State
-from openfield.domains.birds.planner import aim, read_sight, release
-from openfield.domains.birds.wire import BirdsWire, Hall, read_token
+from openfield.domains.birds import DOMAIN, BirdsClient
+from openfield.domains.birds.agents.planner import aim, read_sight, release
+from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.wire import remote_agent as remote
+from openfield.domains.birds.wire.server import BirdsWire, Hall, read_token
 from openfield.errors import InvalidInput
-from openfield.view import Run
+from openfield.journal.reader import Run
+from support.birds.serving import free_port, serving
 
 CONFIG = """<evaluation>
   <novelty_detection_measurement step="2" measure_in_training="True" measure_in_testing="False" />
@@ -271,7 +272,11 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
             gone.set()
 
     monkeypatch.setattr(Hall, "_stand_up", note)
-    for place in ("openfield.seat.time", "openfield.domains.birds.wire.time", "openfield.rollout.time"):
+    for place in (
+        "openfield.serving.remote.time",
+        "openfield.domains.birds.wire.server.time",
+        "openfield.rollout.time",
+    ):
         monkeypatch.setattr(
             place,
             types.SimpleNamespace(
@@ -300,7 +305,7 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
 
 
 def test_a_program_plays_cells_over_the_wire(tmp_path):
-    command = f"wire:{sys.executable} -m openfield.domains.birds.remote naive --port {{port}}"
+    command = f"wire:{sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {{port}}"
     trials = DOMAIN.trials(1, before=1, after=1)
     result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
     assert {cell.agent: (cell.outcome, len(cell.episodes)) for cell in result.cells} == {
@@ -313,7 +318,7 @@ def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_h
     text = CONFIG.replace('_limit="0" attempt_limit_per_level="1"', '_limit="8" attempt_limit_per_level="0"', 1)
     text = text.replace('allow_level_selection="False"', 'allow_level_selection="True"').replace('step="2"', 'step="0"')
     (tmp_path / "config.xml").write_text(text.replace('interaction_limit="2"', 'interaction_limit="0"'))
-    command = f"wire:{sys.executable} -m openfield.domains.birds.remote naive --port {{port}}"
+    command = f"wire:{sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {{port}}"
     trials = DOMAIN.trials(config=str(tmp_path / "config.xml"))
     result = of.run({"program": command, "here": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
     for cell in result.cells:
@@ -324,15 +329,19 @@ def test_agents_go_from_level_to_level_where_they_may_choose_although_attempts_h
 def test_programs_that_know_only_one_port_take_turns(tmp_path):
     with free_port() as port:
         pass
-    command = f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.remote naive --port {port}"
+    command = (
+        f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {port}"
+    )
     result = of.run({"program": command}, DOMAIN.trials(3, before=1, after=0), tmp_path / "run.sqlite", workers=3)
     assert [(cell.outcome, cell.note) for cell in result.cells] == [("done", "")] * 3
 
 
 def test_a_port_that_another_program_keeps_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("openfield.agents.wire.PORT_TRIES", 1)
+    monkeypatch.setattr("openfield.agents.legacy.PORT_TRIES", 1)
     with free_port() as port:
-        command = f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.remote naive --port {port}"
+        command = (
+            f"wire:@127.0.0.1:{port} {sys.executable} -m openfield.domains.birds.wire.remote_agent naive --port {port}"
+        )
         trials = DOMAIN.trials(1, before=1, after=0)
         (cell,) = of.run({"program": command}, trials, tmp_path / "run.sqlite", workers=0).cells
     assert (cell.outcome, cell.episodes) == ("harness_error", ())

@@ -9,24 +9,25 @@ import pytest
 
 import openfield as of
 from openfield.core import Ask, Belief, Reply
-from openfield.domains.birds import DOMAIN, agents
+from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.actions import Launch, Load, Shot, read_action
-from openfield.domains.birds.camera import zoomed_out
-from openfield.domains.birds.dialogue import Dialogue, Do
-from openfield.domains.birds.game import Game
-from openfield.domains.birds.harness import State
-from openfield.domains.birds.logs import write_logs
-from openfield.domains.birds.measures import write_measures
-from openfield.domains.birds.planner import read_sight
-from openfield.domains.birds.pool import LevelPool
-from openfield.domains.birds.protocol import Request
-from openfield.domains.birds.scene import see
-from openfield.domains.birds.solver import replay
-from openfield.domains.birds.view import ground_truth
+from openfield.domains.birds.agents import builtin as agents
+from openfield.domains.birds.agents.planner import read_sight
+from openfield.domains.birds.agents.solver import replay
+from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.evaluation.logs import write_logs
+from openfield.domains.birds.evaluation.measures import write_measures
+from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.game.camera import zoomed_out
+from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.scene import see
+from openfield.domains.birds.wire.conversation import Dialogue, Do
+from openfield.domains.birds.wire.ground_truth import ground_truth
+from openfield.domains.birds.wire.messages import Request
 from openfield.errors import AgentProtocol, InvalidInput
+from openfield.journal.reader import Run
 from openfield.registry import find_agent
 from openfield.rollout import Rollout, drive
-from openfield.view import Run
 
 MISS = {"x": 400, "y": 200}
 SMALL = {"before": 2, "after": 2}

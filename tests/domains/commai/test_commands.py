@@ -12,9 +12,10 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.commai import Oracle, Session, Settings, make_environment
-from openfield.view import Run
+from openfield.journal.reader import Run
+from support.places import SUPPORT
 
-PEER = Path(__file__).with_name("peer.py")
+PEER = SUPPORT / "commai" / "peer.py"
 CONFIGURATION = {
     "worlds": {},
     "tasks": {"M4": {"type": "tasks.challenge.round1.challenge_micro.Micro4Task"}},

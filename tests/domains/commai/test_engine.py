@@ -21,7 +21,7 @@ from openfield.domains.commai import (
     make_environment,
     make_task,
 )
-from openfield.domains.commai.serializers import BitReader, to_bits
+from openfield.domains.commai.environment.serializers import BitReader, to_bits
 from openfield.errors import AgentProtocol, InvalidInput
 
 

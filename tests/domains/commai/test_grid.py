@@ -3,7 +3,7 @@
 import pytest
 
 from openfield.domains.commai import Round, Script, SequentialScheduler, Settings, make_environment, make_task
-from openfield.domains.commai.grid import GridWorld, Thing, with_article
+from openfield.domains.commai.environment.grid import GridWorld, Thing, with_article
 
 
 class Listener:

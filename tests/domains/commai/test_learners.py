@@ -19,7 +19,7 @@ from openfield.domains.commai import (
     load_learner,
     make_environment,
 )
-from openfield.domains.commai.learners import LearnerAdapter
+from openfield.domains.commai.agents.learners import LearnerAdapter
 from openfield.errors import AgentProtocol, InvalidInput
 
 

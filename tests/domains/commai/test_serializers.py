@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.commai import Oracle, Session, Settings, make_environment
-from openfield.domains.commai.serializers import (
+from openfield.domains.commai.environment.serializers import (
     SPACE_BITS,
     BitReader,
     Scrambler,

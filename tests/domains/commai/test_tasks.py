@@ -14,9 +14,9 @@ from openfield.domains.commai import (
     make_task,
     task_ids,
 )
+from openfield.domains.commai.environment.vocabulary import words
 from openfield.domains.commai.tasks.mapping import MARKS, SEQUENCES
 from openfield.domains.commai.tasks.mixtures import SYNONYMS
-from openfield.domains.commai.vocabulary import words
 from openfield.errors import UnknownName
 
 ALL = task_ids(["all"])

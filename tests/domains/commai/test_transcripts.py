@@ -2,9 +2,9 @@
 
 import pytest
 
-from openfield.domains.commai.curriculum import make_environment
-from openfield.domains.commai.rounds import Round, Script
-from openfield.domains.commai.schedulers import ConsecutiveScheduler
+from openfield.domains.commai.environment.curriculum import make_environment
+from openfield.domains.commai.environment.rounds import Round, Script
+from openfield.domains.commai.environment.schedulers import ConsecutiveScheduler
 from openfield.domains.commai.settings import Settings
 from openfield.domains.commai.tasks.catalogue import make_task
 

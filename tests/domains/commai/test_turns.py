@@ -7,7 +7,7 @@ import pytest
 
 import openfield as of
 from openfield.domains.commai import Settings, make_environment, task_ids
-from openfield.domains.commai.turns import TurnAgent, turn_agent
+from openfield.domains.commai.agents.text_agent import TurnAgent, turn_agent
 
 PROGRAM = """
 import json, re, sys
@@ -55,7 +55,9 @@ def test_single_symbols_are_questions_too(tmp_path):
 
 def test_a_program_answers_a_line_a_question_on_stdio(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = f"{sys.executable} -m openfield.domains.commai.turns {sys.executable} {tmp_path / 'program.py'}"
+    command = (
+        f"{sys.executable} -m openfield.domains.commai.agents.text_agent {sys.executable} {tmp_path / 'program.py'}"
+    )
     trials = of.trials("commai", 1, tasks="micro7.1,micro7.2", success_threshold=1)
     result = of.run({"program": f"process:{command}"}, trials, tmp_path / "run.sqlite")
     assert result.cells[0].outcome == "done", result.cells[0].note
@@ -143,7 +145,7 @@ def test_who_did_not_finish_is_asked_again_and_who_stays_silent_is_not():
 
 @pytest.mark.parametrize(("words", "says"), [([], "COMMAND"), (["/no/such/program"], "'/no/such/program' cannot be")])
 def test_a_program_that_cannot_be_started_is_named(words, says):
-    command = [sys.executable, "-m", "openfield.domains.commai.turns", *words]
+    command = [sys.executable, "-m", "openfield.domains.commai.agents.text_agent", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert says in done.stderr

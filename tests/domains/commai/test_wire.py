@@ -16,16 +16,18 @@ from hypothesis import strategies as st
 
 import openfield as of
 from openfield.core import Reply, Turn
-from openfield.domains.commai import DOMAIN, wire
-from openfield.domains.commai.wire import Codec, PairWire, hello_token, is_hello
-from openfield.domains.commai.zmtp import GREETING, Connection, encode_command, encode_frame, read_properties
+from openfield.domains.commai import DOMAIN
+from openfield.domains.commai.wire import server as wire
+from openfield.domains.commai.wire.server import Codec, PairWire, hello_token, is_hello
+from openfield.domains.commai.wire.zmtp import GREETING, Connection, encode_command, encode_frame, read_properties
 from openfield.errors import AgentProtocol
-from openfield.experiment import limit
-from openfield.journal import Journal
-from openfield.serve import TrialDesk, serve_domain
-from openfield.view import Run
+from openfield.journal.reader import Run
+from openfield.journal.writer import Journal
+from openfield.runner.experiment import limit
+from openfield.serving.dispatch import TrialDesk, serve_domain
+from support.places import SUPPORT
 
-PEER = Path(__file__).with_name("peer.py")
+PEER = SUPPORT / "commai" / "peer.py"
 BYTES = of.Spec(domain="commai", task="", actions=of.Discrete(256))
 BITS = of.Spec(domain="commai", task="", actions=of.Discrete(2))
 READY = encode_command(b"READY", b"\x0bSocket-Type\0\0\0\4PAIR\x08Identity\0\0\0\0")
@@ -312,7 +314,7 @@ def test_a_server_with_a_thousand_files_open_hears_its_callers():
 
 
 def test_cannot_listen_twice(tmp_path):
-    from openfield.domains.commai.wire import Line
+    from openfield.domains.commai.wire.server import Line
     from openfield.errors import InvalidInput
 
     line = Line("127.0.0.1", 0)

@@ -8,7 +8,7 @@ import pytest
 import openfield as of
 from openfield.core import Ask, Reply, Turn
 from openfield.domains.commai import DOMAIN, Settings, make_environment
-from openfield.domains.commai.agents import LearnerAgent, OracleAgent
+from openfield.domains.commai.agents.adapter import LearnerAgent, OracleAgent
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.rollout import Rollout, drive
 from openfield.settings import make_settings

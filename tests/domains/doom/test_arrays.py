@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from openfield.domains.doom.arrays import ARRAY_SIZES, ArenaArray, DuelArray
-from openfield.domains.doom.reader import seen_of
-from openfield.domains.doom.scene import ITEMS, Body, Scene
+from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
+from openfield.domains.doom.engine.state_reader import seen_of
 
 
 def bodies(count: int, start: int = 1) -> list[Body]:

@@ -11,18 +11,18 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from domains.doom import specification
 from openfield import registry
 from openfield.core import Reply
 from openfield.domains import doom
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.engine.scene import Body, Scene
 from openfield.domains.doom.features import shown
 from openfield.domains.doom.hints import hints_of
-from openfield.domains.doom.scene import Body, Scene
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty
 from openfield.settings import make_settings
+from support.doom import specification
 
 README = Path(doom.__file__).with_name("README.md")
 GRADES = ("easy", "medium", "hard")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from openfield.core import Ask, Belief, Reply, Turn
-from openfield.domains.doom.client import Client, play_file
 from openfield.domains.doom.domain import DUEL
-from openfield.domains.doom.messages import decode_request, encode
-from openfield.domains.doom.wire import _belief
+from openfield.domains.doom.wire.client import Client, play_file
+from openfield.domains.doom.wire.messages import decode_request, encode
+from openfield.domains.doom.wire.session import _belief
 
 DATA = {"obj_type": "testing_data", "secret": "5ec7e7", "feature_vector": {}, "novelty_indicator": None}
 TIMES = {"utc_remote_epoch_received": 1.0, "utc_remote_epoch_sent": 1.0}
@@ -114,7 +114,7 @@ def test_times_are_the_clients_own() -> None:
 
 def test_a_file_says_what_kind_of_experiment_it_wants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server, path = Scripted(), tmp_path / "ta2.config"
-    monkeypatch.setattr("openfield.domains.doom.client.Rpc", lambda url: server)
+    monkeypatch.setattr("openfield.domains.doom.wire.client.Rpc", lambda url: server)
     path.write_text("[aiq-sail-on]\nexperiment_type = SAIL-ON-SOTA\nmodel_name = m\n[amqp]\nhost = localhost\n")
     asyncio.run(play_file(path, lambda turn: Reply("nothing")))
     assert server.told[0]["experiment_type"] == "SAIL-ON-SOTA"

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from openfield.cli.common import take_flags
+from openfield.cli.shared.common import take_flags
 from openfield.domains.doom import ARENA
-from openfield.domains.doom.broker import PORT
+from openfield.domains.doom.wire.amqp import PORT
 
 yaml = pytest.importorskip("yaml", reason="pip install pyyaml")
 pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")

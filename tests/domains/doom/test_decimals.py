@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
 from openfield.domains.doom.features import arena_features, duel_features
-from openfield.domains.doom.scene import ITEMS, Body, Scene
 
 FRACTION = 1 << 16
 """The engine keeps places in so many parts of a unit."""

@@ -15,10 +15,10 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_novelty import arena, play, still
 from openfield.domains.doom import ARENA
-from openfield.domains.doom.arena import lay_out
-from openfield.domains.doom.reader import Reader
-from openfield.domains.doom.rules import ArenaRules
-from openfield.domains.doom.scene import Body, Scene
+from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.engine.state_reader import Reader
+from openfield.domains.doom.maps.arena import lay_out
+from openfield.domains.doom.maps.rules import ArenaRules
 from openfield.settings import make_settings
 
 Seen = dict[str, Any]

@@ -16,13 +16,16 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_world import TASKS, chance, open_world, play, trace
 from openfield.core import Reply
-from openfield.domains.doom import DUEL, keeper, launch, workplace
-from openfield.domains.doom import engine as engines
+from openfield.domains.doom import DUEL
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.engine import launch
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import watchdog as keeper
+from openfield.domains.doom.engine import workdir as workplace
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
-from openfield.record import ENCODER
-from stories import wait_until
+from openfield.journal.steps import ENCODER
+from support.stories import wait_until
 
 
 def own_engines() -> list[int]:
@@ -48,7 +51,7 @@ def test_an_engine_that_dies_is_not_noticed(domain: DoomDomain) -> None:
 
 
 def test_a_broken_wad_is_found_in_a_child_process(tmp_path: Path) -> None:
-    from openfield.domains.doom.wad import write_wad
+    from openfield.domains.doom.maps.wad import write_wad
 
     path = tmp_path / "broken.wad"
     path.write_bytes(write_wad([("DECORATE", b"ACTOR Nonsense : NoSuchThing { Health }")]))
@@ -81,8 +84,8 @@ HANGING = """
     from domains.doom.test_engine import signal_engines
     from domains.doom.test_world import chance, open_world, play, trace
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom import engine as engines
-    from openfield.record import ENCODER
+    from openfield.domains.doom.engine import process as engines
+    from openfield.journal.steps import ENCODER
 
     engines.CALL_SECONDS = 2.0
     expected, turns = trace(DUEL, open_world(DUEL, limit=20)), []
@@ -171,7 +174,8 @@ BAD = """
     import sys
     from pathlib import Path
     import openfield as of
-    from openfield.domains.doom import DUEL, launch
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import launch
 
     launch.START_SECONDS = float(sys.argv[2])
     launch.engine_path = lambda: Path(sys.argv[1])
@@ -206,7 +210,9 @@ KILLED = """
     import sys, threading, time
     from domains.doom.test_engine import own_engines, signal_engines
     from domains.doom.test_world import open_world, trace
-    from openfield.domains.doom import DUEL, engine, keeper
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import process as engine
+    from openfield.domains.doom.engine import watchdog as keeper
 
     def kill_early(delay):
         while not own_engines():
@@ -236,7 +242,8 @@ LATE = """
     import openfield as of
     from domains.doom.test_engine import own_engines, signal_engines
     from domains.doom.test_world import open_world
-    from openfield.domains.doom import DUEL, launch
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import launch
 
     launch.check_wad(open_world(DUEL)._bound.wad)
     launch.START_SECONDS = 4.0
@@ -271,7 +278,9 @@ def test_a_run_in_one_process_survives_an_engine_that_hangs_at_its_start(tmp_pat
 CROWD = """
     import threading
     from domains.doom.test_world import open_world
-    from openfield.domains.doom import DUEL, engine, launch
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import process as engine
+    from openfield.domains.doom.engine import launch
 
     wad, started = open_world(DUEL)._bound.wad, []
     launch.check_wad(wad)
@@ -298,7 +307,7 @@ STUCK = """
     import time
     from domains.doom.test_world import open_world
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom import engine as engines
+    from openfield.domains.doom.engine import process as engines
 
     engines.CALL_SECONDS = 1.0
     world = open_world(DUEL)
@@ -335,7 +344,8 @@ def test_the_queues_of_an_engine_have_their_memory_from_the_start() -> None:
 LITTER = """
     import os
     from domains.doom.test_world import open_world
-    from openfield.domains.doom import DUEL, launch
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import launch
 
     launch.check_wad(open_world(DUEL)._bound.wad)
     open_world(DUEL).reset()
@@ -357,7 +367,8 @@ def play_elsewhere(script: str, *words: str) -> str:
 
 FORKS = """
     import os, time
-    from openfield.domains.doom import DUEL, engine
+    from openfield.domains.doom import DUEL
+    from openfield.domains.doom.engine import process as engine
     from openfield.domains.doom.world import DoomWorld
 
     engine.CALL_SECONDS = 5.0

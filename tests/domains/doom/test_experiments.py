@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.experiments import make_experiment
-from openfield.domains.doom.ini import ServerConfig
 from openfield.domains.doom.trials import episode_seeds
+from openfield.domains.doom.wire.experiments import make_experiment
+from openfield.domains.doom.wire.ini import ServerConfig
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import InvalidInput
 from openfield.trial import Trial

@@ -8,9 +8,9 @@ import msgspec
 
 from openfield.domains.doom.arrays import ArenaArray, DuelArray
 from openfield.domains.doom.domain import ARENA, DUEL
+from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
+from openfield.domains.doom.engine.state_reader import seen_of
 from openfield.domains.doom.features import arena_features, duel_features, shown
-from openfield.domains.doom.reader import seen_of
-from openfield.domains.doom.scene import ITEMS, Body, Scene
 from openfield.domains.doom.settings import DuelSettings
 
 

@@ -14,12 +14,12 @@ pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 import pika
 
 from domains.doom.test_wire import agent, broker, run, serving
-from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.client import Client
-from openfield.domains.doom.messages import REGISTRATION_QUEUE, encode
-from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc, load_aio_pika
-from openfield.domains.doom.server import Server
+from openfield.domains.doom.wire.amqp import AmqpWire
+from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, encode
+from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
+from openfield.domains.doom.wire.server import Server
 from openfield.errors import AgentFault, OpenfieldError
 
 __all__ = ["broker"]
@@ -88,7 +88,7 @@ def test_a_broker_that_goes_while_a_finished_session_is_closed_is_no_failure(
             await closing.wait()
             await Client(rpc, agent(), "next")._register(None, False, False, None, None)
 
-    monkeypatch.setattr("openfield.domains.doom.server.FAREWELL_SECONDS", 0.0)
+    monkeypatch.setattr("openfield.domains.doom.wire.server.FAREWELL_SECONDS", 0.0)
     monkeypatch.setattr(load_aio_pika().robust_queue.RobustQueue, "delete", fail)
     run(work)
 
@@ -166,6 +166,6 @@ def test_of_sessions_that_were_ended_only_the_last_are_remembered(
             with pytest.raises(AgentFault, match="said nothing for"):
                 await client._ask({"obj_type": "request_state"})
 
-    monkeypatch.setattr("openfield.domains.doom.server.MOST_DROPPED", 1)
+    monkeypatch.setattr("openfield.domains.doom.wire.server.MOST_DROPPED", 1)
     monkeypatch.setattr(Server, "drop", note)
     run(work)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.experiments import domain_of, groups_of, make_experiment, unhurried
-from openfield.domains.doom.ini import ServerConfig, read_client, read_server, write_client
-from openfield.domains.doom.rabbit import lead_to
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
+from openfield.domains.doom.wire.amqp import AmqpWire
+from openfield.domains.doom.wire.experiments import domain_of, groups_of, make_experiment, unhurried
+from openfield.domains.doom.wire.ini import ServerConfig, read_client, read_server, write_client
+from openfield.domains.doom.wire.private_broker import lead_to
 from openfield.errors import InvalidInput, UnknownName
 
 CLIENT = """

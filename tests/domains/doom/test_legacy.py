@@ -20,16 +20,17 @@ import openfield as of
 from domains.doom.test_wire import SMALL, broker, cells, pytestmark, run, serving
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
-from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.client import play_file
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.ini import read_client
-from openfield.domains.doom.rabbit import PrivateBroker
+from openfield.domains.doom.wire.amqp import AmqpWire
+from openfield.domains.doom.wire.client import play_file
+from openfield.domains.doom.wire.ini import read_client
+from openfield.domains.doom.wire.private_broker import PrivateBroker
+from openfield.journal.reader import Run
 from openfield.testing import check_wire
-from openfield.view import Run
+from support.places import SUPPORT
 
 __all__ = ["broker", "pytestmark"]
-PROGRAM = Path(__file__).with_name("legacy.py")
+PROGRAM = SUPPORT / "doom" / "legacy_agent.py"
 CLIENT = """
 [aiq-sail-on]
 experiment_type = SAIL-ON
@@ -264,7 +265,7 @@ BESIDE = """
     import asyncio, sys
     from pathlib import Path
     from openfield.core import Reply
-    from openfield.domains.doom.client import play_file
+    from openfield.domains.doom.wire.client import play_file
 
     class Taught:
         state = b"untaught"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.doom.messages import (
+from openfield.domains.doom.wire.messages import (
     FIELDS,
     Prediction,
     RequestExperiment,

@@ -14,14 +14,15 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 import itertools
 
 from openfield.core import Reply, Turn
-from openfield.domains.doom import ARENA, DUEL, scenario
+from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.rules import ArenaRules
-from openfield.domains.doom.scene import Body, Scene
+from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.maps import scenario
+from openfield.domains.doom.maps.rules import ArenaRules
 from openfield.domains.doom.world import DoomWorld
+from openfield.journal.steps import ENCODER
 from openfield.novelty import Novelty
-from openfield.record import ENCODER
 from openfield.trial import Trial
 
 HARDEST = {(domain.name, novelty.name): (domain, novelty) for domain in (DUEL, ARENA) for novelty in domain.novelties}

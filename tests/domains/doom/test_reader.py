@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from openfield.domains.doom import reader as reader_module
-from openfield.domains.doom.reader import Reader
-from openfield.domains.doom.scene import Scene
-from openfield.domains.doom.sight import Gaze, Look
+from openfield.domains.doom.engine import state_reader as reader_module
+from openfield.domains.doom.engine.scene import Scene
+from openfield.domains.doom.engine.snapshot import Gaze, Look
+from openfield.domains.doom.engine.state_reader import Reader
 
 MARINE, TRAP, HEALTH = (40, "FieldMarine"), (20, "FieldTrap"), (21, "FieldHealth")
 ENEMIES = [(30, "FieldEnemy0"), (31, "FieldEnemy1"), (32, "FieldEnemy2")]

@@ -22,13 +22,14 @@ from domains.doom.test_wire import agent, cells
 from domains.doom.test_wire import serving as in_process
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
-from openfield.domains.doom import keeper, rabbit
-from openfield.domains.doom.client import Client
-from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc, load_aio_pika
-from openfield.domains.doom.server import Server
+from openfield.domains.doom.engine import watchdog as keeper
+from openfield.domains.doom.wire import private_broker as rabbit
+from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
+from openfield.domains.doom.wire.server import Server
 from openfield.errors import AgentProtocol, OpenfieldError
-from openfield.view import Run
+from openfield.journal.reader import Run
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
 TURNS = 5

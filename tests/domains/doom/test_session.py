@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.core import Ask, Reply, Spec, Turn
-from openfield.domains.doom.line import Line
-from openfield.domains.doom.messages import FIELDS, decode_request, encode
-from openfield.domains.doom.wire import FULL, ONE_TRIAL, REMAINING, TRAINING, Session
+from openfield.domains.doom.wire.messages import FIELDS, decode_request, encode
+from openfield.domains.doom.wire.private_queue import Line
+from openfield.domains.doom.wire.session import FULL, ONE_TRIAL, REMAINING, TRAINING, Session
 from openfield.errors import AgentProtocol
 from openfield.spaces import Choice
 

@@ -9,9 +9,11 @@ import pytest
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 from domains.doom.test_world import TASKS, chance, open_world, play, trace
-from openfield.domains.doom import ARENA, DUEL, keeper, sight
-from openfield.domains.doom import engine as engines
+from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import snapshot as sight
+from openfield.domains.doom.engine import watchdog as keeper
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,13 @@ import pytest
 
 from openfield.core import Belief, Reply, Turn
 from openfield.domains.doom import DUEL
-from openfield.domains.doom.texts import indicator_text, label_text, performance_text, read_reply, vector_text
+from openfield.domains.doom.wire.phase1_format import (
+    indicator_text,
+    label_text,
+    performance_text,
+    read_reply,
+    vector_text,
+)
 from openfield.errors import AgentProtocol
 
 BODY = {"id": 0, "x_position": 10.0, "y_position": 10.0, "z_position": 0.0, "health": 10.0}

@@ -12,8 +12,9 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from openfield.domains.doom import engine as engines
-from openfield.domains.doom import keeper, workplace
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import watchdog as keeper
+from openfield.domains.doom.engine import workdir as workplace
 
 
 def test_no_two_engines_of_a_process_have_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

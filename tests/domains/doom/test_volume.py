@@ -12,11 +12,14 @@ pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 import openfield
 from domains.doom.test_world import TASKS, trace
-from openfield.domains.doom import ARENA, DUEL, launch, scenario, volume
-from openfield.domains.doom import engine as engines
+from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.scenario import map_name
-from openfield.domains.doom.wad import read_wad
+from openfield.domains.doom.engine import launch
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import shared_wads as volume
+from openfield.domains.doom.maps import scenario
+from openfield.domains.doom.maps.scenario import map_name
+from openfield.domains.doom.maps.wad import read_wad
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
 from openfield.trial import Trial

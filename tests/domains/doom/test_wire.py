@@ -27,17 +27,17 @@ import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
-from openfield.domains.doom.broker import AmqpWire
-from openfield.domains.doom.client import Client
-from openfield.domains.doom.messages import REGISTRATION_QUEUE
-from openfield.domains.doom.rabbit import INSTALL, PrivateBroker, is_installed
-from openfield.domains.doom.rpc import Rpc, load_aio_pika
+from openfield.domains.doom.wire.amqp import AmqpWire
+from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE
+from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
-from openfield.journal import Journal
-from openfield.serve import TrialDesk, serve_domain
-from openfield.view import CellRecord, Run
-from stories import wait_until
+from openfield.journal.reader import CellRecord, Run
+from openfield.journal.writer import Journal
+from openfield.serving.dispatch import TrialDesk, serve_domain
+from support.stories import wait_until
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
 SMALL = {"training": 2, "episodes": 3, "before": 1, "limit": 100}
@@ -429,7 +429,8 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["killed", "ended"])
 def test_a_private_broker_does_not_outlive_its_owner(tmp_path: Path, how: str) -> None:
     """Nor do its name server and its folder, in a process that leaves as workers do."""
-    script = "import os, sys; from multiprocessing import util; from openfield.domains.doom.rabbit import own_broker; "
+    script = "import os, sys; from multiprocessing import util; "
+    script += "from openfield.domains.doom.wire.private_broker import own_broker; "
     script += "print(own_broker().port, flush=True); sys.stdin.read(); util._exit_function(); os._exit(0)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", script]
@@ -493,9 +494,9 @@ PROGRAM = """
     from pathlib import Path
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.agents.experts import ReferenceAgent
-    from openfield.domains.doom.client import Client
-    from openfield.domains.doom.rpc import Rpc
-    from openfield.domains.doom.ini import read_client
+    from openfield.domains.doom.wire.client import Client
+    from openfield.domains.doom.wire.rpc import Rpc
+    from openfield.domains.doom.wire.ini import read_client
 
     async def main(path):
         config = read_client(path)
@@ -617,7 +618,7 @@ def test_a_reply_waits_for_the_broker(broker: PrivateBroker, tmp_path: Path, mon
             await task
 
     monkeypatch.setattr(DoomWorld, "reset", hold)
-    monkeypatch.setattr("openfield.domains.doom.rpc.RESEND_SECONDS", 60.0)
+    monkeypatch.setattr("openfield.domains.doom.wire.rpc.RESEND_SECONDS", 60.0)
     run(work)
 
 
@@ -706,7 +707,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
             with pytest.raises(AgentFault, match="No room left"):
                 await first._episode("training")
             with monkeypatch.context() as patch:
-                patch.setattr("openfield.desk.Journal", refuse)
+                patch.setattr("openfield.serving.recovery.Journal", refuse)
                 with pytest.raises(AgentFault, match="No room left"):
                     await Client(rpc, agent(), "hasty").play()
             second = Client(rpc, agent(), "second")

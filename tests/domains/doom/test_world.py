@@ -15,19 +15,20 @@ from PIL import Image
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
 import openfield as of
-from domains.doom import specification
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
-from openfield.domains.doom import ARENA, DUEL, duel
-from openfield.domains.doom import engine as engines
+from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.agents.watchful import WatchfulAgent
 from openfield.domains.doom.domain import DoomDomain
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.maps import duel
 from openfield.domains.doom.settings import DuelSettings
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol
-from openfield.record import ENCODER
-from openfield.view import Run
+from openfield.journal.reader import Run
+from openfield.journal.steps import ENCODER
+from support.doom import specification
 
 SHORT = {"training": 0, "episodes": 2, "before": 1, "limit": 60}
 TASKS = pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: domain.task.name)

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("httpx", reason="the extra 'ond' is not installed")
 
-from domains.ond.protocol import OTHER, Client, write_test
-from domains.ond.serving import server
-from domains.ond.targets import process, target  # noqa: F401
-from openfield.domains.ond.client import Client as Visitor
+from openfield.domains.ond.client.rest_client import Client as Visitor
+from support.ond.protocol import OTHER, Client, write_test
+from support.ond.serving import server
+from support.ond.targets import process, target  # noqa: F401
 
 
 @pytest.fixture

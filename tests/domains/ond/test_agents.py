@@ -7,10 +7,10 @@ import pytest
 
 import openfield as of
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.agents import AdaptingAgent, NearestAgent
-from openfield.domains.ond.classifier import Classifier
-from openfield.domains.ond.detectors import DETECTORS
-from openfield.domains.ond.streams import STREAMS, Rarity, calibrate
+from openfield.domains.ond.agents.builtin import AdaptingAgent, NearestAgent
+from openfield.domains.ond.agents.change_detectors import STREAMS, Rarity, calibrate
+from openfield.domains.ond.agents.classifier import Classifier
+from openfield.domains.ond.agents.detectors import DETECTORS
 from openfield.errors import AgentCrashed
 from openfield.metrics.openset import measures
 from openfield.rollout import Rollout, drive

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.legacy import import_results, split_by_round
-from openfield.domains.ond.sheet import Shelf, Test
+from openfield.domains.ond.server.import_results import import_results, split_by_round
+from openfield.domains.ond.testset.sheet import Shelf, Test
+from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 SID = "0f0e7a3c-0000-4000-8000-00000000000d"
 WHEN = "2021-03-04 05:06:07.000000"

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from domains.ond.protocol import Client, refused
 from openfield.cli import run_command
-from openfield.domains.ond.feedback import edit_distance
+from openfield.domains.ond.testset.feedback import edit_distance
 from openfield.metrics.openset import compat
+from support.ond.protocol import Client, refused
 
 NAMES = {"activity_recognition": "AR.1", "transcripts": "DT.1", "nlt": "NL.1"}
 HEADER = "id,a,b,c,d,e,f,g,h,i,j\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from domains.ond.protocol import TEST, Client, answers, known, refused
+from support.ond.protocol import TEST, Client, answers, known, refused
 
 
 def request(session: str, method: str, path: str, **more: object) -> tuple[str, str, dict[str, object]]:

@@ -13,11 +13,11 @@ import httpx
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, REQUESTS, TEST, Caller, Requests, answers, known, refused, write_test
-from domains.ond.targets import Target
 from openfield.cli import run_command
 from openfield.errors import RunBusy
-from openfield.holding import holding
+from openfield.journal.lock import holding
+from support.ond.protocol import OTHER, REQUESTS, TEST, Caller, Requests, answers, known, refused, write_test
+from support.ond.targets import Target
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 STRANGERS = (UNKNOWN, "../../etc/passwd", "..%2f..%2fx", "x" * 4096, "a b\n", "\x00")
@@ -202,7 +202,7 @@ def test_oversized_bodies_are_refused(client: Requests, monkeypatch: pytest.Monk
     if isinstance(client, Caller):  # the size is only announced, or sent until the server has had enough
         refused_over_a_socket(client, chunked)
         return
-    monkeypatch.setattr("openfield.domains.ond.transport.MOST_BYTES", 1000)
+    monkeypatch.setattr("openfield.domains.ond.server.transport.MOST_BYTES", 1000)
     session = client.open(detection_threshold=0.5)
     refused(client.post(session, 0, detection="x" * 2000), 400, "BadRequest")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.client import Client
+from openfield.domains.ond.client.rest_client import Client
 from openfield.errors import InvalidInput
 
 

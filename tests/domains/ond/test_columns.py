@@ -12,12 +12,12 @@ from openfield.cli import run_command
 from openfield.core import Belief, Reply, Turn
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
-from openfield.domains.ond.agents import AdaptingAgent, NearestAgent
-from openfield.domains.ond.builder import write_tests
-from openfield.domains.ond.columns import number_from_one, put_unknown_last
-from openfield.domains.ond.evaluation import evaluate
+from openfield.domains.ond.agents.builtin import AdaptingAgent, NearestAgent
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.testset.builder import write_tests
+from openfield.domains.ond.testset.evaluation import evaluate
+from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last
 from openfield.result import Result
 from openfield.rollout import Rollout, drive
 

@@ -12,14 +12,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from domains.ond.protocol import TEST, Client, answers, write_test
-from domains.ond.serving import server
 from openfield.cli import run_command
-from openfield.domains.ond.client import Client as Remote
-from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.scoring import score_logits
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.client.rest_client import Client as Remote
+from openfield.domains.ond.scoring.from_files import score_logits
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.testset.sheet import Shelf
 from openfield.errors import OpenfieldError
+from support.ond.protocol import TEST, Client, answers, write_test
+from support.ond.serving import server
 
 
 @pytest.mark.parametrize("acknowledged", [0, 1, 7, 23])
@@ -133,7 +133,7 @@ def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        "from openfield.domains.ond.client import Client, read_ids\n"
+        "from openfield.domains.ond.client.rest_client import Client, read_ids\n"
         "with Client(sys.argv[1]) as client:\n"
         "    tests = client.test_ids('OND', 'image_classification')\n"
         "    asked = {'protocol': 'OND', 'novelty_detector_version': 'p', 'detection_threshold': 0.5}\n"

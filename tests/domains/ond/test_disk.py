@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from domains.ond.protocol import TEST, answers, write_test
-from domains.ond.serving import server
 from openfield.cli import run_command
-from openfield.domains.ond.client import Client
-from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.testset.sheet import Shelf
+from support.ond.protocol import TEST, answers, write_test
+from support.ond.serving import server
 
 ROOM = 400_000
 

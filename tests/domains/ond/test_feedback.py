@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import pytest
 
-from domains.ond.protocol import TEST, Client, answers, known, refused, write_test
+from support.ond.protocol import TEST, Client, answers, known, refused, write_test
 
 
 @pytest.mark.parametrize("constrained", [True, False])

@@ -11,13 +11,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, write_test
 from openfield.cli import run_command
-from openfield.domains.ond.keeping import Attributes, merge_features, read_features, write_features
-from openfield.domains.ond.standins import register_standins
+from openfield.domains.ond.client.saved_features import Attributes, merge_features, read_features, write_features
+from openfield.domains.ond.client.standins import register_standins
 from openfield.errors import AgentProtocol, InvalidInput
+from support.ond.protocol import OTHER, TEST, Client, write_test
+from support.places import SUPPORT
 
-BESIDE = Path(__file__).parent / "beside"
+BESIDE = SUPPORT / "ond" / "beside"
 
 
 @pytest.fixture

@@ -11,22 +11,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from domains.ond.protocol import TEST
-from domains.ond.serving import play_session
-from domains.ond.veterans import Executor
 from openfield.cli import run_command
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.ond.actions import NextBatch, Scores
-from openfield.domains.ond.builder import write_tests
-from openfield.domains.ond.client import Client, Progress
-from openfield.domains.ond.host import StepPlayer
-from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.client.rest_client import Client, Progress
+from openfield.domains.ond.client.stages import Options
+from openfield.domains.ond.client.step_player import StepPlayer
+from openfield.domains.ond.client.turn_player import TurnPlayer
+from openfield.domains.ond.client.workflow import Occasion, Visit, play_sessions, play_test
+from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.sheet import Shelf
-from openfield.domains.ond.stages import Options
-from openfield.domains.ond.turns import TurnPlayer
-from openfield.domains.ond.visit import Occasion, Visit, play_sessions, play_test
+from openfield.domains.ond.testset.builder import write_tests
+from openfield.domains.ond.testset.sheet import Shelf
 from openfield.errors import AgentCrashed
+from support.ond.protocol import TEST
+from support.ond.serving import play_session
+from support.ond.veterans import Executor
 
 
 def test_an_interrupted_session_goes_on_where_it_was(served: Client) -> None:

@@ -14,17 +14,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from domains.ond.protocol import TEST, Client, answers, connect, known, refused, write_test
 from openfield.core import Reply
-from openfield.domains.ond import archive, http, office, programme, rows
-from openfield.domains.ond.http import serve_http
-from openfield.domains.ond.programme import read_files
-from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.request import Request
-from openfield.domains.ond.wire import Answer
+from openfield.domains.ond.scoring import programme
+from openfield.domains.ond.scoring.programme import read_files
+from openfield.domains.ond.server import archive, http
+from openfield.domains.ond.server import results as rows
+from openfield.domains.ond.server import service as office
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.server.http import serve_http
+from openfield.domains.ond.server.request import Request
+from openfield.domains.ond.server.routes import Answer
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput
-from openfield.record import Chunk, RawStep, Step, read_raw_chunk
+from openfield.journal.steps import Chunk, RawStep, Step, read_raw_chunk
+from support.ond.protocol import TEST, Client, answers, connect, known, refused, write_test
 
 ROUNDS = 20
 
@@ -177,7 +180,7 @@ def test_a_test_is_replayed_post_by_post(played: tuple[Client, str], monkeypatch
         done.append("post")
         return read(world, post)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("openfield.view.read_raw_chunk", noted_chunk)
+    monkeypatch.setattr("openfield.journal.reader.read_raw_chunk", noted_chunk)
     monkeypatch.setattr(TestWorld, "read", noted_post)
     found = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST}).json()
     assert found["m_acc"]["full_top1"] == 1

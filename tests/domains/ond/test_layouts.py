@@ -12,12 +12,12 @@ from openfield.cli import run_command
 from openfield.core import Reply
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Scores
-from openfield.domains.ond.builder import Built, build_test, write_tests
-from openfield.domains.ond.data import load_digits, make_samples
-from openfield.domains.ond.evaluation import describe_round
-from openfield.domains.ond.ledger import Ledger
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.builder import Built, build_test, write_tests
+from openfield.domains.ond.testset.data import load_digits, make_samples
+from openfield.domains.ond.testset.evaluation import describe_round
+from openfield.domains.ond.testset.sheet import Shelf
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, write_test
+from support.ond.protocol import OTHER, TEST, Client, answers, write_test
 
 tests = st.sampled_from([TEST, OTHER])
 rounds = st.integers(0, 3)

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from domains.ond.protocol import Wires, read_answer
 from domains.ond.test_transport import GET, POST, say, settled, talk
-from openfield.domains.ond import transport
-from openfield.domains.ond.transport import Connection
+from openfield.domains.ond.server import transport
+from openfield.domains.ond.server.transport import Connection
+from support.ond.protocol import Wires, read_answer
 
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk"
 """What clients of a newer HTTP send with their first request, whatever it is."""

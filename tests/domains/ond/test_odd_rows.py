@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from domains.ond.protocol import TEST, Client, known, refused, write_test
-from openfield.domains.ond.request import read_multipart
-from openfield.domains.ond.sheet import SHEET, Shelf
+from openfield.domains.ond.server.request import read_multipart
+from openfield.domains.ond.testset.sheet import SHEET, Shelf
 from openfield.errors import InvalidInput
+from support.ond.protocol import TEST, Client, known, refused, write_test
 
 FORM = b'--%b\r\nContent-Disposition: form-data; name="a"\r\n\r\nhello\r\n--%b--\r\n'
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from domains.ond.protocol import OTHER, TEST, write_test
-from domains.ond.serving import server
-from openfield.domains.ond.client import Client
-from openfield.domains.ond.wire import HANDLERS
+from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.server.routes import HANDLERS
+from support.ond.protocol import OTHER, TEST, write_test
+from support.ond.serving import server
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402

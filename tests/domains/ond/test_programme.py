@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
 from openfield.cli import run_command
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.testset.sheet import Shelf
 from openfield.metrics.openset import compat
+from support.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
 
 SESSION = "0f0e7a3c-0000-4000-8000-000000000001"
 

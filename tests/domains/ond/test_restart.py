@@ -11,18 +11,18 @@ import httpx
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 from openfield.domains.ond.actions import Post
-from openfield.domains.ond.office import Office
-from openfield.domains.ond.rows import Sheet
+from openfield.domains.ond.server.results import Sheet
+from openfield.domains.ond.server.service import Office
 from openfield.domains.ond.trials import find_shelf
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import DiskFull
-from openfield.groups import GroupDesk
-from openfield.journal import Journal
-from openfield.receipt import Receipt
-from openfield.seat import Seat
-from openfield.view import Run
+from openfield.journal.reader import Run
+from openfield.journal.receipt import Receipt
+from openfield.journal.writer import Journal
+from openfield.serving.remote import Seat
+from openfield.serving.sessions import GroupDesk
+from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 
 def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Path, monkeypatch) -> None:
@@ -210,7 +210,7 @@ def test_others_are_answered_while_a_large_post_is_read(data: Path, tmp_path: Pa
     session, other = client.open(), client.open()
     test, place = known(client), {"session_id": session, "test_id": TEST}
     answered, reading, read = threading.Event(), threading.Event(), TestWorld.read
-    monkeypatch.setattr("openfield.domains.ond.office.LARGE_POST", 1000)
+    monkeypatch.setattr("openfield.domains.ond.server.service.LARGE_POST", 1000)
 
     def slow(world: TestWorld, post: Post) -> dict[str, Sheet]:
         if len(post.results["detection"]) > 1000:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domains.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
-from openfield.domains.ond.evaluation import _short
-from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.rows import _read_any, _read_even, _read_usual, read_numbers, read_sheet
-from openfield.domains.ond.sheet import Test
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.server.results import _read_any, _read_even, _read_usual, read_numbers, read_sheet
+from openfield.domains.ond.testset.evaluation import _short
+from openfield.domains.ond.testset.sheet import Test
+from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 
 def rows(client: Client, number: int = 0, value: object = 0.1) -> list[str]:
@@ -144,7 +144,7 @@ def test_the_short_way_to_read_rows_reads_as_the_long_one(pieces: list[str]) -> 
         if short is None:
             continue
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("openfield.domains.ond.rows._read_usual", lambda *_: None)
+            patch.setattr("openfield.domains.ond.server.results._read_usual", lambda *_: None)
             sheet = read_sheet("detection", content, test, 0, False)
         assert sheet.numbers.tolist() == short.tolist()
         assert sheet.positions.tolist() == [0, 1, 2]

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from domains.ond.protocol import OTHER, REQUESTS, TEST, Client, answers, known, refused, write_test
-from openfield.domains.ond.listing import finished_tests
-from openfield.groups import Group
+from openfield.domains.ond.server.listing import finished_tests
+from openfield.serving.sessions import Group
+from support.ond.protocol import OTHER, REQUESTS, TEST, Client, answers, known, refused, write_test
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 

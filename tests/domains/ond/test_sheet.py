@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from domains.ond.protocol import Client, answers, known, refused, write_test
+from support.ond.protocol import Client, answers, known, refused, write_test
 
 
 def test_metadata_may_be_texts_or_missing(client: Client, data: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.spelling import ADAPTATION, ADAPTION
-from openfield.domains.ond.steps import do_step, may_miss_adaptation
+from openfield.domains.ond.client.adaptation_name import ADAPTATION, ADAPTION
+from openfield.domains.ond.client.steps import do_step, may_miss_adaptation
 
 
 class Plain:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from domains.ond.protocol import Wires, connect, read_answer
-from openfield.domains.ond import transport
-from openfield.domains.ond.request import Request
-from openfield.domains.ond.transport import Connection
-from openfield.domains.ond.wire import Answer
+from openfield.domains.ond.server import transport
+from openfield.domains.ond.server.request import Request
+from openfield.domains.ond.server.routes import Answer
+from openfield.domains.ond.server.transport import Connection
+from support.ond.protocol import Wires, connect, read_answer
 
 GET = b"GET /a?b=%20c HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"

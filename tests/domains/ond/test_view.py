@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openfield.domains.ond.view import coarse_batch
+from openfield.domains.ond.encode import coarse_batch
 
 
 @pytest.mark.parametrize("images", [np.full((5, 8, 8), 0.5, np.float32), np.full((5, 8, 8, 3), 128, np.uint8)])

@@ -10,26 +10,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from domains.ond.protocol import TEST
-from domains.ond.serving import play_session, server
-from domains.ond.veterans import Executor, Methods
 from openfield.cli import run_command
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.agents import AdaptingAgent
-from openfield.domains.ond.builder import write_tests
-from openfield.domains.ond.client import Client
-from openfield.domains.ond.evaluation import evaluate
-from openfield.domains.ond.feedback_client import FeedbackAccount
-from openfield.domains.ond.host import StepPlayer
-from openfield.domains.ond.precomputed import PrecomputedAgent
-from openfield.domains.ond.refusal import Refusal
+from openfield.domains.ond.agents.builtin import AdaptingAgent
+from openfield.domains.ond.agents.precomputed import PrecomputedAgent
+from openfield.domains.ond.client.feedback_client import FeedbackAccount
+from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.client.stages import Options
+from openfield.domains.ond.client.standins import register_standins
+from openfield.domains.ond.client.step_player import StepPlayer
+from openfield.domains.ond.client.turn_player import TurnPlayer
+from openfield.domains.ond.client.workflow import Occasion, Visit
+from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.stages import Options
-from openfield.domains.ond.standins import register_standins
-from openfield.domains.ond.turns import TurnPlayer
-from openfield.domains.ond.visit import Occasion, Visit
+from openfield.domains.ond.testset.builder import write_tests
+from openfield.domains.ond.testset.evaluation import evaluate
 from openfield.errors import InvalidInput
 from openfield.rollout import Rollout, drive
+from support.ond.protocol import TEST
+from support.ond.serving import play_session, server
+from support.ond.veterans import Executor, Methods
 
 
 def in_process(root: Path, test: str, red_light: bool) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_agents_that_may_pass_over_adaptation_are_named_once(caplog: pytest.LogC
 def test_the_command_plays_on_a_server(served: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "guest.py").write_text(
         "from sail_on_client.agent.ond_agent import ONDAgent\n"
-        "from domains.ond.veterans import Executor\n"
+        "from support.ond.veterans import Executor\n"
         "class Guest(Executor, ONDAgent):\n"
         "    def __init__(self, **config):\n"
         "        super().__init__(config)\n"

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from domains.ond.protocol import OTHER, TEST, answers, write_test
-from domains.ond.serving import announced, server
-from openfield.domains.ond.sheet import Shelf
+from openfield.domains.ond.testset.sheet import Shelf
+from support.ond.protocol import OTHER, TEST, answers, write_test
+from support.ond.serving import announced, server
 
 
 class Refused(Exception):

@@ -13,9 +13,9 @@ from openfield.cli import run_command
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
-from openfield.domains.ond.builder import write_tests
-from openfield.domains.ond.data import draw_glyphs, load_digits, make_samples, read_folder
 from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.testset.builder import write_tests
+from openfield.domains.ond.testset.data import draw_glyphs, load_digits, make_samples, read_folder
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.rollout import Rollout
 
@@ -181,7 +181,7 @@ def test_condda_batches_are_clusters(tmp_path: Path) -> None:
 def test_a_recorded_test_replays_to_the_same_turns(tmp_path: Path) -> None:
     trials = DOMAIN.trials(1, **SMALL)
     result = of.run(["random"], trials, tmp_path / "r.sqlite", workers=0)
-    from openfield.view import Run
+    from openfield.journal.reader import Run
 
     with Run(tmp_path / "r.sqlite") as run:
         past = list(run.raw_steps(result.cells[0].id, 1))

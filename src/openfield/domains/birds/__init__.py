@@ -3,7 +3,7 @@
 Importing this needs neither the physics engine nor Pillow.
 """
 
-from openfield.domains.birds.client import BirdsClient
 from openfield.domains.birds.domain import DOMAIN, BirdsDomain
+from openfield.domains.birds.wire.client import BirdsClient
 
 __all__ = ["DOMAIN", "BirdsClient", "BirdsDomain"]

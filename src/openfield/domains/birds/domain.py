@@ -15,8 +15,8 @@ import numpy as np
 
 from openfield.core import AgentFactory, Reply, Spec
 from openfield.domain import Domain
-from openfield.domains.birds.config import read_meta
-from openfield.domains.birds.generation import generate, write_config
+from openfield.domains.birds.files.config import read_meta
+from openfield.domains.birds.files.generation import generate, write_config
 from openfield.domains.birds.novelty import FOLDER_OF_LEVEL, NOVELTIES, describe_folders, family_of
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.domains.birds.trials import (
@@ -30,22 +30,22 @@ from openfield.domains.birds.trials import (
     script_of,
     script_phases,
 )
-from openfield.domains.birds.wire import BirdsWire
+from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
-from openfield.flags import Flag, Launch
+from openfield.journal.steps import EpisodeEnd
 from openfield.novelty import apply_novelties
-from openfield.record import EpisodeEnd
+from openfield.options import Flag, Launch
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
     from openfield.domains.birds.world import BirdsWorld
-    from openfield.journal import Journal
+    from openfield.journal.writer import Journal
     from openfield.report.film import Film
-    from openfield.serve import Serving, TrialDesk
+    from openfield.serving.dispatch import Serving, TrialDesk
 
-_AGENTS = "openfield.domains.birds.agents"
+_AGENTS = "openfield.domains.birds.agents.builtin"
 TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
@@ -78,9 +78,9 @@ class BirdsDomain(Domain[BirdsSettings]):
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)
     exports = {
-        "logs": "openfield.domains.birds.logs:write_logs",
-        "measures": "openfield.domains.birds.measures:write_measures",
-        "detectors": "openfield.domains.birds.measures:write_detectors",
+        "logs": "openfield.domains.birds.evaluation.logs:write_logs",
+        "measures": "openfield.domains.birds.evaluation.measures:write_measures",
+        "detectors": "openfield.domains.birds.evaluation.measures:write_detectors",
     }
     flags = (
         Flag(
@@ -215,13 +215,13 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def view(self) -> AgentFactory:
         """A person who types angles."""
-        from openfield.domains.birds.human import BirdsHuman
+        from openfield.domains.birds.agents.human import BirdsHuman
 
         return BirdsHuman
 
     def film(self, trial: Trial) -> Film:
         """Levels as drawn for agents that see, ten pictures a second."""
-        from openfield.domains.birds.film import MILLISECONDS, Camera
+        from openfield.domains.birds.game.film import MILLISECONDS, Camera
         from openfield.report.film import Film
 
         world = self.world(trial)
@@ -234,13 +234,13 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
         """Levels of all templates, normal and novel, that stand and can be solved."""
-        from openfield.domains.birds.templates import write_pool
+        from openfield.domains.birds.files.templates import write_pool
 
         return write_pool(folder, count, seed)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Speaks the wire for the conformance kit."""
-        from openfield.domains.birds.remote import play_replies
+        from openfield.domains.birds.wire.remote_agent import play_replies
 
         await play_replies(host, port, replies)
 
@@ -250,7 +250,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[BirdsWire, TrialDesk]:
         """The wire as flags want it; it asks for the token itself, which agents of this game say as their team."""
-        from openfield.serve import TrialDesk
+        from openfield.serving.dispatch import TrialDesk
 
         wire = BirdsWire(agent=serving.agent, token=serving.token, **serving.options)
         return wire, TrialDesk(journal, self, trials, serving.agent, None)
@@ -262,7 +262,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def encode(self, observation: Any) -> Any:
         """Ground truth and its compact form in squares; pictures as they are."""
-        from openfield.domains.birds.view import coarse_table, coarse_truth
+        from openfield.domains.birds.wire.ground_truth import coarse_table, coarse_truth
 
         if isinstance(observation, np.ndarray) and observation.dtype == np.float32:
             return coarse_table(observation)
@@ -284,8 +284,8 @@ DOMAIN = BirdsDomain()
 
 
 def _space(seen: str) -> Space | None:
-    from openfield.domains.birds.camera import HEIGHT, WIDTH
-    from openfield.domains.birds.view import FEATURE_ROWS, FEATURES
+    from openfield.domains.birds.game.camera import HEIGHT, WIDTH
+    from openfield.domains.birds.wire.ground_truth import FEATURE_ROWS, FEATURES
 
     if seen == "image":
         return Box(0, 255, (HEIGHT, WIDTH, 3), "uint8")

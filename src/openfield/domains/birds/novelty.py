@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from openfield.domains.birds.bodies import GROUND
-from openfield.domains.birds.fields import MAGNET_REACH, WINDS
-from openfield.domains.birds.levels import Level, Thing
+from openfield.domains.birds.game.bodies import GROUND
+from openfield.domains.birds.game.forces import MAGNET_REACH, WINDS
+from openfield.domains.birds.game.levels import Level, Thing
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import UnknownName
 from openfield.novelty import Novelty

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.domains.birds.config import read_config
-from openfield.domains.birds.elements import MOST
-from openfield.domains.birds.generation import CONFIG_NAME, META_NAME, find_config
+from openfield.domains.birds.evaluation.script import LevelSet, Script
+from openfield.domains.birds.files.config import read_config
+from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
+from openfield.domains.birds.files.pool import LevelPool, folder_of, is_novel, natural
+from openfield.domains.birds.files.scenarios import SCENARIOS
+from openfield.domains.birds.files.xml import MOST
 from openfield.domains.birds.novelty import NOVELTIES
-from openfield.domains.birds.pool import LevelPool, folder_of, is_novel, natural
-from openfield.domains.birds.scenarios import SCENARIOS
-from openfield.domains.birds.script import LevelSet, Script
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties

@@ -24,12 +24,12 @@ from openfield.domains.birds.actions import (
     Zoom,
     read_action,
 )
-from openfield.domains.birds.arena import Arena
-from openfield.domains.birds.harness import RESTING, Harness, Options, State
-from openfield.domains.birds.looks import LOOKS
+from openfield.domains.birds.evaluation.harness import RESTING, Harness, Options, State
+from openfield.domains.birds.evaluation.script import Script
+from openfield.domains.birds.files.pool import LevelPool, is_novel
+from openfield.domains.birds.game.level_in_play import Arena
 from openfield.domains.birds.novelty import change_level
-from openfield.domains.birds.pool import LevelPool, is_novel
-from openfield.domains.birds.script import Script
+from openfield.domains.birds.queries import LOOKS
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import AgentProtocol, UnknownName
 from openfield.trial import Trial, derive

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from openfield.domains.commai import schedulers
-from openfield.domains.commai.grid import GridWorld
-from openfield.domains.commai.task import Task
+from openfield.domains.commai.environment import schedulers
+from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.domains.commai.tasks.legacy import LEGACY
 

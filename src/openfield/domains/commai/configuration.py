@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 
 from openfield.domains.commai.aliases import SCHEDULERS, find_scheduler, find_task, find_world, make_alias
-from openfield.domains.commai.curriculum import make_scheduler
-from openfield.domains.commai.grid import GridWorld
-from openfield.domains.commai.schedulers import Scheduler
+from openfield.domains.commai.environment.curriculum import make_scheduler
+from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.schedulers import Scheduler
+from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.task import Task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import load

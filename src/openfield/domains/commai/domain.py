@@ -14,19 +14,19 @@ import msgspec
 
 from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain
-from openfield.domains.commai.flags import FLAGS, prepare
 from openfield.domains.commai.novelty import NOVELTIES
+from openfield.domains.commai.options import FLAGS, prepare
 from openfield.domains.commai.settings import Settings
 from openfield.errors import InvalidInput
-from openfield.flags import Launch
-from openfield.record import EpisodeEnd
+from openfield.journal.steps import EpisodeEnd
+from openfield.options import Launch
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
-    from openfield.serve import Wire
+    from openfield.serving.dispatch import Wire
 
-_AGENTS = "openfield.domains.commai.agents"
+_AGENTS = "openfield.domains.commai.agents.adapter"
 TASK = (
     "A teacher sends one {symbol} at a time, with the reward for your last {symbol}; answer each with one {symbol}. "
     "Space (32) is silence. Find out what is asked, when to speak and what earns rewards; tasks change unannounced."
@@ -53,7 +53,7 @@ class CommaiDomain(Domain[Settings]):
     flags = FLAGS
     exports = {
         "results": "openfield.domains.commai.summary:export_results",
-        "tasks": "openfield.domains.commai.tables:export_table",
+        "tasks": "openfield.domains.commai.task_tables:export_table",
     }
     metrics = ("performance", "gradual", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
@@ -115,7 +115,7 @@ class CommaiDomain(Domain[Settings]):
         """A learner of the original's kind, with `next(symbol)` and `reward(r)`, as an agent."""
         if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
             return None
-        from openfield.domains.commai.agents import make_learner_agent
+        from openfield.domains.commai.agents.adapter import make_learner_agent
 
         return lambda spec, seed: make_learner_agent(found(), spec)
 
@@ -125,19 +125,19 @@ class CommaiDomain(Domain[Settings]):
 
     def view(self) -> AgentFactory:
         """A person at a terminal, asked at every pause."""
-        from openfield.domains.commai.human import make_human
+        from openfield.domains.commai.agents.human import make_human
 
         return make_human()
 
     def wire(self) -> Wire:
         """ZeroMQ PAIR, as remote learners of the original speak it."""
-        from openfield.domains.commai.wire import PairWire
+        from openfield.domains.commai.wire.server import PairWire
 
         return PairWire()
 
     def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
         """Plays these replies over the wire, for the conformance kit."""
-        from openfield.domains.commai.wire import play_pair
+        from openfield.domains.commai.wire.server import play_pair
 
         return play_pair(host, port, replies)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from openfield.journal.reader import CellRecord, Run
 from openfield.result import Result
-from openfield.view import CellRecord, Run
 
 
 @dataclass

@@ -13,20 +13,20 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
-from openfield.domains.commai.alphabets import byte_table
-from openfield.domains.commai.bits import BitEnvironment
 from openfield.domains.commai.configuration import read_original, run_configuration
-from openfield.domains.commai.curriculum import make_environment, make_scheduler
-from openfield.domains.commai.engine import Environment
-from openfield.domains.commai.schedulers import (
+from openfield.domains.commai.environment.alphabets import byte_table
+from openfield.domains.commai.environment.bit_mode import BitEnvironment
+from openfield.domains.commai.environment.curriculum import make_environment, make_scheduler
+from openfield.domains.commai.environment.loop import Environment
+from openfield.domains.commai.environment.schedulers import (
     ConsecutiveScheduler,
     IncrementalScheduler,
     IntrudedScheduler,
     Scheduler,
 )
-from openfield.domains.commai.serializers import make_serializer
+from openfield.domains.commai.environment.serializers import make_serializer
+from openfield.domains.commai.environment.task import BYTES, Prices
 from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.task import BYTES, Prices
 from openfield.domains.commai.tasks.catalogue import make_task
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from openfield.domains.doom.reader import Seen
-from openfield.domains.doom.scene import ITEMS, Body
+from openfield.domains.doom.engine.scene import ITEMS, Body
+from openfield.domains.doom.engine.state_reader import Seen
 
 Array = np.ndarray[Any, Any]
 MOST_ENEMIES = 4

@@ -15,22 +15,22 @@ import numpy as np
 from openfield.core import Belief, Reply, Spec, World
 from openfield.domain import Domain, says_novel
 from openfield.domains.doom import novelty as catalogue
+from openfield.domains.doom.episode import ARENA as ARENA_TASK
+from openfield.domains.doom.episode import DUEL as DUEL_TASK
+from openfield.domains.doom.episode import Task
 from openfield.domains.doom.hints import describe_novelty
-from openfield.domains.doom.play import ARENA as ARENA_TASK
-from openfield.domains.doom.play import DUEL as DUEL_TASK
-from openfield.domains.doom.play import Task
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_alike
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
-from openfield.flags import Flag, Launch
+from openfield.options import Flag, Launch
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
-    from openfield.journal import Journal
+    from openfield.journal.writer import Journal
     from openfield.report.film import Film
-    from openfield.serve import Closable, Serving, Wire
+    from openfield.serving.dispatch import Closable, Serving, Wire
 
 _AGENTS = "openfield.domains.doom.agents"
 
@@ -39,7 +39,7 @@ def _serving(name: str) -> Callable[[Launch, Any], Launch]:
     """What a flag of `serve` does: it tells the wire one thing more."""
 
     def change(launch: Launch, value: Any) -> Launch:
-        from openfield.domains.doom.broker import AmqpWire
+        from openfield.domains.doom.wire.amqp import AmqpWire
 
         told = launch.wire.told if isinstance(launch.wire, AmqpWire) else {}
         settled = value if name == "config" else launch.settled
@@ -158,13 +158,13 @@ class DoomDomain(Domain[Any]):
 
     def expect(self, trials: Iterable[Trial]) -> None:
         """Has the maps of all these trials in one WAD, so that one engine plays them."""
-        from openfield.domains.doom.volume import expect
+        from openfield.domains.doom.engine.shared_wads import expect
 
         expect(self, trials)
 
     def film(self, trial: Trial) -> Film:
         """What the player saw, every other tick."""
-        from openfield.domains.doom.view import make_film
+        from openfield.domains.doom.film import make_film
 
         return make_film(self, trial)
 
@@ -178,7 +178,7 @@ class DoomDomain(Domain[Any]):
     def encode(self, observation: Any) -> Any:
         """Positions in squares, by the same rule for features and for arrays; without the time, which never repeats."""
         from openfield.domains.doom.arrays import ARRAY_SIZES
-        from openfield.domains.doom.coarse import coarse_array, coarse_features
+        from openfield.domains.doom.encode import coarse_array, coarse_features
 
         if isinstance(observation, dict) and "player" in observation:
             return coarse_features(observation)
@@ -192,7 +192,7 @@ class DoomDomain(Domain[Any]):
 
     def wire(self) -> Wire:
         """Protocol 0.8 over RabbitMQ."""
-        from openfield.domains.doom.broker import AmqpWire
+        from openfield.domains.doom.wire.amqp import AmqpWire
 
         return AmqpWire()
 
@@ -205,14 +205,14 @@ class DoomDomain(Domain[Any]):
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:
         """Speaks the wire for the conformance kit; None where there is no broker to speak through."""
-        from openfield.domains.doom.rabbit import is_installed, need_broker
+        from openfield.domains.doom.wire.private_broker import is_installed, need_broker
 
         if not is_installed() and "OPENFIELD_AMQP" not in os.environ:
             return None
         url = need_broker()
 
         def play(host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
-            from openfield.domains.doom.client import play_replies
+            from openfield.domains.doom.wire.client import play_replies
 
             return play_replies(url, replies)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.doom.scenario import Wall
-from openfield.domains.doom.scene import Body, Scene
+from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.maps.scenario import Wall
 from openfield.domains.doom.settings import DoomSettings
 
 Features = dict[str, Any]

@@ -10,13 +10,14 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, PhaseName, Reply, Truth, Turn
-from openfield.domains.doom import engine as engines
-from openfield.domains.doom import features, volume
+from openfield.domains.doom import features
+from openfield.domains.doom.agents.expert_policy import Reference
+from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import shared_wads as volume
+from openfield.domains.doom.episode import ARENA, Play, Task
 from openfield.domains.doom.hints import hints_of
-from openfield.domains.doom.play import ARENA, Play, Task
-from openfield.domains.doom.reference import Reference
-from openfield.domains.doom.scenario import Layout, map_name
-from openfield.domains.doom.script import Script
+from openfield.domains.doom.maps.scenario import Layout, map_name
+from openfield.domains.doom.trial_script import Script
 from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:

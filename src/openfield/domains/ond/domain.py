@@ -18,17 +18,17 @@ from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
-from openfield.flags import Flag, Launch
+from openfield.options import Flag, Launch
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
-    from openfield.journal import Journal
-    from openfield.serve import Closable, Serving, Wire
-    from openfield.view import CellRecord
+    from openfield.journal.reader import CellRecord
+    from openfield.journal.writer import Journal
+    from openfield.serving.dispatch import Closable, Serving, Wire
 
-_AGENTS = "openfield.domains.ond.agents"
+_AGENTS = "openfield.domains.ond.agents.builtin"
 FLAGS = (
     Flag(("--data",), "A directory of tests to serve.", lambda launch, path: launch.note(data=path), Path, ("serve",)),
     Flag(
@@ -93,7 +93,7 @@ class OndDomain(Domain[OndSettings]):
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
         """Trials that differ in their seeds; for a named test of a data directory, the one trial of that test."""
-        from openfield.domains.ond.data import data_files
+        from openfield.domains.ond.testset.data import data_files
         from openfield.domains.ond.trials import find_shelf, served_trial
 
         chosen = make_settings(self.settings, settings)
@@ -122,13 +122,13 @@ class OndDomain(Domain[OndSettings]):
 
     def encode(self, observation: Any) -> Any:
         """Batches by what their mean picture looks like from afar, other turns by kind."""
-        from openfield.domains.ond.view import coarse_batch
+        from openfield.domains.ond.encode import coarse_batch
 
         return coarse_batch(observation)
 
     def encode_action(self, action: Any) -> Any:
         """Actions by kind, and scores by how much they call unknown."""
-        from openfield.domains.ond.view import coarse_action
+        from openfield.domains.ond.encode import coarse_action
 
         return coarse_action(action)
 
@@ -140,13 +140,13 @@ class OndDomain(Domain[OndSettings]):
 
     def wire(self) -> Wire:
         """The protocol's own REST interface."""
-        from openfield.domains.ond.http import OndWire
+        from openfield.domains.ond.server.http import OndWire
 
         return OndWire()
 
     def scripted_agent(self, spec: Spec, seed: int) -> Agent:
         """Whose replies the wire can carry: a client's. It knows the samples of the trial the conformance kit plays."""
-        from openfield.domains.ond.peer import script_client
+        from openfield.domains.ond.client.conformance import script_client
         from openfield.domains.ond.trials import make_built
         from openfield.testing.evidence import check_trials
 
@@ -156,16 +156,16 @@ class OndDomain(Domain[OndSettings]):
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
         """Speaks the wire for the conformance kit."""
-        from openfield.domains.ond.peer import play_replies
+        from openfield.domains.ond.client.conformance import play_replies
 
         await play_replies(host, port, replies)
 
     def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
         """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
-        from openfield.domains.ond.builder import write_trials
-        from openfield.domains.ond.http import OndWire
+        from openfield.domains.ond.server.http import OndWire
+        from openfield.domains.ond.testset.builder import write_trials
         from openfield.domains.ond.trials import find_shelf
-        from openfield.groups import GroupDesk
+        from openfield.serving.sessions import GroupDesk
 
         options = serving.options
         root = options.get("data") or write_trials(self, trials, journal.path.with_suffix(".data"))
@@ -175,7 +175,7 @@ class OndDomain(Domain[OndSettings]):
         if not shelf.count():
             logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
         if "legacy" in options:
-            from openfield.domains.ond.legacy import import_results
+            from openfield.domains.ond.server.import_results import import_results
 
             import_results(options["legacy"], shelf, desk, self.version, bool(options.get("compat")))
         return OndWire(shelf, options.get("compat", False)), desk
@@ -183,7 +183,7 @@ class OndDomain(Domain[OndSettings]):
 
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
     """Plays the tests of a server with agents that are ours, or written for the protocol's original client."""
-    from openfield.domains.ond.guests import visit_server
+    from openfield.domains.ond.client.command import visit_server
 
     return visit_server(DOMAIN, launch.notes or {}, changes)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from openfield.domains.ond.builder import Built, build_test
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.sheet import SHEET, Shelf, Test, load_arrays
+from openfield.domains.ond.testset.builder import Built, build_test
+from openfield.domains.ond.testset.sheet import SHEET, Shelf, Test, load_arrays
 from openfield.errors import InvalidInput
 from openfield.trial import Limits, Phase, Trial
 

@@ -14,14 +14,20 @@ import numpy as np
 
 from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
-from openfield.domains.ond.builder import Built
-from openfield.domains.ond.columns import LABELLED, number_from_one, put_unknown_last, read_beliefs, read_table
-from openfield.domains.ond.evaluation import describe_round
-from openfield.domains.ond.feedback import buy, quote
-from openfield.domains.ond.ledger import Ledger
-from openfield.domains.ond.refusal import Refusal
-from openfield.domains.ond.rows import Sheet, check_columns, read_sheet
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.server.results import Sheet, check_columns, read_sheet
 from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.builder import Built
+from openfield.domains.ond.testset.evaluation import describe_round
+from openfield.domains.ond.testset.feedback import buy, quote
+from openfield.domains.ond.testset.unknown_column import (
+    LABELLED,
+    number_from_one,
+    put_unknown_last,
+    read_beliefs,
+    read_table,
+)
 from openfield.errors import AgentProtocol, OpenfieldError
 
 

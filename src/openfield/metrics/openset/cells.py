@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Better, Kind, Metric, Number
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import score_clusters
-from openfield.view import CellRecord
 
 FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from openfield.domains.commai.rounds import Deal
-from openfield.domains.commai.task import Task
+from openfield.domains.commai.environment.rounds import Deal
+from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
 from openfield.domains.commai.tasks.knowledge import Knows
 from openfield.domains.commai.tasks.legacy import LEGACY

@@ -9,7 +9,7 @@ import string
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.draws import between, pick, sample
+from openfield.domains.commai.environment.draws import between, pick, sample
 
 LETTERS = string.ascii_uppercase
 _FILLER = 5

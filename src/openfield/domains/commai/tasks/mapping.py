@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.draws import between, pick, sample
-from openfield.domains.commai.rounds import Deal, Deck, Round, Urn
-from openfield.domains.commai.task import Stage
+from openfield.domains.commai.environment.draws import between, pick, sample
+from openfield.domains.commai.environment.rounds import Deal, Deck, Round, Urn
+from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.vocabulary import words
 from openfield.domains.commai.tasks.knowledge import (
     Knows,
     know_after,
@@ -23,7 +24,6 @@ from openfield.domains.commai.tasks.knowledge import (
     know_when_seen,
 )
 from openfield.domains.commai.tasks.micro import MicroTask
-from openfield.domains.commai.vocabulary import words
 
 LETTERS = string.ascii_lowercase
 MARKS = ' !":?.,;'

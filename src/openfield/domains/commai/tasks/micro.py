@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from openfield.domains.commai.rewording import Rewording
-from openfield.domains.commai.rounds import Deal, Round, Script
+from openfield.domains.commai.environment.rewording import Rewording
+from openfield.domains.commai.environment.rounds import Deal, Round, Script
+from openfield.domains.commai.environment.task import PENALISED, Instance, Stage, Task
 from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.task import PENALISED, Instance, Stage, Task
 from openfield.domains.commai.tasks.knowledge import Knows, know_at_once
 
 _NEVER = math.inf

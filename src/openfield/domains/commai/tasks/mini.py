@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from openfield.domains.commai.draws import between, pick
-from openfield.domains.commai.rewording import reword
-from openfield.domains.commai.rounds import Round, Script
+from openfield.domains.commai.environment.draws import between, pick
+from openfield.domains.commai.environment.rewording import reword
+from openfield.domains.commai.environment.rounds import Round, Script
+from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Stage, Task
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
-from openfield.domains.commai.task import DOTS_ASKED, Instance, Stage, Task
 from openfield.domains.commai.tasks.language import LETTERS, Description, member, stranger
 
 PRAISE = ("good job.", "bravo.", "congratulations.", "nice work.", "correct.")

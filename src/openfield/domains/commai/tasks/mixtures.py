@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from openfield.domains.commai.draws import pick, sample
-from openfield.domains.commai.rewording import KEYWORD, SYNONYMS, ask_otherwise, with_synonyms
-from openfield.domains.commai.rounds import Deal, Round
-from openfield.domains.commai.task import Stage
+from openfield.domains.commai.environment.draws import pick, sample
+from openfield.domains.commai.environment.rewording import KEYWORD, SYNONYMS, ask_otherwise, with_synonyms
+from openfield.domains.commai.environment.rounds import Deal, Round
+from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.vocabulary import words_without
 from openfield.domains.commai.tasks.micro import Asking, MicroTask
 from openfield.domains.commai.tasks.phrases import Maker, Pen, plain_pen
-from openfield.domains.commai.vocabulary import words_without
 
 _ALL_SYNONYMS = tuple(synonym for synonyms in SYNONYMS.values() for synonym in synonyms)
 _CODE_WORDS = slice(200, 400)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from openfield.domains.commai.draws import between, pick, sample
-from openfield.domains.commai.rounds import Round
-from openfield.domains.commai.task import Stage
+from openfield.domains.commai.environment.draws import between, pick, sample
+from openfield.domains.commai.environment.rounds import Round
+from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.vocabulary import words
 from openfield.domains.commai.tasks.mapping import praised
 from openfield.domains.commai.tasks.micro import MicroTask
-from openfield.domains.commai.vocabulary import words
 
 LETTERS = string.ascii_lowercase
 PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")

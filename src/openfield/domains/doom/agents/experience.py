@@ -10,7 +10,7 @@ import math
 
 import msgspec
 
-from openfield.domains.doom.reference import AIM, MOVES
+from openfield.domains.doom.agents.expert_policy import AIM, MOVES
 
 RATE = 0.3
 """How much of its old estimate an effect loses with every new observation."""

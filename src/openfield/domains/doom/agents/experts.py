@@ -11,8 +11,8 @@ import msgspec
 
 from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
+from openfield.domains.doom.agents.expert_policy import Reference
 from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
-from openfield.domains.doom.reference import Reference
 
 
 class ReferenceAgent:

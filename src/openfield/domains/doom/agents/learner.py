@@ -13,9 +13,9 @@ import msgspec
 from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.experience import Learnt, untaught
+from openfield.domains.doom.agents.expert_policy import MOVES, RADIUS, Reference
 from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
-from openfield.domains.doom.reference import MOVES, RADIUS, Reference
-from openfield.domains.doom.scene import Body, Scene
+from openfield.domains.doom.engine.scene import Body, Scene
 
 SURPRISE = 4.0
 """Units of difference between expected and seen movement that say the world has changed."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from openfield.core import Spec
-from openfield.domains.doom.scenario import Wall
-from openfield.domains.doom.scene import ITEMS, Body, Scene
+from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
+from openfield.domains.doom.maps.scenario import Wall
 from openfield.errors import InvalidInput
 
 

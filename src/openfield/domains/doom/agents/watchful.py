@@ -13,7 +13,7 @@ import msgspec
 from openfield.core import Belief, Reply, Spec, Turn
 from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.agents.sense import scene_of
-from openfield.domains.doom.scene import ITEMS, Scene
+from openfield.domains.doom.engine.scene import ITEMS, Scene
 
 MARGIN = 0.5
 """How far beyond the range of training, in widths, still counts as normal, after endless training."""

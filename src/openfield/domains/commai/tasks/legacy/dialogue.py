@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from openfield.domains.commai.grid import GridWorld
-from openfield.domains.commai.rounds import Round, Script
-from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.rounds import Round, Script
+from openfield.domains.commai.environment.task import Instance, Stage, Task
 from openfield.domains.commai.tasks.legacy.phrasebook import blame, praise, time_is_out
 
 

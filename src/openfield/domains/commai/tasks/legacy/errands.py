@@ -5,8 +5,8 @@ navigation.py and giving.py build their tasks on these.
 
 from __future__ import annotations
 
-from openfield.domains.commai.draws import pick
-from openfield.domains.commai.grid import NAMES, GridWorld, Place, Thing
+from openfield.domains.commai.environment.draws import pick
+from openfield.domains.commai.environment.grid import NAMES, GridWorld, Place, Thing
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue
 from openfield.domains.commai.tasks.legacy.phrasebook import phrasebook
 

@@ -5,8 +5,8 @@ Listed with all others in navigation.py.
 
 from __future__ import annotations
 
-from openfield.domains.commai.draws import pick
-from openfield.domains.commai.grid import NAMES, step, with_article
+from openfield.domains.commai.environment.draws import pick
+from openfield.domains.commai.environment.grid import NAMES, step, with_article
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue
 from openfield.domains.commai.tasks.legacy.errands import Errand, Fetching
 from openfield.domains.commai.tasks.legacy.phrasebook import number_word, phrasebook

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from openfield.domains.commai.draws import between, pick
-from openfield.domains.commai.grid import DIRECTIONS, NAMES, GridWorld, Place, Thing, step, with_article
-from openfield.domains.commai.task import Stage, Task
+from openfield.domains.commai.environment.draws import between, pick
+from openfield.domains.commai.environment.grid import DIRECTIONS, NAMES, GridWorld, Place, Thing, step, with_article
+from openfield.domains.commai.environment.task import Stage, Task
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
 from openfield.domains.commai.tasks.legacy.errands import Errand, Fetching, turned, walk
 from openfield.domains.commai.tasks.legacy.giving import (

@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from openfield.domains.commai.draws import pick
+from openfield.domains.commai.environment.draws import pick
 
 
 class Phrasebook(msgspec.Struct, frozen=True):

@@ -9,10 +9,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from random import Random
 
-from openfield.domains.commai.draws import between, pick
-from openfield.domains.commai.grid import with_article
-from openfield.domains.commai.rounds import Round
-from openfield.domains.commai.task import Task
+from openfield.domains.commai.environment.draws import between, pick
+from openfield.domains.commai.environment.grid import with_article
+from openfield.domains.commai.environment.rounds import Round
+from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.legacy.dialogue import ExerciseTask
 from openfield.domains.commai.tasks.legacy.phrasebook import blame, number_word, phrasebook
 

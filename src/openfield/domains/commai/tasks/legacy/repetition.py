@@ -10,9 +10,9 @@ import string
 from collections.abc import Callable, Sequence
 from random import Random
 
-from openfield.domains.commai.draws import between, pick
-from openfield.domains.commai.rounds import Round
-from openfield.domains.commai.task import Instance, Stage, Task
+from openfield.domains.commai.environment.draws import between, pick
+from openfield.domains.commai.environment.rounds import Round
+from openfield.domains.commai.environment.task import Instance, Stage, Task
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, ExerciseTask
 from openfield.domains.commai.tasks.legacy.phrasebook import any_number, blame, phrasebook
 

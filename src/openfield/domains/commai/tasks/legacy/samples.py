@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from openfield.domains.commai.draws import between, pick
-from openfield.domains.commai.rounds import Round
-from openfield.domains.commai.task import Task
+from openfield.domains.commai.environment.draws import between, pick
+from openfield.domains.commai.environment.rounds import Round
+from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, ExerciseTask
 from openfield.domains.commai.tasks.legacy.errands import turned

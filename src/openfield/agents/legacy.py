@@ -1,0 +1,255 @@
+"""A legacy program as an agent: started for one cell against the domain's own wire.
+
+`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. A program that is not told a port is met
+where the domain's agents expect it; one cell after the other, whichever processes play them, as only one can have that
+port. `wire:@HOST:PORT COMMAND` says where to listen; without a command, it waits there for a program that somebody else
+starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from openfield.agents.process import split_command
+from openfield.domain import Domain, spec_of
+from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
+from openfield.journal.lock import take_lock
+from openfield.rollout import Rollout
+from openfield.runner.plan import Cell
+from openfield.runner.processes import Guard
+from openfield.serving.dispatch import SingleDesk
+from openfield.serving.listen import check_port
+from openfield.serving.remote import Seat
+
+HOST = "127.0.0.1"
+FAREWELL_SECONDS = 2.0
+CLOSE_SECONDS = 10.0
+POLL_SECONDS = 0.1
+"""How often it looks whether a program does nothing, or somebody said stop meanwhile."""
+PORT_SECONDS, PORT_TRIES = 0.2, 150
+"""How long a cell waits for a port that something else has: half a minute. It waits for another cell to its end."""
+
+
+def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
+    """Has a program play a rollout over the domain's wire; returns the outcome."""
+    return asyncio.run(_play(Seat(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
+
+
+def is_watched(command: str) -> bool:
+    """Whether the program is started here: then its time is watched here, too, and not from outside this process.
+
+    A watchdog outside would count the wait for a port or broker as the program's own, and by ending this process it
+    would leave the program behind.
+    """
+    return bool(_place(command)[2])
+
+
+async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> str:
+    host, wanted, command = _place(command)
+    wire, desk, asked = domain.wire(), SingleDesk(seat), time.monotonic_ns()
+    if wanted is None:
+        wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
+    async with _port_alone(wanted):
+        server, port = await _listen(wire, desk, host, wanted)
+        seat.rollout.excuse(time.monotonic_ns() - asked)  # so long it waited for its turn, or for a broker to start
+        try:
+            if not command:
+                return await _wait(desk)
+            return await _run(_say(command, host, port, wire, cell), desk, wire, server)
+        finally:
+            await _see_off(server)
+            desk.current.settle()
+
+
+async def _listen(wire: Any, desk: SingleDesk, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
+    """The wire's server, and the port it listens on by now."""
+    port, listening = 0, asyncio.Event()
+
+    def ready(number: int) -> None:
+        nonlocal port
+        port = number
+        listening.set()
+
+    server = asyncio.create_task(wire.serve(desk, host, wanted, ready))
+    opened = asyncio.create_task(listening.wait())
+    await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
+    if server.done():
+        await server  # raises what kept it from starting
+    return server, port
+
+
+def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]:
+    """The words that start the program, which say where the wire is."""
+    words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
+    if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
+        return list(wire.command(words, cell))
+    return words
+
+
+async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Task[None]) -> str:
+    """Starts a program, waits until it has played, and ends it."""
+    guard = Guard()
+    try:
+        program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
+    except OSError as error:
+        guard.end()
+        raise AgentGone(f"'{words[0]}' cannot be started: {error.strerror}.") from None
+    except asyncio.CancelledError:  # it was just being started, and was ended again
+        guard.end()
+        raise
+    guard.watch(program.pid)
+    try:
+        outcome = await _watch(desk, program)
+        if hasattr(wire, "finished"):  # a protocol that goes on after the last turn: the model is to be saved
+            await _first(wire.finished(), program.wait())
+        return outcome
+    finally:
+        server.cancel()  # a program that is hung up on may end by itself
+        await _end(program, guard)
+
+
+async def _see_off(server: asyncio.Task[None]) -> None:
+    """Waits for a server to end: told once, since some libraries never end if they are told again while they do."""
+    if not server.cancelling():
+        server.cancel()
+    await asyncio.wait({server}, timeout=CLOSE_SECONDS)
+
+
+def check_program(source: str, domain: Domain[Any]) -> None:
+    """Sees that `wire:...` says what to start, or where to wait, and that the protocol has no objection."""
+    _, port, command = _place(source.removeprefix("wire:"))
+    if command or port is None:
+        words = split_command(f"wire:{command}")
+        wire = domain.wire()
+        if hasattr(wire, "check_command"):
+            wire.check_command(words)
+
+
+def _place(command: str) -> tuple[str, int | None, str]:
+    """Where to listen, if it says so, and the command behind that."""
+    if not command.startswith("@"):
+        return HOST, None, command
+    place, _, command = command[1:].partition(" ")
+    host, _, port = place.rpartition(":")
+    if not port.isdigit():
+        raise InvalidInput(f"'wire:@{place}' does not say where to listen; for instance wire:@127.0.0.1:5556")
+    check_port(int(port), f"The port of 'wire:@{place}'")
+    return host or HOST, int(port), command
+
+
+async def _wait(desk: SingleDesk) -> str:
+    """Waits until whoever comes has played the trial to its end, or failed, or left and stays away."""
+    patience, gone = desk.current.spec.reply_seconds, None
+    while not (seat := desk.current).rollout.over and seat.fault is None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(seat.left.wait(), POLL_SECONDS)
+            seat.left.clear()
+            gone = time.monotonic()
+        _heed(seat)
+        if seat.taken:
+            gone = None
+        elif gone is not None and patience is not None and time.monotonic() - gone > patience:
+            raise AgentGone(f"The program left and did not come back within {patience:g} s.")
+    if seat.fault is not None:
+        raise seat.fault
+    return seat.rollout.outcome
+
+
+def _heed(seat: Seat) -> None:
+    """Ends the trial if somebody said stop while nobody was answering."""
+    if seat.rollout.stopping and not seat.rollout.over and seat.fault is None:
+        raise Cancelled("Stopped on request.")
+
+
+@asynccontextmanager
+async def _port_alone(port: int) -> AsyncIterator[None]:
+    """Keeps other cells, also those of other processes, from a port that is not just any free one."""
+    if not port:
+        yield
+        return
+    _sweep_locks()
+    lock = _lock_of(port)
+    while (turn := take_lock(lock)) is None:
+        await asyncio.sleep(PORT_SECONDS)
+    with turn:
+        try:
+            await _wait_for_port(port)
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _lock_of(port: int | str) -> Path:
+    return Path(tempfile.gettempdir()) / f"openfield-{os.getuid()}-port-{port}.lock"
+
+
+def _sweep_locks() -> None:
+    """Removes the locks of processes that were killed."""
+    pattern = _lock_of("*")
+    for lock in pattern.parent.glob(pattern.name):
+        if (left := take_lock(lock)) is not None:
+            with left:
+                lock.unlink(missing_ok=True)
+
+
+async def _wait_for_port(port: int) -> None:
+    """Waits for a port that something else than a cell has; a program that is not ours may keep it for good."""
+    for _ in range(PORT_TRIES):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+                return
+            except OSError:
+                pass
+        await asyncio.sleep(PORT_SECONDS)
+    raise InvalidInput(f"Port {port}, where the program looks for the world, is taken by another program.")
+
+
+async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
+    """Waits until the trial is over, the agent fails, or the program ends before its time."""
+    ended = asyncio.create_task(program.wait())
+    turns, since, patience = desk.current.rollout.turns, time.monotonic(), desk.current.spec.reply_seconds
+    while not (seat := desk.current).rollout.over and seat.fault is None:
+        left = asyncio.create_task(seat.left.wait())
+        done, _ = await asyncio.wait([ended, left], timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        left.cancel()
+        if ended in done and seat.taken:  # it may have said its last words and left
+            with suppress(TimeoutError):
+                await asyncio.wait_for(seat.left.wait(), FAREWELL_SECONDS)
+        _heed(seat)  # a program may end because it was told so
+        if ended in done and not seat.rollout.over and seat.fault is None:
+            raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
+        if seat.rollout.turns != turns:
+            turns, since = seat.rollout.turns, time.monotonic()
+        elif patience is not None and time.monotonic() - since > patience:
+            raise AgentTimeout(f"The program did nothing for {patience:g} s.")
+        if left in done:
+            seat.left.clear()
+    if seat.fault is not None:
+        raise seat.fault
+    return seat.rollout.outcome
+
+
+async def _first(*things: Coroutine[Any, Any, Any]) -> None:
+    """Waits for whatever happens first."""
+    tasks = [asyncio.create_task(thing) for thing in things]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+async def _end(program: asyncio.subprocess.Process, guard: Guard) -> None:
+    """Gives the program a moment to end by itself, then ends it and all it started."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)
+    guard.end()  # it may have ended and left others behind
+    await program.wait()

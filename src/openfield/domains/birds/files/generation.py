@@ -1,0 +1,226 @@
+"""Draws trials: `configMeta.xml` -> scripts -> `config.xml`.
+
+Stands between configurations and scripts; the same seed draws the same trials.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+from xml.sax.saxutils import quoteattr
+
+import msgspec
+
+from openfield.atomic import replacing
+from openfield.domains.birds.evaluation.script import LevelSet, Script
+from openfield.domains.birds.files.config import Meta, MetaSet, MetaTrial, is_meta, read_meta
+from openfield.domains.birds.files.pool import LevelPool
+from openfield.domains.birds.files.xml import MOST, naming
+from openfield.errors import InvalidInput
+from openfield.trial import derive
+
+TimeScope = Literal["set", "level"]
+META_NAME, CONFIG_NAME = "configMeta.xml", "config.xml"
+
+
+def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> Path:
+    """The list of trials behind a `config.xml`, a `configMeta.xml` or a folder with either.
+
+    A description newer than the list beside it, or without one, is drawn again and written there.
+    """
+    meta = path / META_NAME if path.is_dir() else path
+    if path.name == CONFIG_NAME and path.is_file() and path.with_name(META_NAME).is_file():
+        meta = path.with_name(META_NAME)
+    if not meta.is_file() or not is_meta(meta):
+        return path / CONFIG_NAME if path.is_dir() else path
+    listed = meta.with_name(CONFIG_NAME if meta.name == META_NAME else f"{meta.stem}.config.xml")
+    if not listed.is_file() or meta.stat().st_mtime_ns > listed.stat().st_mtime_ns:
+        with replacing(listed) as draft:
+            draft.write_text(write_config(generate(read_meta(meta), pool, seed, time_scope)), encoding="utf-8")
+    return listed
+
+
+def generate(meta: Meta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[Script]:
+    """The trials a description asks for."""
+    scripts: list[Script] = []
+    if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MOST:
+        raise InvalidInput(f"The description asks for {total:,} trials; up to {MOST:,} may be.")
+    for evaluation in range(max(0, meta.repeats)):
+        for block, trial in enumerate(meta.trials):
+            for number in range(max(0, trial.count)):
+                rng = random.Random(derive(seed, "generate", evaluation, block, number))
+                scripts += _trial(trial, meta, pool, rng, time_scope)
+    if not scripts:
+        raise InvalidInput("The description asks for no trial: every <trial> has a count or repeats of 0 or less.")
+    return scripts
+
+
+def write_config(scripts: list[Script]) -> str:
+    """Trials as the text of a `config.xml`."""
+    first = scripts[0]
+    measured = f'measure_in_training="{first.report_in_training}" measure_in_testing="{first.report_in_testing}"'
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        "<evaluation>",
+        f'  <novelty_detection_measurement step="{first.report_step}" {measured} />',
+        "  <trials>",
+        *(line for number, script in enumerate(scripts) for line in _trial_lines(number, script)),
+        "  </trials>",
+        "</evaluation>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def count_test_sets(trial: MetaTrial, seconds: int) -> int:
+    """How many test sets a trial has before their shares are applied: one per checkpoint, at least one.
+
+    Args:
+        trial: What was described.
+        seconds: The time of its training, all levels together.
+    """
+    by_time = _times(seconds, trial.checkpoint_seconds)
+    by_count = _times(trial.limits.interactions, trial.checkpoint_interactions)
+    total = by_time + by_count
+    if trial.tests and total > MOST:
+        raise InvalidInput(
+            f"The limits of training give {total:,} checkpoints, each with test sets; up to {MOST:,} may be."
+        )
+    return max(1, total) if trial.tests else 0
+
+
+def _times(limit: int, every: int) -> int:
+    return math.ceil(Fraction(limit, every)) if limit > 0 and every > 0 else 0
+
+
+def _trial(
+    trial: MetaTrial, meta: Meta, pool: LevelPool, rng: random.Random, time_scope: TimeScope
+) -> Iterator[Script]:
+    if trial.repeats <= 0:
+        return
+    levels = tuple(name for part in trial.training for name in _draw_training(part, pool, rng))
+    seconds = trial.limits.seconds * (len(levels) if time_scope == "level" else 1)
+    script = Script(
+        training=msgspec.structs.replace(trial.limits, levels=levels, seconds=seconds),
+        tests=tuple(_draw_tests(trial, seconds, pool, rng)),
+        checkpoint_seconds=trial.checkpoint_seconds,
+        checkpoint_interactions=trial.checkpoint_interactions,
+        report_step=meta.measurement.step,
+        report_in_training=meta.measurement.training,
+        report_in_testing=meta.measurement.testing,
+        executions=trial.repeats,
+    )
+    for informed in {"both": (False, True), "true": (True,), "false": (False,)}[trial.notify]:
+        yield msgspec.structs.replace(script, informed=informed)
+
+
+def _draw_training(part: MetaSet, pool: LevelPool, rng: random.Random) -> list[str]:
+    """Levels with replacement, in the portions asked for, shuffled."""
+    buckets = sort_levels(_names(part, pool))
+    counts = portion(rng.randrange(*part.amount), part, buckets)
+    drawn = [rng.choice(bucket) for bucket, count in zip(buckets, counts, strict=True) for _ in range(count)]
+    rng.shuffle(drawn)
+    return drawn
+
+
+def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Random) -> Iterator[LevelSet]:
+    """Test sets whose levels appear only once in a trial."""
+    total, used, short = count_test_sets(trial, seconds), set[str](), 0
+    parts = [part for part in trial.tests for _ in range(math.ceil(total * Fraction(str(part.percentage)) / 100))]
+    if not trial.ordered:
+        rng.shuffle(parts)
+    for part in parts:
+        wanted = rng.randrange(*part.amount)
+        drawn = _draw_unused(part, wanted, used, pool, rng)
+        used.update(drawn)
+        short += len(drawn) < wanted
+        yield LevelSet(
+            levels=tuple(drawn),
+            seconds=part.seconds,
+            interactions=part.interactions,
+            attempts=part.attempts,
+            selection=part.selection,
+        )
+    if short:
+        warnings.warn(
+            f"{short} of {len(parts)} test sets of a trial have fewer levels than asked for: none comes twice, and "
+            "there are no more. Sets without any are passed over.",
+            stacklevel=2,
+        )
+
+
+def _draw_unused(part: MetaSet, wanted: int, used: set[str], pool: LevelPool, rng: random.Random) -> list[str]:
+    """Levels without replacement, in the portions asked for, shuffled; fewer than wanted where there are no more."""
+    buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(_names(part, pool))]
+    counts = portion(wanted, part, buckets)
+    drawn = [
+        name
+        for bucket, count in zip(buckets, counts, strict=True)
+        for name in rng.sample(bucket, min(count, len(bucket)))
+    ]
+    rng.shuffle(drawn)
+    return drawn
+
+
+def _names(part: MetaSet, pool: LevelPool) -> list[str]:
+    with naming(f"{part.where}: 'novelty_level' and 'novelty_type'"):
+        return pool.names(part.novelty_level, part.novelty_type)
+
+
+def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Novel levels, those without the novelty, and those where it makes no difference, by their files' names."""
+    novel: list[str] = []
+    absent: list[str] = []
+    no_difference: list[str] = []
+    for name in names:
+        parts = Path(name).stem.split("_")
+        if len(parts) > 1 and parts[1] == "0":
+            absent.append(name)
+        elif len(parts) > 2 and parts[2] == "0":
+            no_difference.append(name)
+        else:
+            novel.append(name)
+    return novel, absent, no_difference
+
+
+def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...] | list[list[str]]) -> list[int]:
+    """How many levels of each bucket; an empty one gives its share to the others."""
+    absence, no_difference = part.absence, part.no_difference
+    total = absence + no_difference
+    shares = [0.0, absence / total, no_difference / total] if total > 1 else [1 - total, absence, no_difference]
+    present = [share if bucket else 0.0 for share, bucket in zip(shares, buckets, strict=True)]
+    if not any(present):
+        present = [1.0 if bucket else 0.0 for bucket in buckets]
+    whole = math.fsum(present)
+    if not whole:
+        return [0, 0, 0]
+    counts = [math.floor(amount * share / whole + 0.5) for share in present]
+    largest = max(range(3), key=lambda index: present[index])
+    counts[largest] += amount - sum(counts)
+    return counts
+
+
+def _trial_lines(number: int, script: Script) -> Iterator[str]:
+    yield (
+        f'    <trial id="{number}" number_of_executions="{script.executions}" '
+        f'checkpoint_time_limit="{script.checkpoint_seconds}" '
+        f'checkpoint_interaction_limit="{script.checkpoint_interactions}" notify_novelty="{script.informed}">'
+    )
+    yield from _set_lines("training", script.training)
+    for levels in script.tests:
+        yield from _set_lines("test", levels)
+    yield "    </trial>"
+
+
+def _set_lines(mode: str, levels: LevelSet) -> Iterator[str]:
+    yield (
+        f'      <game_level_set mode="{mode}" time_limit="{levels.seconds}" '
+        f'total_interaction_limit="{levels.interactions}" attempt_limit_per_level="{levels.attempts}" '
+        f'allow_level_selection="{levels.selection}">'
+    )
+    yield from (f"        <game_levels level_path={quoteattr('Levels/' + name)} />" for name in levels.levels)
+    yield "      </game_level_set>"

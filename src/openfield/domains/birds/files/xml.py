@@ -1,0 +1,118 @@
+"""XML elements, read with errors that name the file, the element, the attribute and what is allowed.
+
+Stands under the configuration files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from openfield.domains.birds.game.levels import decode_xml
+from openfield.errors import InvalidInput, MissingExtra
+
+LARGEST = 10**9
+MOST = 10_000
+"""Trials, repetitions and test sets; a file that asks for more would only fill the memory."""
+
+
+def read_root(path: Path, name: str) -> Node:
+    """The top element of a file, which must be called so; entities are refused, encodings found out."""
+    try:
+        from defusedxml import DefusedXmlException
+        from defusedxml.ElementTree import ParseError, fromstring
+    except ImportError as error:
+        raise MissingExtra("birds", "Reading configurations of birds") from error
+    try:
+        text = re.sub(r"^\s*<\?xml[^>]*\?>", "", decode_xml(path.read_bytes()))
+        element = fromstring(text.strip("\x00 \t\r\n"), forbid_dtd=True)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    except DefusedXmlException:
+        raise InvalidInput(f"{path}: document types and entities are not allowed.") from None
+    except (ParseError, ValueError) as error:
+        raise InvalidInput(f"{path} is not well-formed: {error}.") from None
+    if element.tag != name:
+        raise InvalidInput(f"{path} has <{element.tag}> at its top; expected <{name}>.")
+    return Node(element, path)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Names a place in what is said about what is there."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}: {error}") from None
+
+
+class Node:
+    """An element, read with errors that name the place."""
+
+    def __init__(self, element: Any, path: Path) -> None:
+        self._element, self._path = element, path
+
+    @property
+    def place(self) -> str:
+        """Which file it is in, and what it is called."""
+        return f"{self._path}: <{self._element.tag}>"
+
+    def all(self, where: str) -> list[Node]:
+        """The elements at a place below this one."""
+        return [Node(found, self._path) for found in self._element.findall(where)]
+
+    def one(self, where: str) -> Node | None:
+        """The first element at a place below this one."""
+        return next(iter(self.all(where)), None)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """An attribute; without a default it must be there."""
+        value = self._element.get(name, default)
+        if value is None:
+            raise self.error(name, None, "given")
+        return str(value).strip()
+
+    def whole(self, name: str, default: int | None = None, most: int = LARGEST) -> int:
+        """A whole number in an attribute."""
+        return self._whole(name, self.text(name, None if default is None else str(default)), most)
+
+    def truth(self, name: str, default: str | None = None) -> bool:
+        """`true` or `false` in an attribute, in any case."""
+        return self._truth(name, self.text(name, default))
+
+    def stated_whole(self, name: str, most: int = LARGEST) -> int:
+        """A whole number, in an attribute called so, in `value`, or between the tags."""
+        return self._whole(name, self._stated(name), most)
+
+    def stated_truth(self, name: str) -> bool:
+        """`true` or `false`, in an attribute called so, in `value`, or between the tags."""
+        return self._truth(name, self._stated(name))
+
+    def _stated(self, name: str) -> str:
+        places = (self._element.get(name), self._element.get("value"), self._element.text)
+        return next((str(text).strip() for text in places if text is not None), "")
+
+    def _whole(self, name: str, text: str, most: int) -> int:
+        if not re.fullmatch(r"[+-]?\d{1,10}(\.0*)?", text) or float(text) > most:
+            raise self.error(name, text, f"a whole number up to {most:,}")
+        return int(float(text))
+
+    def _truth(self, name: str, text: str) -> bool:
+        if text.lower() not in ("true", "false"):
+            raise self.error(name, text, '"true" or "false"')
+        return text.lower() == "true"
+
+    def share(self, name: str, default: float, highest: float) -> float:
+        """A number from 0 on."""
+        text = self.text(name, str(default))
+        if not re.fullmatch(r"\d{1,9}(\.\d+)?", text) or float(text) > highest:
+            raise self.error(name, text, f"a number from 0 to {highest:g}")
+        return float(text)
+
+    def error(self, name: str, value: str | None, allowed: str) -> InvalidInput:
+        """What is wrong with an attribute."""
+        found = "is missing" if value is None else f"cannot be {value!r}"
+        return InvalidInput(f"{self.place}: '{name}' {found}. Allowed: {allowed}.")

@@ -1,0 +1,103 @@
+"""The bodies of a level: how they come in, are hurt, blow up and go.
+
+Stands under game, which moves them; contacts and powers reach them through it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from openfield.domains.birds.game.bodies import Body, Builder, load_engine
+from openfield.domains.birds.game.levels import Level, ProfileName
+from openfield.domains.birds.game.physics import SECOND, Blast, Profile, load_profile
+
+NEAREST = 0.05
+"""Units; what lies in the middle of an explosion is taken to be this far from it."""
+
+
+class Yard:
+    """The bodies of a level, and the points that were earned with them."""
+
+    def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
+        engine = load_engine()
+        self.level = level
+        self.profile_name: ProfileName = profile or level.profile
+        self.profile: Profile = load_profile(self.profile_name)
+        self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
+        self.builder = Builder(engine, self.engine_world, self.profile, level)
+        self.bodies: list[Body] = []
+        self.ghosts: list[tuple[Body, int]] = []
+        """What was destroyed and can still be seen for a moment, each with the step at which it vanishes."""
+        self.pigs = 0
+        self.score = 0
+        self.steps = 0
+        self.slow_ticks = 0
+        """For how many looks in a row nothing has moved."""
+        self._ids = 0
+        self.builder.frame()
+        for thing in level.things:
+            body = self.builder.place(thing)
+            if body is not None:
+                self.add(body)
+
+    def next_id(self) -> int:
+        """An id no other object has."""
+        self._ids += 1
+        return -1000 - 6 * self._ids
+
+    def add(self, body: Body) -> Body:
+        """Puts a further body into the level."""
+        body.id = self.next_id()
+        self.bodies.append(body)
+        self.pigs += body.kind == "pig"
+        return body
+
+    def hurt(self, body: Body, damage: float) -> None:
+        """Takes life from a body; it goes when it has none left."""
+        body.life -= damage
+        if body.life <= 0:
+            self.destroy(body)
+
+    def destroy(self, body: Body) -> None:
+        """Takes a body out of play; its points are earned, and explosives explode."""
+        if body.gone:
+            return
+        place = body.place
+        self.score += body.points
+        self.remove(body, self.profile.linger_seconds)
+        if body.kind == "tnt":
+            self.explode(place, self.profile.tnt.blast)
+
+    def remove(self, body: Body, linger: float = 0.0) -> None:
+        """Takes a body out of the level, or first only out of everybody's way."""
+        body.gone = True
+        self.bodies.remove(body)
+        self.pigs -= body.kind == "pig"
+        self.slow_ticks = 0
+        if linger:
+            self.builder.untouchable(body)
+            self.ghosts.append((body, self.steps + round(linger * SECOND)))
+        else:
+            self.engine_world.DestroyBody(body.physical)
+
+    def lay_ghosts(self) -> None:
+        """Lets those vanish whose time has come."""
+        for body, until in self.ghosts:
+            if self.steps >= until:
+                self.engine_world.DestroyBody(body.physical)
+        self.ghosts = [(body, until) for body, until in self.ghosts if self.steps < until]
+
+    def explode(self, place: tuple[float, float], blast: Blast) -> None:
+        """Pushes and hurts everything around that is no bird."""
+        for body in [body for body in self.bodies if body.kind in ("block", "pig", "tnt", "magnet")]:
+            if body.gone:  # with another blast that this one set off: the engine has forgotten where it was
+                continue
+            dx, dy = body.place[0] - place[0], body.place[1] - place[1]
+            distance = max(math.hypot(dx, dy), NEAREST)
+            if distance > blast.area:
+                continue
+            fade = max(0.0, 1 - distance / blast.area) if self.profile.fading_blast else 1 / distance
+            push = blast.power * fade * (1.0 if self.profile.fading_blast else 0.5) / distance
+            body.physical.ApplyLinearImpulse((dx * push, dy * push), body.physical.worldCenter, True)
+            self.hurt(body, blast.damage * fade)

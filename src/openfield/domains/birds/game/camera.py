@@ -1,0 +1,50 @@
+"""World units to pixels and back, and the slingshot as agents see it.
+
+Stands between game and everything an agent sees or says: ground truth, screenshots, shots.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from openfield.domains.birds.game.levels import Camera
+
+WIDTH, HEIGHT = 640, 480
+SLING_BOX = (-0.485, -0.985, 0.22, 1.03)
+"""The slingshot's rectangle around its point: left, bottom, right, top."""
+
+
+class Viewport(msgspec.Struct, frozen=True):
+    """What of the world is on the screen."""
+
+    width: float
+    x: float
+    y: float
+
+    @property
+    def scale(self) -> float:
+        """Pixels per unit."""
+        return WIDTH / self.width
+
+    def pixel(self, x: float, y: float) -> tuple[int, int]:
+        """The pixel of a point; the origin is the top left corner."""
+        across, down = self.spot(x, y)
+        return round(across), round(down)
+
+    def spot(self, x: float, y: float) -> tuple[float, float]:
+        """Where a point is on the screen, to fractions of a pixel."""
+        return WIDTH / 2 + self.scale * (x - self.x), HEIGHT / 2 - self.scale * (y - self.y)
+
+    def point(self, px: float, py: float) -> tuple[float, float]:
+        """The point of a pixel."""
+        return (px - WIDTH / 2) / self.scale + self.x, (HEIGHT / 2 - py) / self.scale + self.y
+
+
+def zoomed_out(camera: Camera) -> Viewport:
+    """All that the camera can show; every level starts so."""
+    return Viewport(camera.widest, 0.0, camera.y)
+
+
+def zoomed_in(camera: Camera) -> Viewport:
+    """As near as it goes, at the left edge."""
+    return Viewport(camera.narrowest, camera.narrowest / 2 - camera.widest / 2, camera.y)

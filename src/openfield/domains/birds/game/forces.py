@@ -1,0 +1,133 @@
+"""Forces that act at a distance: fans, winds, magnets, storms, and gravity the other way up.
+
+Stands beside game, which lets each push once per step. Forces are divided by mass, as the engine does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Protocol
+
+from openfield.domains.birds.game.bodies import Body
+from openfield.domains.birds.game.levels import Thing
+
+if TYPE_CHECKING:
+    from openfield.domains.birds.game.game import Game
+
+FAN_FORCE, FAN_REACH, FAN_HEIGHT = 25.0, 2.0, 1.5
+WINDS = {"NonNovelAirTurbulence": 1.5, "NovelAirTurbulence": 4.0, "InverseAirTurbulence": -10.0}
+"""Upward force of the three winds; they look alike."""
+CALM = 0.1
+"""Units a second; slower bodies are left alone by winds and storms."""
+MAGNET_FORCE, MAGNET_REACH = 15.0, 4.0
+STORM_FORCE = 3.0
+INVERSE_GRAVITY = 6.0
+
+
+class Field(Protocol):
+    """Pushes bodies."""
+
+    def push(self, game: Game) -> None:
+        """Applies its force for the next step."""
+        ...
+
+
+def make_fields(game: Game) -> list[Field]:
+    """The forces of a level; inverse gravity is set in the engine and needs no pushing."""
+    fields: list[Field] = []
+    for thing in game.level.things:
+        if thing.type == "Fan":
+            fields.append(Fan(thing))
+        elif thing.type in WINDS:
+            fields.append(Wind(thing))
+        elif thing.type == "Storm":
+            fields.append(Storm())
+        elif thing.type == "InverseGravity":
+            game.engine_world.gravity = (0, INVERSE_GRAVITY)
+    return fields + [Magnet(body) for body in game.bodies if body.kind == "magnet"]
+
+
+class Fan:
+    """Pushes birds back that come near from the left."""
+
+    def __init__(self, thing: Thing) -> None:
+        self._x, self._y = thing.x, thing.y
+        angle, strength = math.radians(thing.rotation), thing.force or FAN_FORCE
+        self._force = (-strength * math.cos(angle), -strength * math.sin(angle))
+
+    def push(self, game: Game) -> None:
+        """Pushes the birds before it."""
+        for body in game.bodies:
+            if body.kind == "bird":
+                x, y = body.place
+                if 0 <= self._x - x <= FAN_REACH and abs(y - self._y) < FAN_HEIGHT:
+                    body.physical.ApplyForceToCenter(self._force, True)
+
+
+class Wind:
+    """Lifts, or presses down, everything that moves in a box, except pigs."""
+
+    def __init__(self, thing: Thing) -> None:
+        width, height = 0.32 * abs(thing.scale_x), 0.32 * abs(thing.scale_y)
+        self._left, self._right = thing.x - width, thing.x + width
+        self._bottom, self._top = thing.y - height, thing.y + height
+        self._force = (0.0, thing.force or WINDS[thing.type])
+
+    def push(self, game: Game) -> None:
+        """Pushes what is in the box."""
+        for body in _movers(game, ("bird", "egg", "block", "tnt", "magnet")):
+            x, y = body.place
+            if self._left <= x <= self._right and self._bottom <= y <= self._top:
+                body.physical.ApplyForceToCenter(self._force, True)
+
+
+class Magnet:
+    """Pulls birds and blocks, but pushes those of wood; what touches it is let go until it comes back."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._released: list[Body] = []
+
+    def push(self, game: Game) -> None:
+        """Pulls and pushes what is in reach."""
+        if self._body.gone:
+            return
+        x, y = self._body.place
+        touching = [edge.other.userData for edge in self._body.physical.contacts if edge.contact.touching]
+        self._released += [body for body in touching if body is not None and body not in self._released]
+        for body in game.bodies:
+            if body.kind not in ("bird", "block"):
+                continue
+            dx, dy = x - body.place[0], y - body.place[1]
+            if self._holds(body, math.hypot(dx, dy)):
+                strength = -MAGNET_FORCE if body.material == "wood" else MAGNET_FORCE
+                body.physical.ApplyForceToCenter((strength * dx, strength * dy), True)
+
+    def _holds(self, body: Body, distance: float) -> bool:
+        if distance > MAGNET_REACH:
+            self._released = [other for other in self._released if other is not body]
+            return False
+        return body not in self._released
+
+
+class Storm:
+    """Blows to the right from the moment the first bird is gone."""
+
+    def push(self, game: Game) -> None:
+        """Pushes birds and moving blocks."""
+        if not game.birds_removed:
+            return
+        for body in game.bodies:
+            if body.kind == "bird" or (body.kind == "block" and _moves(body.physical)):
+                body.physical.ApplyForceToCenter((STORM_FORCE, 0), True)
+
+
+def _movers(game: Game, kinds: tuple[str, ...]) -> list[Body]:
+    return [body for body in game.bodies if body.kind in kinds and _moves(body.physical)]
+
+
+def _moves(physical: Any) -> bool:
+    if not physical.awake:
+        return False
+    velocity = physical.linearVelocity
+    return bool(math.hypot(velocity.x, velocity.y) > CALM)

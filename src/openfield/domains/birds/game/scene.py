@@ -1,0 +1,176 @@
+"""Everything visible in a level at one moment, in pixels, with what it looks like.
+
+Stands between game and the two ways of seeing it: ground truth (`view.py`) and screenshots (`drawing.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from openfield.domains.birds.game.bodies import GROUND, Body
+from openfield.domains.birds.game.camera import HEIGHT, SLING_BOX, WIDTH, Viewport
+from openfield.domains.birds.game.forces import WINDS
+from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.physics import box, read_table
+from openfield.domains.birds.novelty import SIGNS
+
+Pixel = tuple[int, int]
+GROUND_ID, SLING_ID, FIRST_WIND = -100, -106, -90_000
+STAGES = 4
+QUEUE_GAP = 0.75
+SHAPES = {
+    "Circle": "circle",
+    "CircleSmall": "circle_small",
+    "RectBig": "rect_big",
+    "RectFat": "rect_fat",
+    "RectMedium": "rect_medium",
+    "RectSmall": "rect_small",
+    "RectTiny": "rect_tiny",
+    "SquareHole": "square_hole",
+    "SquareSmall": "square_small",
+    "SquareTiny": "square_tiny",
+    "Triangle": "triang",
+    "TriangleHole": "triang_hole",
+}
+"""Block types and the names of their sprites."""
+RANKS = ("pig", "bird", "egg", "shape", "wind", "fan", "rect", "tnt", "platform")
+"""The order in which things are listed."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """How a class of things looks."""
+
+    colours: dict[int, float]
+    fill: str
+    edge: str
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """A visible thing."""
+
+    id: int
+    rank: str
+    look: str
+    """A key of the palette."""
+    sprite: str
+    """What it is called where names are not hidden."""
+    ring: tuple[Pixel, ...]
+    hole: tuple[Pixel, ...] = ()
+    life: float | None = None
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """A level at one moment, as seen through a viewport."""
+
+    ground: int
+    """The pixel row of the surface."""
+    sling: tuple[Pixel, ...]
+    dots: tuple[Pixel, ...]
+    items: tuple[Item, ...]
+    storm: bool = False
+
+
+@cache
+def load_palette() -> dict[str, Look]:
+    """How every class of things looks."""
+    return read_table("palette.toml", dict[str, Look])
+
+
+def see(game: Game, view: Viewport) -> Scene:
+    """The level as it is now."""
+    x, y = game.level.sling
+    left, bottom, right, top = SLING_BOX
+    corners = ((left, bottom), (left, top), (right, top), (right, bottom))
+    ground = view.pixel(0, GROUND)[1]
+    items = [item for item in _items(game, view) if item.rank == "bird" or _visible(item, ground)]
+    return Scene(
+        ground=ground,
+        sling=tuple(view.pixel(x + dx, y + dy) for dx, dy in corners),
+        dots=tuple(view.pixel(*dot) for dot in game.trajectory),
+        items=tuple(sorted(items, key=lambda item: RANKS.index(item.rank))),
+        storm=game.birds_removed > 0 and any(thing.type == "Storm" for thing in game.level.things),
+    )
+
+
+def novel_ids(game: Game) -> list[int]:
+    """The ids of everything that is there now and in no normal level."""
+    shown = [SLING_ID] if game.level.sling[0] > 0 else []
+    shown += [body.id for body in game.bodies if body.type in SIGNS or body.type.startswith("Pink")]
+    winds = (thing.type in WINDS and thing.type in SIGNS for thing in game.level.things)
+    return shown + [FIRST_WIND - number for number, novel in enumerate(winds) if novel]
+
+
+def _items(game: Game, view: Viewport) -> Iterator[Item]:
+    for body in (*game.bodies, *(ghost for ghost, _ in game.ghosts)):
+        yield _item(body, view)
+    yield from _waiting(game, view)
+    for number, thing in enumerate(game.level.things):
+        if thing.type in WINDS:
+            corners = box(0.64 * abs(thing.scale_x), 0.64 * abs(thing.scale_y))
+            ring = tuple(view.pixel(thing.x + dx, thing.y + dy) for dx, dy in corners)
+            yield Item(id=FIRST_WIND - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
+
+
+def _item(body: Body, view: Viewport) -> Item:
+    look, sprite = _appearance(body)
+    return Item(
+        id=body.id,
+        rank=_rank(body),
+        look=look,
+        sprite=sprite,
+        ring=tuple(view.pixel(x, y) for x, y in body.outline()),
+        hole=tuple(view.pixel(x, y) for x, y in body.outline(body.hole)) if body.hole else (),
+        life=body.life if math.isfinite(body.life) else None,
+    )
+
+
+def _waiting(game: Game, view: Viewport) -> Iterator[Item]:
+    """The bird on the sling and those behind it; the flying one is a body."""
+    for number, (type_, name) in enumerate(game.queue):
+        if number == 0 and game.flying is not None:
+            continue
+        x, y = game.level.sling
+        x, y = (x - QUEUE_GAP * (number + 1), y) if number else game.rest
+        ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
+        look = _bird_look(type_)
+        yield Item(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
+
+
+def _rank(body: Body) -> str:
+    if body.kind == "block":
+        return "rect" if body.type.startswith(("Rect", "SquareSmall", "SquareTiny")) else "shape"
+    return {"magnet": "shape"}.get(body.kind, body.kind)
+
+
+def _appearance(body: Body) -> tuple[str, str]:
+    """The look and the sprite's name of a body."""
+    stage = 1 + min(STAGES - 1, int(STAGES * max(0.0, 1 - body.life / body.full))) if body.full < math.inf else 1
+    pink = body.type.startswith("Pink")
+    if body.kind == "pig":
+        size = "big" if "Big" in body.type else "medium" if "Medium" in body.type else "small"
+        return ("novel", f"{body.type}_1_1") if pink else ("pig", f"pig_basic_{size}_{stage}")
+    if body.kind == "bird":
+        look = _bird_look(body.type)
+        return look, f"{look}_{2 if body.touched else 1}"
+    if body.kind == "block":
+        if pink:
+            return "novel", f"{body.type}_1_1"
+        return body.material, f"{body.material}_{SHAPES[body.type]}_{stage}"
+    names = {"platform": ("platform", "Platform"), "tnt": ("tnt", "TNT"), "egg": ("bird_white", "egg")}
+    names |= {"fan": ("fan", "Fan_2_1"), "magnet": ("wood", "Magnet_4_1")}
+    return names[body.kind]
+
+
+def _bird_look(type_: str) -> str:
+    look = f"bird_{type_.removeprefix('Bird').lower()}"
+    return look if look in load_palette() else "bird_red"
+
+
+def _visible(item: Item, ground: int) -> bool:
+    xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
+    on_screen = max(xs) >= 0 and min(xs) < WIDTH and max(ys) >= 0 and min(ys) < HEIGHT
+    return on_screen and min(ys) <= ground and max(xs) > min(xs) and max(ys) > min(ys)

@@ -1,0 +1,94 @@
+"""Where an agent plays: its seat, and what is said there.
+
+Stands under wire, which leads agents to their tables; a table outlives a broken connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from openfield.core import Ask, Reply, Turn, World
+from openfield.domains.birds.wire.conversation import Dialogue
+from openfield.errors import AgentFault, OpenfieldError
+
+if TYPE_CHECKING:
+    from openfield.serving.remote import Seat
+
+
+class Table:
+    """Where an agent plays."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lock = asyncio.Lock()
+        self.writer: asyncio.StreamWriter | None = None
+        """The connection; None while there is none."""
+        self.heard = self.replied = self.left = time.monotonic()
+        """When the agent last said anything, when that was last taken for a reply, and when it last left."""
+        self.seat: Seat | None = None
+        """None where there is nothing left to play."""
+        self.ended: Seat | None = None
+        """That of the trial before, as long as more may be said of its last level."""
+        self.world: World | None = None
+        """What there is to see: the world of the last seat, also when all is over."""
+        self.before: World | None = None
+        """That of the trial before, until the agent has done something in the next one."""
+        self.dialogue = Dialogue(Turn(ask=Ask.NONE))
+
+    @property
+    def played_out(self) -> bool:
+        """Whether the last level of the trial has ended."""
+        rollout = None if self.seat is None else self.seat.rollout
+        return rollout is not None and rollout.turn.last is not None and rollout.world.over
+
+    def sit(self, seat: Seat | None) -> None:
+        """Takes a seat: the first, or that of the next trial."""
+        self.seat = seat
+        if seat is not None:
+            seat.__enter__()
+            self.before, self.world = self.world, seat.rollout.world
+            if self.ended is None:
+                self.dialogue.turn = seat.rollout.turn
+
+    async def say(self, reply: Reply) -> None:
+        """Says something of the trial before, or, with any reply that says nothing, goes on from it."""
+        if self.ended is None or not self.ended.rollout.world.stays(reply):  # type: ignore[attr-defined]
+            await self.finish()
+            return
+        try:
+            await self.ended.reply(reply)
+        except AgentFault as fault:  # it says too much: that trial has failed, which is no reason to end the next
+            self._part(fault)
+
+    async def finish(self) -> None:
+        """Goes on from the trial before, if that is not done: nothing more is said of it."""
+        if self.ended is not None:
+            await self.ended.reply(Reply())
+            self._part()
+
+    def _part(self, fault: AgentFault | None = None) -> None:
+        seat, self.ended = self.ended, None
+        if seat is not None:
+            seat.__exit__(None, fault, None)
+        if self.seat is not None:
+            self.dialogue.turn = self.seat.rollout.turn
+
+    def return_to(self, writer: asyncio.StreamWriter) -> None:
+        """Goes on over another connection; the old one is closed."""
+        if self.writer is not None and self.writer is not writer:
+            self.writer.close()
+        if self.writer is None:  # the time it was away is none of its own
+            away = time.monotonic() - self.left
+            self.heard, self.replied = self.heard + away, self.replied + away
+        self.writer = writer
+        if self.seat is not None:
+            self.seat.__enter__()
+
+    def leave(self, error: OpenfieldError | None = None) -> None:
+        """Leaves the seat, because its trial is over, the connection broke, or the agent failed."""
+        for seat in (self.ended, self.seat):
+            if seat is not None:
+                seat.__exit__(None, error, None)
+                error = None

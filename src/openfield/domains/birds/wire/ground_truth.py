@@ -1,0 +1,140 @@
+"""Ground truth as agents of this game have always got it, its noise, and a compact form for learners.
+
+Stands between scene and agents. Types are load-bearing: coordinates are whole numbers, shares are floats, or public
+clients die.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domains.birds.game.camera import HEIGHT, WIDTH
+from openfield.domains.birds.game.scene import GROUND_ID, SLING_ID, Item, Pixel, Scene, load_palette
+
+TRAJECTORY_ID = "2147483647"
+FEATURE_ROWS = 40
+CLASSES = (
+    *("sling", "bird_red", "bird_blue", "bird_yellow", "bird_black", "bird_white", "pig", "wood", "ice", "stone"),
+    *("platform", "tnt", "fan", "wind", "novel"),
+)
+SQUARE = HEIGHT / 8
+"""Side of the squares in which measures that count see places, in pixels."""
+FEATURES = 1 + 4
+"""Per row of the compact form: the class as a fraction, and the bounding box as fractions of the screen."""
+
+
+class Noise:
+    """What blurs the ground truth of an agent that gets the noisy one."""
+
+    def __init__(self, rng: random.Random, disc: bool = False) -> None:
+        """Noise of the earlier game (radius up to 1 pixel), or of the later (a disc of 2 pixels)."""
+        self._rng, self._disc = rng, disc
+
+    def shift(self) -> Pixel:
+        """One offset for a whole object."""
+        spread = 2 * math.sqrt(self._rng.random()) if self._disc else min(1.0, max(0.0, self._rng.gauss(0.5, 0.5)))
+        angle = self._rng.uniform(0, 2 * math.pi)
+        return round(spread * math.cos(angle)), round(spread * math.sin(angle))
+
+    def blur(self, colours: dict[int, float]) -> dict[int, float]:
+        """Shares that are off by one or two hundredths and still add up to one."""
+        blurred = {
+            code: max(0.001, share + self._rng.choice((-1, 1)) * self._rng.uniform(0.01, 0.02))
+            for code, share in colours.items()
+        }
+        total = math.fsum(blurred.values())
+        return {code: share / total for code, share in blurred.items()}
+
+
+def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) -> list[dict[str, Any]]:
+    """The scene as a list with one collection of features."""
+    features: list[dict[str, Any]] = [
+        _feature({}, str(GROUND_ID), "Ground", [], {"yindex": scene.ground}),
+        _feature(_polygon([scene.sling]), str(SLING_ID), "Slingshot", _colormap("sling", None)),
+    ]
+    if scene.dots:
+        dots = _shifted_each(scene.dots, noise)
+        features.append(_feature({"type": "MultiPoint", "coordinates": dots}, TRAJECTORY_ID, "Trajectory", []))
+    features += [_object(item, dev, noise) for item in scene.items]
+    return [{"type": "FeatureCollection", "features": features}]
+
+
+def compact(scene: Scene) -> NDArray[np.float32]:
+    """The scene as a fixed table: one row per object with its class and bounding box, empty rows at the end."""
+    table = np.zeros((FEATURE_ROWS, FEATURES), dtype=np.float32)
+    things = [("sling", scene.sling), *((item.look, item.ring) for item in scene.items)]
+    for row, (look, ring) in enumerate(things[:FEATURE_ROWS]):
+        xs, ys = [x for x, _ in ring], [y for _, y in ring]
+        bounds = (min(xs) / WIDTH, min(ys) / HEIGHT, max(xs) / WIDTH, max(ys) / HEIGHT)
+        table[row] = ((CLASSES.index(look) + 1) / len(CLASSES), *bounds)
+    return np.clip(table, 0.0, 1.0)
+
+
+def coarse_truth(truth: list[dict[str, Any]]) -> tuple[tuple[str, int, int], ...]:
+    """What is where in ground truth, by classes and squares of the screen, eight along its height.
+
+    Exact outlines and noisy shares of colours never occur twice, and what never occurs twice cannot be counted.
+    """
+    return tuple(sorted({_coarse(feature) for feature in truth[0]["features"] if feature["properties"]["colormap"]}))
+
+
+def coarse_table(table: NDArray[np.float32]) -> tuple[tuple[str, int, int], ...]:
+    """The same of the compact form; a thing is where the middle of its box is."""
+    kinds = np.rint(table[:, 0] * len(CLASSES)).astype(int)
+    middles = (table[:, 1:3] + table[:, 3:5]) / 2 * (WIDTH, HEIGHT) // SQUARE
+    rows = zip(kinds.tolist(), middles.astype(int).tolist(), strict=True)
+    return tuple(sorted({(CLASSES[kind - 1], x, y) for kind, (x, y) in rows if kind}))
+
+
+def _coarse(feature: dict[str, Any]) -> tuple[str, int, int]:
+    ring = feature["geometry"]["coordinates"][0]
+    x, y = (sum(point[axis] for point in ring) / len(ring) for axis in (0, 1))
+    return classify(feature["properties"]["colormap"]), int(x // SQUARE), int(y // SQUARE)
+
+
+def classify(colormap: Iterable[dict[str, Any]]) -> str:
+    """The class whose palette a colormap shares most with, by the overlap of the shares."""
+    shares = {entry["color"]: entry["percent"] for entry in colormap}
+    overlaps = {
+        name: sum(min(share, look.colours.get(code, 0.0)) for code, share in shares.items())
+        for name, look in load_palette().items()
+    }
+    return max(overlaps, key=lambda name: overlaps[name])
+
+
+def _object(item: Item, dev: bool, noise: Noise | None) -> dict[str, Any]:
+    blurred = noise if item.rank != "bird" else None
+    dx, dy = blurred.shift() if blurred else (0, 0)
+    rings = [tuple((x + dx, y + dy) for x, y in ring) for ring in (item.ring, item.hole) if ring]
+    extra = {"currentLife": round(item.life, 4) if item.life is not None else 1.0} if dev else {}
+    label = item.sprite if dev else "Object"
+    return _feature(_polygon(rings), str(item.id), label, _colormap(item.look, blurred), extra)
+
+
+def _feature(
+    geometry: dict[str, Any], name: str, label: str, colormap: list[dict[str, Any]], extra: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    properties = {"id": name, "label": label, "colormap": colormap, **(extra or {})}
+    return {"type": "Feature", "geometry": geometry, "properties": properties}
+
+
+def _polygon(rings: Iterable[Iterable[Pixel]]) -> dict[str, Any]:
+    return {"type": "Polygon", "coordinates": [[[x, y] for x, y in ring] for ring in rings]}
+
+
+def _colormap(look: str, noise: Noise | None) -> list[dict[str, Any]]:
+    colours = load_palette()[look].colours
+    if noise is not None:
+        colours = noise.blur(colours)
+    return [{"color": code, "percent": float(share)} for code, share in colours.items()]
+
+
+def _shifted_each(dots: Iterable[Pixel], noise: Noise | None) -> list[list[int]]:
+    shifts = ((x, y, noise.shift() if noise else (0, 0)) for x, y in dots)
+    return [[x + dx, y + dy] for x, y, (dx, dy) in shifts]

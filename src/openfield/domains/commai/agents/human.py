@@ -1,0 +1,121 @@
+"""A person as a learner, in three modes: asked at every pause, at every dot, or at every step.
+
+`openfield play commai` and the original's human learners end here; what is typed is said symbol by symbol and recorded
+like anybody's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Literal
+
+from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
+from openfield.domains.commai.agents.adapter import REPLIES
+from openfield.domains.commai.agents.terminal_view import LineView, ScreenView, Streams, View
+from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
+from openfield.domains.commai.world import SKIP
+from openfield.errors import Cancelled
+
+Mode = Literal["line", "dot", "immediate"]
+"""When a person is asked: at a dot or when the teacher was silent twice; at a dot; at every step."""
+_SILENCE = " "
+_RESTLESS = 300
+"""Steps after which a person in line mode is asked even if the teacher never paused, as in micro1 to micro5.2."""
+
+
+def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) -> AgentFactory:
+    """A factory for the person at this terminal."""
+
+    def make(spec: Spec, seed: int) -> Agent:
+        view: View = ScreenView(delay) if screen else LineView(delay)
+        return Human(view, mode, bits=speaks_bits(spec))
+
+    return make
+
+
+class Human:
+    """Says what a person types, one symbol a step; while nothing is typed, silence.
+
+    Args:
+        view: Where the person looks and types.
+        mode: When the person is asked.
+        bits: Whether symbols are bits; they are then put together, and taken apart, behind the person's back.
+    """
+
+    stateless = True
+
+    def __init__(self, view: View, mode: Mode = "line", bits: bool = False) -> None:
+        self._view, self._mode = view, mode
+        self._streams = Streams()
+        self._typed: deque[str] = deque()
+        self._reader = BitReader() if bits else None
+        self._bits = deque(SPACE_BITS)
+        self._heard = ""  # the last two characters of the teacher
+        self._earned = 0
+        self._unasked = 0  # steps since the person was asked
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Shows a turn, and asks the person if it is time to."""
+        self._earned += int(turn.reward)
+        if self._reader is None:
+            return self._step(chr(turn.observation), turn)
+        bit = REPLIES[int(self._bits.popleft())] if self._bits else REPLIES[0]
+        heard = self._reader.feed(str(turn.observation))
+        if heard is None:
+            return bit
+        reply = self._step(heard, turn)
+        if not isinstance(reply.action, int):
+            return reply
+        self._bits.extend(to_bits(chr(reply.action)))
+        return bit
+
+    def close(self) -> None:
+        """Gives the terminal back."""
+        self._view.close()
+
+    def _step(self, symbol: str, turn: Turn) -> Reply:
+        self._streams.hear(symbol, self._earned, turn.feedback or "")
+        self._unasked += 1
+        self._earned = 0
+        self._heard = (self._heard + symbol)[-2:]
+        if turn.ask is Ask.NONE:
+            return Reply()
+        if not self._typed and self._is_time():
+            line = self._ask()
+            if line is None or line == "QUIT":
+                raise Cancelled("The player left.")
+            if line == SKIP:
+                return Reply(SKIP)
+            self._typed.extend(_single_dots(line) or _SILENCE)
+        else:
+            self._view.show(self._streams)
+        said = self._typed.popleft() if self._typed else _SILENCE
+        if self._reader is not None and said != _SILENCE and not self._typed:
+            self._heard = ""  # the last bits are still on their way: the teacher's next character cannot be an answer
+        self._streams.say(said)
+        return REPLIES[ord(said)]
+
+    def _ask(self) -> str | None:
+        """A line of symbols; what is none is asked for again."""
+        note = "The teacher does not pause here; --mode immediate asks at every step." if self._is_restless() else ""
+        self._unasked = 0
+        line = self._view.ask(self._streams, note)
+        while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
+            line = self._view.ask(self._streams, f"'{foreign}' is no symbol: its code is above 255. Try again.")
+        return line
+
+    def _is_time(self) -> bool:
+        if self._mode == "immediate":
+            return True
+        dot = self._heard.endswith(".")
+        return dot if self._mode == "dot" else dot or self._heard == _SILENCE * 2 or self._is_restless()
+
+    def _is_restless(self) -> bool:
+        return self._mode == "line" and self._unasked > _RESTLESS
+
+
+def _single_dots(line: str) -> str:
+    """Runs of dots are one: the second would be an answer to the next question."""
+    while ".." in line:
+        line = line.replace("..", ".")
+    return line

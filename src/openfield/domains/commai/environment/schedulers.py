@@ -1,0 +1,205 @@
+"""Who chooses the next task: at random, in turn, by successes, by consecutive successes, by what they unlock.
+
+The environment reports each verdict and then asks for a task; None ends the curriculum.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Protocol
+
+from openfield.domains.commai.environment.task import Task
+from openfield.errors import InvalidInput, UnknownName
+
+
+class Scheduler(Protocol):
+    """Chooses tasks."""
+
+    tasks: Sequence[Task]
+
+    def next_task(self, rng: random.Random) -> Task | None:
+        """The task of the next instance; None if the curriculum is finished."""
+        ...
+
+    def record(self, result: int) -> None:
+        """Takes the verdict of the instance that just ended."""
+        ...
+
+
+class RandomScheduler:
+    """Chooses uniformly, every time."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.tasks = _some(tasks)
+
+    def next_task(self, rng: random.Random) -> Task:
+        """Any of the tasks."""
+        return rng.choice(self.tasks)
+
+    def record(self, result: int) -> None:
+        """Does not care."""
+
+
+class SequentialScheduler:
+    """Gives each task one instance, round and round."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.tasks = _some(tasks)
+        self._next = 0
+
+    def next_task(self, rng: random.Random) -> Task:
+        """The next task in turn."""
+        task = self.tasks[self._next % len(self.tasks)]
+        self._next += 1
+        return task
+
+    def record(self, result: int) -> None:
+        """Does not care."""
+
+
+class IncrementalScheduler:
+    """Goes on to the next task, round and round, after enough successes; failures take nothing away."""
+
+    def __init__(self, tasks: Sequence[Task], success_threshold: int = 2) -> None:
+        self.tasks = _some(tasks)
+        self.threshold = success_threshold
+        self.position = 0
+        self.streak = 0
+
+    def next_task(self, rng: random.Random) -> Task:
+        """The task under way."""
+        if self.streak >= self.threshold:
+            self.streak, self.position = 0, self.position + 1
+        return self.tasks[self.position % len(self.tasks)]
+
+    def record(self, result: int) -> None:
+        """Counts a success."""
+        if result > 0:
+            self.streak += result
+
+
+class ConsecutiveScheduler:
+    """Goes on to the next task after enough successes in a row and ends the curriculum after the last.
+
+    Args:
+        tasks: The curriculum.
+        success_threshold: Successes in a row that finish a task.
+        cyclic: Whether the curriculum starts again instead of ending.
+        thresholds: Other thresholds for some tasks, by name.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        success_threshold: int = 2,
+        cyclic: bool = False,
+        thresholds: Mapping[str, int] | None = None,
+    ) -> None:
+        self.tasks = _some(tasks)
+        self.threshold = success_threshold
+        self._cyclic = cyclic
+        self._thresholds = thresholds or {}
+        self.position = 0
+        """Which task is under way."""
+        self.streak = 0
+        """Its successes in a row."""
+
+    def next_task(self, rng: random.Random) -> Task | None:
+        """The task under way, None after the last."""
+        if self.position < len(self.tasks):
+            threshold = self._thresholds.get(self.tasks[self.position].name, self.threshold)
+            if self.streak >= threshold:
+                self.streak, self.position = 0, self.position + 1
+        if self._cyclic:
+            self.position %= len(self.tasks)
+        return self.tasks[self.position] if self.position < len(self.tasks) else None
+
+    def record(self, result: int) -> None:
+        """Counts a success; anything else sets the count to itself, which is 0 for a failure."""
+        self.streak = self.streak + 1 if result == 1 else int(result)
+
+
+class DependenciesScheduler:
+    """Chooses uniformly among the tasks whose prerequisites have been solved often enough.
+
+    Args:
+        tasks: All tasks.
+        tasks_dependencies: Pairs (a, b): b needs a.
+        unlock_threshold: Successes that make a task count as solved; tasks of the same kind count together.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], tasks_dependencies: Iterable[Sequence[Task]] = (), unlock_threshold: int = 10
+    ) -> None:
+        self.tasks = _some(tasks)
+        self._threshold = unlock_threshold
+        self._needs: dict[str, set[str]] = {task.kind: set() for task in tasks}
+        for first, then in tasks_dependencies:
+            self._require(first, then)
+        _refuse_cycles(self._needs)
+        self._solved: Counter[str] = Counter()
+        self._current = ""
+
+    def next_task(self, rng: random.Random) -> Task:
+        """Any task that is unlocked."""
+        task = rng.choice([task for task in self.tasks if self._unlocked(task)])
+        self._current = task.kind
+        return task
+
+    def record(self, result: int) -> None:
+        """Counts a success for the task that was chosen last."""
+        if result > 0:
+            self._solved[self._current] += result
+
+    def _require(self, first: Task, then: Task) -> None:
+        for task in (first, then):
+            if task.kind not in self._needs:
+                raise UnknownName("task in tasks_dependencies", task.name, [task.name for task in self.tasks], "Tasks")
+        self._needs[then.kind].add(first.kind)
+
+    def _unlocked(self, task: Task) -> bool:
+        return all(self._solved[need] >= self._threshold for need in self._needs[task.kind])
+
+
+class IntrudedScheduler:
+    """Another scheduler's choice, except that every second instance belongs to a task it knows nothing of.
+
+    Args:
+        scheduler: The scheduler that goes on as if nothing had happened.
+        intruder: The task in between.
+    """
+
+    def __init__(self, scheduler: Scheduler, intruder: Task) -> None:
+        self.tasks = scheduler.tasks
+        self.scheduler = scheduler
+        self._intruder = intruder
+        self._intruding = False
+
+    def next_task(self, rng: random.Random) -> Task | None:
+        """The intruder, or what the scheduler chooses."""
+        self._intruding = not self._intruding
+        return self._intruder if self._intruding else self.scheduler.next_task(rng)
+
+    def record(self, result: int) -> None:
+        """Passes on what concerns the scheduler's own tasks."""
+        if not self._intruding:
+            self.scheduler.record(result)
+
+
+def _some(tasks: Sequence[Task]) -> Sequence[Task]:
+    if not tasks:
+        raise InvalidInput("A scheduler needs at least one task; its list `tasks` is empty.")
+    return tasks
+
+
+def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        circle = " > ".join(reversed(error.args[1]))
+        raise InvalidInput(
+            f"The key tasks_dependencies goes round in a circle: {circle}. Remove one of them."
+        ) from None

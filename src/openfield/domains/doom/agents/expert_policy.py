@@ -1,0 +1,164 @@
+"""The reference agent's mind: the action a good player takes in a scene. It gives the labels of training.
+
+Used by worlds for labels and by `agents` for the agent of the same name.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+
+from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.maps.scenario import Wall
+
+AIM = {"duel": 18.0, "arena": 14.0}
+"""Closer to the line of fire than this a shot hits: enemies are 20 wide on each side, in the arena shots scatter."""
+CONE = 22.6
+STRIDE = 16.0
+RADIUS = 16.0
+PILLAR = 20.0
+"""Half the width of a pillar, corners considered."""
+WAYPOINTS = [(x, y) for x in (-256.0, 256.0) for y in (-256.0, 256.0)] + [
+    (x, y) for x in (-416.0, 0.0, 416.0) for y in (-416.0, 0.0, 416.0)
+]
+"""Places in the arena from which corners can be looked around."""
+MOVES = {"forward": 0.0, "left": 90.0, "backward": 180.0, "right": 270.0}
+
+
+class Reference:
+    """Chooses actions; knows the walls, remembers nothing."""
+
+    def __init__(self, task: str, walls: Iterable[Wall], rng: random.Random) -> None:
+        self._task = task
+        self._walls = list(walls)
+        self._rng = rng
+        self._pillars: list[tuple[float, float]] = []
+        self.aim = AIM[task]
+        """How far off the line of fire it shoots."""
+
+    def choose(self, scene: Scene) -> str:
+        """What to do now."""
+        if not scene.enemies:
+            return "nothing"
+        return self._duel(scene) if self._task == "duel" else self._arena(scene)
+
+    def clearance(self, x: float, y: float) -> float:
+        """How far along the axes the nearest wall, or the nearest pillar of the last scene, is from a point."""
+        walls = (max(wall.x1 - x, x - wall.x2, wall.y1 - y, y - wall.y2, 0.0) for wall in self._walls)
+        pillars = (max(abs(x - px), abs(y - py)) - RADIUS for px, py in self._pillars)
+        return max(0.0, min((*walls, *pillars), default=math.inf))
+
+    def _duel(self, scene: Scene) -> str:
+        """Steps sideways until the enemy is in the line of fire."""
+        player = scene.player
+        enemy = min(scene.enemies, key=lambda body: abs(body.y - player.y))
+        off = enemy.y - player.y
+        return "shoot" if abs(off) < self.aim else "left" if off > 0 else "right"
+
+    def _arena(self, scene: Scene) -> str:
+        player = scene.player
+        self._pillars = [(body.x, body.y) for body in scene.items["obstacle"]]
+        seen = [body for body in scene.enemies if self._sees(player, body.x, body.y)]
+        if not scene.ammo:
+            return self._fetch(scene)
+        if not seen:
+            target = min(scene.enemies, key=lambda body: _distance(player, body.x, body.y))
+            return self._walk(player, *self._via(player, target.x, target.y))
+        return self._fight(player, min(seen, key=lambda body: _effort(player, body)))
+
+    def _fight(self, player: Body, enemy: Body) -> str:
+        off = _bearing(player, enemy.x, enemy.y)
+        if abs(off) > CONE:
+            return "turn_left" if off > 0 else "turn_right"
+        aside = _distance(player, enemy.x, enemy.y) * math.sin(math.radians(off))
+        if abs(aside) < self.aim:
+            return "shoot"
+        return "left" if aside > 0 else "right"
+
+    def _fetch(self, scene: Scene) -> str:
+        """Goes for bullets; without any there is nothing left to do."""
+        packs, player = scene.items["ammo"], scene.player
+        if not packs:
+            return "nothing"
+        pack = min(packs, key=lambda body: _distance(player, body.x, body.y))
+        return self._walk(player, *self._via(player, pack.x, pack.y))
+
+    def _via(self, player: Body, x: float, y: float) -> tuple[float, float]:
+        """The next place on the way to a point: the point itself, or a waypoint near both."""
+        if self._sees(player, x, y):
+            return x, y
+        open_ways = [way for way in WAYPOINTS if self._sees(player, *way) and _distance(player, *way) > STRIDE]
+        if not open_ways:
+            return x, y
+        cost = {way: _distance(player, *way) + math.dist(way, (x, y)) for way in open_ways}
+        hidden = {way: not self._clear(way, (x, y)) for way in open_ways}
+        return min(open_ways, key=lambda way: (hidden[way], cost[way]))
+
+    def _walk(self, player: Body, x: float, y: float) -> str:
+        """The free step that brings the player nearest; now and then any step, so that it never hangs anywhere."""
+        if self._rng.random() < 0.2:
+            return self._rng.choice(list(MOVES))
+        ends = {move: _step(player, turn) for move, turn in MOVES.items()}
+        free = [move for move, end in ends.items() if self._is_free(*end)]
+        return min(free or MOVES, key=lambda move: math.dist(ends[move], (x, y)))
+
+    def _is_free(self, x: float, y: float) -> bool:
+        pillars = (max(abs(x - px), abs(y - py)) < 2 * RADIUS for px, py in self._pillars)
+        return not any(_wall_distance(wall, x, y) < RADIUS for wall in self._walls) and not any(pillars)
+
+    def _sees(self, player: Body, x: float, y: float) -> bool:
+        return self._clear((player.x, player.y), (x, y))
+
+    def _clear(self, here: tuple[float, float], there: tuple[float, float]) -> bool:
+        walls = any(_crosses(here, there, wall) for wall in self._walls)
+        return not walls and not any(_passes(here, there, pillar) for pillar in self._pillars)
+
+
+def _effort(player: Body, enemy: Body) -> float:
+    """Roughly the ticks until the enemy is in the line of fire."""
+    off = _bearing(player, enemy.x, enemy.y)
+    turns = max(0.0, (abs(off) - CONE) / 45)
+    left = math.radians(abs(off) % 45 if abs(off) % 45 <= 22.5 else 45 - abs(off) % 45)
+    return turns + _distance(player, enemy.x, enemy.y) * math.sin(left) / STRIDE
+
+
+def _bearing(player: Body, x: float, y: float) -> float:
+    """How far to the left of where the player looks a point lies, in degrees."""
+    return (math.degrees(math.atan2(y - player.y, x - player.x)) - player.angle + 180) % 360 - 180
+
+
+def _distance(player: Body, x: float, y: float) -> float:
+    return math.hypot(x - player.x, y - player.y)
+
+
+def _step(player: Body, turn: float) -> tuple[float, float]:
+    way = math.radians(player.angle + turn)
+    return player.x + STRIDE * math.cos(way), player.y + STRIDE * math.sin(way)
+
+
+def _wall_distance(wall: Wall, x: float, y: float) -> float:
+    across, along = max(wall.x1 - x, 0.0, x - wall.x2), max(wall.y1 - y, 0.0, y - wall.y2)
+    return math.hypot(across, along)
+
+
+def _passes(here: tuple[float, float], there: tuple[float, float], pillar: tuple[float, float]) -> bool:
+    """Whether the way from one point to another touches a pillar."""
+    way, off = (there[0] - here[0], there[1] - here[1]), (pillar[0] - here[0], pillar[1] - here[1])
+    length = max(math.hypot(*way), 1.0)
+    along = (way[0] * off[0] + way[1] * off[1]) / length
+    aside = abs(way[0] * off[1] - way[1] * off[0]) / length
+    return 0 < along < length and aside < PILLAR
+
+
+def _crosses(here: tuple[float, float], there: tuple[float, float], wall: Wall) -> bool:
+    """Whether the way from one point to another meets a wall, which runs along an axis."""
+    if wall.x1 == wall.x2:
+        here, there = (here[1], here[0]), (there[1], there[0])
+        at, low, high = wall.x1, wall.y1, wall.y2
+    else:
+        at, low, high = wall.y1, wall.x1, wall.x2
+    if (here[1] - at) * (there[1] - at) >= 0:
+        return False
+    share = (at - here[1]) / (there[1] - here[1])
+    return low <= here[0] + share * (there[0] - here[0]) <= high

@@ -1,0 +1,130 @@
+"""The arena: two to four moving enemies, items to take, walls and pillars to hide behind.
+
+A task for `play`: how an episode is laid out and which actions there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+
+import msgspec
+
+from openfield.domains.doom.maps.scenario import AMMO, HEALTH, OBSTACLE, TRAP, Layout, Rectangle
+from openfield.domains.doom.maps.udmf import Point
+from openfield.domains.doom.settings import ArenaSettings
+from openfield.errors import InvalidInput, WorldFault
+
+ACTIONS = ("nothing", "left", "right", "forward", "backward", "shoot", "turn_left", "turn_right", "give_up")
+EDGE = 512
+ROOM = Rectangle(-EDGE, -EDGE, EDGE, EDGE)
+SOLIDS = (
+    Rectangle(-192, 288, 192, 320),
+    Rectangle(-192, -320, 192, -288),
+    Rectangle(-320, -192, -288, 192),
+    Rectangle(288, -192, 320, 192),
+)
+"""Four walls around a middle room; its corners are the ways in, 128 wide along each side."""
+_SIDES = [msgspec.structs.astuple(solid) for solid in SOLIDS]
+GOAL_MARGIN = 100.0
+"""How far outside the goal enemies start at least."""
+ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST, GUARD = range(1, 10)
+"""What an enemy can be ordered; 0 leaves it to itself."""
+MOST_TRIES = 20_000
+CHECK_TRIES = 1000
+"""Where a place is found among so many, it is in every episode among `MOST_TRIES`."""
+
+
+def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
+    """Where everything is at the start of an episode."""
+    return _drawn(settings, rng, MOST_TRIES)
+
+
+@functools.cache
+def check_room(settings: ArenaSettings) -> None:
+    """Refuses what has no place in the arena: too many things, or too large a goal that they keep off.
+
+    Raises:
+        InvalidInput: There is no room.
+    """
+    spans = ("enemies", "health_packs", "ammo_packs", "traps", "obstacles")
+    most = {name: (getattr(settings, name)[1],) * 2 for name in spans}
+    try:
+        _drawn(msgspec.structs.replace(settings, **most), random.Random(0), CHECK_TRIES)
+    except WorldFault:
+        counts = ", ".join(f"{name} {most[name][0]}" for name in spans)
+        raise InvalidInput(f"There is no room in the arena for {counts} outside of goal {settings.goal}.") from None
+
+
+def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> Layout:
+    places = _Places(rng, tries)
+    player = places.draw(16, 0)
+    if settings.goal is not None:  # who walks to it starts outside, and nothing stands in it
+        places.keep_off(settings.goal[:2], settings.goal[2] + GOAL_MARGIN)
+    enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
+    spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
+    items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
+    pillars = [(OBSTACLE, places.draw(16, 60, player)) for _ in range(rng.randint(*settings.obstacles))]
+    low, high = settings.enemy_damage
+    return Layout(
+        room=ROOM,
+        solids=SOLIDS,
+        player=(player, rng.randrange(8) * 45),
+        enemies=enemies,
+        items=[*items, *pillars],
+        actor=(
+            ("enemy_stride", settings.enemy_stride),
+            ("damage_low", low),
+            ("damage_high", high),
+            ("first_order", REST if settings.behaviour != "random" or settings.sentry_after == 0 else 0),
+        ),
+    )
+
+
+def fits(x: float, y: float, radius: float) -> bool:
+    """Whether something of this radius can stand here, as far as walls go."""
+    if abs(x) > EDGE - radius or abs(y) > EDGE - radius:
+        return False
+    for left, bottom, right, top in _SIDES:
+        across, along = max(left - x, 0.0, x - right), max(bottom - y, 0.0, y - top)
+        if across * across + along * along <= radius * radius:
+            return False
+    return True
+
+
+def fits_square(x: float, y: float, half: float) -> bool:
+    """Whether a square of this half width can stand here: what stands is as wide along the axes for the engine."""
+    if abs(x) > EDGE - half or abs(y) > EDGE - half:
+        return False
+    return not any(
+        left - half < x < right + half and bottom - half < y < top + half for left, bottom, right, top in _SIDES
+    )
+
+
+class _Places:
+    """Draws places that keep apart."""
+
+    def __init__(self, rng: random.Random, tries: int) -> None:
+        self._rng = rng
+        self._tries = tries
+        self._taken: list[tuple[Point, float]] = []
+
+    def keep_off(self, point: Point, distance: float) -> None:
+        """Has nothing drawn near a point from now on."""
+        self._taken.append((point, distance))
+
+    def draw(self, radius: float, apart: float, other: Point = (0.0, 0.0)) -> Point:
+        """A free place, at least `apart` from another point."""
+        for _ in range(self._tries):
+            x, y = round(self._rng.uniform(-EDGE, EDGE), 1), round(self._rng.uniform(-EDGE, EDGE), 1)
+            if math.dist((x, y), other) >= apart and fits(x, y, radius + 8) and self._is_free(x, y, radius):
+                self._taken.append(((x, y), radius))
+                return x, y
+        raise WorldFault(f"There is no room left in the arena after {len(self._taken)} things.")
+
+    def _is_free(self, x: float, y: float, radius: float) -> bool:
+        for (other_x, other_y), taken in self._taken:
+            if math.hypot(x - other_x, y - other_y) <= radius + taken + 8:
+                return False
+        return True

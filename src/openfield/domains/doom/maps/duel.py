@@ -1,0 +1,86 @@
+"""The duel: one player, one stationary enemy, both somewhere else every time.
+
+A task for `play`: how an episode is laid out and which actions there are.
+"""
+
+from __future__ import annotations
+
+import random
+
+from openfield.domains.doom.maps.scenario import AMMO, Layout, Rectangle
+from openfield.domains.doom.settings import DuelSettings
+from openfield.errors import InvalidInput
+
+ACTIONS = ("left", "right", "forward", "backward", "shoot", "nothing")
+ROOM = Rectangle(-448, -192, 64, 256)
+PLAYER_X, ENEMY_X = -384, 0
+LOWEST, HIGHEST = -161, 224
+"""Between these the player and the enemy start, each on a line of its own."""
+CLEAR = 1
+"""What enemies keep from each other and from walls at the start."""
+
+
+def lay_out(settings: DuelSettings, rng: random.Random) -> Layout:
+    """Where everything is at the start of an episode."""
+    player = (PLAYER_X, round(rng.uniform(LOWEST, HIGHEST), 1))
+    packs = [(AMMO, (rng.uniform(-340, -60), rng.uniform(LOWEST, HIGHEST))) for _ in range(settings.ammo_packs)]
+    return Layout(
+        room=ROOM,
+        player=(player, 0),
+        enemies=[((min(ENEMY_X, ROOM.right - _room(settings)), y), 180) for y in _spread(settings, rng)],
+        items=packs,
+        actor=tuple(
+            (name, getattr(settings, name))
+            for name in (
+                "enemy_health",
+                "enemy_radius",
+                "enemy_stride",
+                "enemy_pause",
+                "enemy_damage",
+                "bolt_speed",
+                "bolt_damage",
+            )
+        ),
+    )
+
+
+def check_room(settings: DuelSettings) -> None:
+    """Refuses more or wider enemies than stand side by side, and such as would go through walls.
+
+    Raises:
+        InvalidInput: There is no room, or not enough to stop them.
+    """
+    if settings.enemy_stride >= 2 * settings.enemy_radius:
+        raise InvalidInput(
+            f"Setting 'enemy_stride': an enemy of radius {settings.enemy_radius} that goes {settings.enemy_stride} "
+            f"units per tick goes through walls; take at most {2 * settings.enemy_radius - 1}."
+        )
+    if _slack(settings) < 0:
+        raise InvalidInput(
+            f"Settings 'enemies' and 'enemy_radius': there is no room for {settings.enemies} enemies "
+            f"of radius {settings.enemy_radius}; take fewer or slimmer ones."
+        )
+
+
+def _spread(settings: DuelSettings, rng: random.Random) -> list[float]:
+    """Heights far enough from each other that nobody is stuck: what is left of the line falls between them."""
+    slack, (low, _), apart = _slack(settings), _line(settings), 2 * settings.enemy_radius + CLEAR
+    shares = sorted(rng.uniform(0, slack) for _ in range(settings.enemies))
+    heights = [round(low + share + number * apart, 1) for number, share in enumerate(shares)]
+    rng.shuffle(heights)
+    return heights
+
+
+def _slack(settings: DuelSettings) -> float:
+    """What of the line of the enemies none of them needs."""
+    low, high = _line(settings)
+    return high - low - (settings.enemies - 1) * (2 * settings.enemy_radius + CLEAR)
+
+
+def _line(settings: DuelSettings) -> tuple[float, float]:
+    """Where enemies can stand: not within walls."""
+    return max(LOWEST, ROOM.bottom + _room(settings)), min(HIGHEST, ROOM.top - _room(settings))
+
+
+def _room(settings: DuelSettings) -> int:
+    return settings.enemy_radius + CLEAR

@@ -1,0 +1,286 @@
+"""The rules beyond the engine's own: what novelties make of each tick, as orders to the engine's scripts.
+
+Used by `play`: a rule looks at the scene and gives commands for `content/scripts.asm`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.engine.state_reader import Reader
+from openfield.domains.doom.maps import arena
+from openfield.domains.doom.maps.arena import GUARD, LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
+from openfield.domains.doom.maps.pathfinding import Way
+from openfield.domains.doom.maps.scenario import (
+    ENEMY_HALF,
+    ENEMY_TAG,
+    ITEM_TAG,
+    OBSTACLE,
+    PILLAR_HALF,
+    PLAYER_HALF,
+    Layout,
+)
+from openfield.domains.doom.maps.udmf import Point
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings
+
+HURT, ORDER, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(10, 16))
+"""The scripts by their numbers; with a sign before it, a script also runs where it was called in this tick already."""
+ENEMIES = 4
+CONE = 22.5
+NEAR = 40.0
+"""Half the width of what must fit beside a player who is not near walls and pillars."""
+FIRST_DELAY = 5
+RETURN_AMMO = 3
+Spot = tuple[int, int]
+SPOT_TRIES = 50
+APART = 80.0
+"""Between the centres of two things whoever appears is clear of the other, though both may take a step before."""
+
+
+_QUIET = {
+    name: getattr(ArenaSettings(), name)
+    for name in (
+        "toll",
+        "wall_harm",
+        "wind",
+        "drain",
+        "behaviour",
+        "sentry_after",
+        "blink",
+        "respawn",
+        "goal",
+    )
+}
+"""Under these settings nothing happens that the engine does not do by itself."""
+
+
+def tolls(settings: DoomSettings, tick: int) -> Iterator[str]:
+    """Every so often the player loses health."""
+    if settings.toll and tick and tick % settings.toll_period == 0:
+        yield f"{HURT} {settings.toll}"
+
+
+class DuelRules:
+    """The duel's rules."""
+
+    def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
+        self._settings = settings
+        self.quiet = not settings.toll
+        """Whether nothing happens that the engine does not do by itself."""
+
+    def lost(self, scene: Scene) -> bool:
+        """Nothing but death loses a duel."""
+        return False
+
+    def commands(self, scene: Scene, tick: int) -> Sequence[str]:
+        """What happens in this tick beyond the engine's own rules."""
+        return tuple(tolls(self._settings, tick))
+
+
+class ArenaRules:
+    """The arena's rules; each novelty is one of the small methods below."""
+
+    def __init__(self, settings: ArenaSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
+        self._settings = settings
+        self.quiet = all(getattr(settings, name) == value for name, value in _QUIET.items())
+        self._rng = rng
+        self._reader = reader
+        self._starts = [at for at, _ in layout.enemies]
+        self._count = len(self._starts)
+        self._calls: dict[int, int] = {}
+        """By an enemy's tag, how scripts call it."""
+        self._spots: dict[int, Spot | None] = {}
+        self._orders: dict[int, int] = {}
+        pillars = [(at, PILLAR_HALF) for number, at in layout.items if number == OBSTACLE]
+        goal = settings.goal or (0, 0, 0)
+        self._way = Way(goal[:2], settings.enemy_stride, pillars, rng)
+        self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
+        self._wind = rng.uniform(0, 2 * math.pi)
+        self._killed_at: int | None = None
+        self._delay = float(FIRST_DELAY)
+        self._due: dict[int, int] = {}
+
+    def lost(self, scene: Scene) -> bool:
+        """Whether the enemies have reached their goal."""
+        goal = self._settings.goal
+        return goal is not None and any(math.dist((e.x, e.y), goal[:2]) <= goal[2] for e in scene.enemies)
+
+    def commands(self, scene: Scene, tick: int) -> Sequence[str]:
+        """What happens in this tick beyond the engine's own rules."""
+        settings = self._settings
+        self._calls = self._calls or _calls(scene.enemies, self._starts)
+        if self._killed_at is None and len(scene.enemies) < self._count:
+            self._killed_at = tick
+        made = list(tolls(settings, tick))
+        if settings.wall_harm and _near_solid(scene):
+            made.append(f"{HURT} {settings.wall_harm}")
+        if settings.wind and tick % 2:
+            made.append(self._blow())
+        if settings.drain and self._killed_at is not None:
+            since = tick - self._killed_at
+            made += [f"{DRAIN} {settings.drain}"] if since and since % settings.drain_period == 0 else []
+        if settings.behaviour != "random" or self._on_guard(tick):
+            self._orders = {e.tag: self._order(self._expected(e), scene, tick) for e in scene.enemies}
+            made.append(self._joined(ORDER, self._orders))
+        if settings.blink[1]:
+            made += self._blinks(scene)
+        if settings.respawn:
+            made += self._returns(scene, tick)
+        return made
+
+    def _on_guard(self, tick: int) -> bool:
+        """Whether enemies stand sentry when they hear what is ordered now, which is in the next tick."""
+        return 0 <= self._settings.sentry_after <= tick + 1
+
+    def _joined(self, command: str, values: dict[int, int]) -> str:
+        """A script that is told a number for each enemy."""
+        told = {self._calls[tag]: value for tag, value in values.items()}
+        return " ".join([command, *(str(told.get(ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
+
+    def _blow(self) -> str:
+        """Wind moves the player, the enemies and what lies loose; pillars stand."""
+        x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
+        return f"{BLOW} {x} {y} {ENEMY_TAG} {self._last_loose}"
+
+    def _expected(self, enemy: Body) -> Body:
+        """The enemy as it will be when it hears its next order: the last one is still to be followed."""
+        last, angle = self._orders.get(enemy.tag, 0), math.radians(enemy.angle)
+        turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(last, 0.0)
+        step = self._settings.enemy_stride if last == ONWARD and self._settings.behaviour == "march" else 0
+        return msgspec.structs.replace(
+            enemy,
+            x=enemy.x + step * math.cos(angle),
+            y=enemy.y + step * math.sin(angle),
+            angle=(enemy.angle + turn) % 360,
+        )
+
+    def _order(self, enemy: Body, scene: Scene, tick: int) -> int:
+        settings, player = self._settings, scene.player
+        if self._on_guard(tick):
+            return _turn(enemy, player.x, player.y) or GUARD
+        match settings.behaviour:
+            case "approach":
+                return self._go(enemy, player.x, player.y)
+            case "spread" if len(scene.enemies) > 1:
+                return self._go(enemy, *_away_from_centre(enemy, scene.enemies))
+            case "hide" if scene.items["obstacle"]:
+                return self._go(enemy, *_behind_pillar(enemy, scene, settings.hide_distance))
+            case "march":
+                return self._march(enemy, scene)
+        return 0  # also for who has nobody to keep away from, and nothing to hide behind
+
+    def _march(self, enemy: Body, scene: Scene) -> int:
+        """A step on the way to the goal, or the turn it takes."""
+        if self._orders.get(enemy.tag) != ONWARD:
+            self._way.forget(enemy.tag)
+        others = [((body.x, body.y), ENEMY_HALF) for body in scene.enemies if body.tag != enemy.tag]
+        bodies = [*others, ((scene.player.x, scene.player.y), PLAYER_HALF)]
+        angle = math.radians(self._way.direction(enemy.tag, (enemy.x, enemy.y), bodies))
+        return _turn(enemy, enemy.x + math.cos(angle), enemy.y + math.sin(angle)) or ONWARD
+
+    def _go(self, enemy: Body, x: float, y: float) -> int:
+        return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))
+
+    def _blinks(self, scene: Scene) -> Iterator[str]:
+        """An enemy that is hit is somewhere else in the same tick: the engine knows beforehand where."""
+        for enemy in scene.enemies:
+            spot = self._spots.get(enemy.tag)
+            if spot is None or not self._is_spot(spot, enemy, scene):
+                spot = self._spots[enemy.tag] = self._spot(enemy, scene)
+            if spot is not None:
+                yield f"{DODGE} {self._calls[enemy.tag]} {spot[0]} {spot[1]} {int(enemy.health)}"
+
+    def _spot(self, enemy: Body, scene: Scene) -> Spot | None:
+        """Somewhere to go; where there is hardly any, the next tick may find it."""
+        low, high = self._settings.blink
+        farthest = math.hypot(abs(enemy.x) + arena.EDGE, abs(enemy.y) + arena.EDGE)
+        for _ in range(SPOT_TRIES if farthest > low else 0):
+            angle, distance = self._rng.uniform(0, 2 * math.pi), self._rng.uniform(low, high)
+            spot = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
+            if arena.fits(*spot, 28) and self._off_goal(spot) and self._is_spot(spot, enemy, scene):
+                return spot
+        return None
+
+    def _is_spot(self, spot: Spot, enemy: Body, scene: Scene) -> bool:
+        """Whether it is as far away as it should be, and free."""
+        low, high = self._settings.blink
+        others = (scene.player, *scene.items["obstacle"], *(other for other in scene.enemies if other is not enemy))
+        return low <= math.dist((enemy.x, enemy.y), spot) <= high and _is_free(spot, others)
+
+    def _returns(self, scene: Scene, tick: int) -> Iterator[str]:
+        """The dead come back after a delay that grows each time, and bring bullets for the player."""
+        alive = {enemy.tag for enemy in scene.enemies}
+        self._reader.returning.clear()  # whoever was told to come and is not here found no room, and is told again
+        for tag in range(self._count):
+            if tag in alive:
+                if self._due.pop(tag, None) is not None:
+                    yield f"give Clip {RETURN_AMMO}"
+            elif tag not in self._due:
+                self._due[tag] = tick + int(self._delay)
+                self._delay *= self._settings.respawn
+            elif tick >= self._due[tag] and (spot := self._far_spot(scene)):
+                self._reader.returning.append(tag)
+                yield f"{SPAWN} {self._calls[tag]} {spot[0]} {spot[1]}"
+
+    def _far_spot(self, scene: Scene) -> Spot | None:
+        player = scene.player
+        for _ in range(100):
+            spot = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
+            far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance and self._off_goal(spot)
+            if far and arena.fits(*spot, 28) and _is_free(spot, (*scene.enemies, *scene.items["obstacle"])):
+                return spot
+        return None
+
+    def _off_goal(self, spot: Spot) -> bool:
+        """Whether whoever appears there has yet to walk to the goal, as at the start."""
+        goal = self._settings.goal
+        return goal is None or math.dist(spot, goal[:2]) > goal[2] + arena.GOAL_MARGIN
+
+
+def _calls(enemies: list[Body], starts: list[Point]) -> dict[int, int]:
+    """How scripts call the enemies of the first scene.
+
+    Only places tell: the engine lists those first that have taken a step already, and no two start within 48 units.
+    """
+
+    def steps(order: tuple[int, ...]) -> float:
+        return sum(math.dist((e.x, e.y), starts[number]) for e, number in zip(enemies, order, strict=False))
+
+    order = min(itertools.permutations(range(len(starts))), key=steps)
+    return {enemy.tag: ENEMY_TAG + number for enemy, number in zip(enemies, order, strict=False)}
+
+
+def _is_free(spot: Spot, others: Iterable[Body]) -> bool:
+    return all(math.dist((other.x, other.y), spot) > APART for other in others)
+
+
+def _near_solid(scene: Scene) -> bool:
+    x, y = scene.player.x, scene.player.y
+    pillars = (max(abs(x - body.x), abs(y - body.y)) < NEAR + PILLAR_HALF for body in scene.items["obstacle"])
+    return not arena.fits_square(x, y, NEAR) or any(pillars)
+
+
+def _turn(enemy: Body, x: float, y: float) -> int:
+    """The turn that brings an enemy to face a point; 0 if it does."""
+    off = (math.degrees(math.atan2(y - enemy.y, x - enemy.x)) - enemy.angle + 180) % 360 - 180
+    return 0 if abs(off) <= CONE else TURN_LEFT if off > 0 else TURN_RIGHT
+
+
+def _away_from_centre(enemy: Body, enemies: list[Body]) -> tuple[float, float]:
+    x, y = sum(e.x for e in enemies) / len(enemies), sum(e.y for e in enemies) / len(enemies)
+    return 2 * enemy.x - x, 2 * enemy.y - y
+
+
+def _behind_pillar(enemy: Body, scene: Scene, distance: float) -> tuple[float, float]:
+    """A point behind the nearest pillar, seen from the player."""
+    player = scene.player
+    pillar = min(scene.items["obstacle"], key=lambda body: math.dist((body.x, body.y), (enemy.x, enemy.y)))
+    away = max(math.dist((pillar.x, pillar.y), (player.x, player.y)), 1.0)
+    step = distance / away
+    return pillar.x + (pillar.x - player.x) * step, pillar.y + (pillar.y - player.y) * step

@@ -1,0 +1,144 @@
+"""From layouts to a WAD: every episode of a trial as a map of its own, with the actors and scripts it needs.
+
+Below the worlds: tasks draw layouts, this binds them, the engine loads the result.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import msgspec
+
+from openfield.domains.doom.engine.launch import FIRST_MAP
+from openfield.domains.doom.maps.acs import assemble
+from openfield.domains.doom.maps.udmf import MapText, Point
+from openfield.domains.doom.maps.wad import Lump, map_lumps, write_wad
+from openfield.domains.doom.settings import DoomSettings
+
+PLAYER, HEALTH, AMMO, TRAP, OBSTACLE = 1, 20011, 20012, 20013, 20014
+"""The numbers of actors in maps; enemies follow from `FIRST_ENEMY` on, one number per variant."""
+FIRST_ENEMY = 21000
+ENEMY_TAG = 20
+ITEM_TAG = 100
+PILLAR_TAG = 1000
+"""How scripts call things: enemies from the first tag on, what lies loose from the second, pillars from the third."""
+PLAYER_HALF, PILLAR_HALF, ENEMY_HALF = 16, 16, 20
+"""Half the widths of what stands, the enemy's unless its task says otherwise."""
+
+
+class Wall(msgspec.Struct, frozen=True):
+    """A wall as the agent is told of it."""
+
+    x1: float
+    x2: float
+    y1: float
+    y2: float
+
+
+class Rectangle(msgspec.Struct, frozen=True):
+    """Something solid with straight sides."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def walls(self) -> list[Wall]:
+        """Its four sides."""
+        return [
+            Wall(self.left, self.right, self.bottom, self.bottom),
+            Wall(self.left, self.right, self.top, self.top),
+            Wall(self.left, self.left, self.bottom, self.top),
+            Wall(self.right, self.right, self.bottom, self.top),
+        ]
+
+
+class Layout(msgspec.Struct, kw_only=True):
+    """An episode before it starts."""
+
+    room: Rectangle
+    solids: tuple[Rectangle, ...] = ()
+    player: tuple[Point, int]
+    """Where, and looking where."""
+    enemies: list[tuple[Point, int]]
+    items: list[tuple[int, Point]] = []
+    """The number of the actor, and where."""
+    actor: tuple[tuple[str, int], ...] = ()
+    """What is filled into the enemy's actor: layouts with the same values share a variant."""
+
+    def walls(self) -> list[Wall]:
+        """All walls."""
+        return [wall for part in (self.room, *self.solids) for wall in part.walls()]
+
+    def text(self, enemy: int) -> bytes:
+        """The map, with enemies of this actor number."""
+        text = MapText()
+        text.room(*msgspec.structs.astuple(self.room))
+        for solid in self.solids:
+            text.solid(*msgspec.structs.astuple(solid))
+        text.thing(PLAYER, *self.player)
+        for tag, (at, angle) in enumerate(self.enemies, ENEMY_TAG):
+            text.thing(enemy, at, angle, tag)
+        pillars = [(number, at) for number, at in self.items if number == OBSTACLE]
+        loose = [(number, at) for number, at in self.items if number != OBSTACLE]
+        for first, things in ((ITEM_TAG, loose), (PILLAR_TAG, pillars)):
+            for tag, (number, at) in enumerate(things, first):
+                text.thing(number, at, 0, tag)
+        return text.encode()
+
+
+def bind(task: str, layouts: Sequence[Layout], settings: Sequence[DoomSettings]) -> bytes:
+    """The WAD with all episodes of a trial, each under `map_name` of its number."""
+    variants = list(dict.fromkeys(layout.actor for layout in layouts))
+    hall = Layout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
+    lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0, ENEMY_HALF))
+    for number, (layout, chosen) in enumerate(zip(layouts, settings, strict=True)):
+        variant = variants.index(layout.actor)
+        half = dict(layout.actor).get("enemy_radius", ENEMY_HALF)
+        scripts = _scripts(chosen.stride, variant, getattr(chosen, "closeness", 0), half)
+        lumps += map_lumps(map_name(number), layout.text(FIRST_ENEMY + variant), scripts)
+    return write_wad([*lumps, *_globals(task, variants, settings[0], len(layouts))])
+
+
+def map_name(number: int) -> str:
+    """The name of an episode's map."""
+    return f"E{number:05d}"
+
+
+def _globals(task: str, variants: Iterable[Any], settings: DoomSettings, count: int) -> list[Lump]:
+    common = _fill("common.decorate", _player_values(task, settings))
+    enemies = [
+        _fill(f"{task}.decorate", {**dict(values), "variant": variant, "number": FIRST_ENEMY + variant})
+        for variant, values in enumerate(variants)
+    ]
+    names = [FIRST_MAP, *map(map_name, range(count))]
+    maps = ['GameInfo { PlayerClasses = "FieldMarine" }', *(f'map {name} "field" {{ }}' for name in names)]
+    return [("DECORATE", "\n".join([common, *enemies]).encode()), ("MAPINFO", "\n".join(maps).encode())]
+
+
+def _player_values(task: str, settings: DoomSettings) -> dict[str, int]:
+    return {
+        "player_health": settings.player_health,
+        "player_ammo": settings.player_ammo,
+        "spread": 0 if task == "duel" else 1,
+        "ammo_pack": getattr(settings, "ammo_pack", 15),
+    }
+
+
+@functools.cache
+def _scripts(stride: int, variant: int, closeness: int, half: int) -> bytes:
+    values = {"stride": stride, "enemy": f"FieldEnemy{variant}", "closeness": closeness}
+    return assemble(_fill("scripts.asm", {**values, "enemy_reach": PLAYER_HALF + half}))
+
+
+def _fill(name: str, values: Mapping[str, object]) -> str:
+    return Template(_content(name)).substitute(values)
+
+
+@functools.cache
+def _content(name: str) -> str:
+    return (files("openfield.domains.doom") / "content" / name).read_text()

@@ -1,0 +1,265 @@
+"""A client of protocol 0.8: lets any openfield agent play on a server of the old family, ours or another.
+
+At the rim; the mirror of `server`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Ask, Belief, Reply, Turn
+from openfield.domains.doom.wire.ini import read_client, write_client
+from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, Message
+from openfield.domains.doom.wire.private_broker import MODELS
+from openfield.domains.doom.wire.rpc import Rpc
+from openfield.errors import AgentFault, InvalidInput
+
+Player = Callable[[Turn], Reply]
+HALF = 0.5
+
+
+class Client:
+    """Plays an experiment with an agent, in any of the four modes."""
+
+    experiment_type = "SAIL-ON"
+
+    def __init__(
+        self, rpc: Rpc, agent: Player, model: str = "openfield agent", models: Path | None = None, **about: str
+    ) -> None:
+        """Makes a client.
+
+        Args:
+            rpc: A connection to the broker.
+            agent: What plays; `save` and `load` are used as the server says, if it has them.
+            model: The name results carry.
+            models: A folder for the trained model, so that another process can play its trials later.
+            about: What else registrations say of the model: organization, description, aiq_username, aiq_secret.
+        """
+        self._rpc = rpc
+        self._agent = agent
+        self._model = _describe(model, about)
+        self._models = models
+        self._server = ""
+        self._id = 0
+        self.secret: str | None = None
+        self._saved: bytes | None = None
+        self.performances: list[float] = []
+        """How each episode ended, training included."""
+
+    async def play(
+        self,
+        secret: str | None = None,
+        no_testing: bool = False,
+        just_one_trial: bool = False,
+        seed: int | None = None,
+        episode_seed: int | None = None,
+    ) -> None:
+        """Registers and plays until the experiment's end; with a secret, trials of an experiment trained before."""
+        await self._register(secret, no_testing, just_one_trial, seed, episode_seed)
+        await self._obey()
+
+    async def _obey(self) -> None:
+        """Does what the server's states ask for, until the last."""
+        while True:
+            state = await self._ask({"obj_type": "request_state"})
+            match state["obj_type"]:
+                case "experiment_end":
+                    return
+                case "benchmark_request":
+                    await self._ask({"obj_type": "benchmark_data", "benchmark_data": _machine()})
+                case "training_end":
+                    self._save()
+                case "trial_start":
+                    self._reset()
+                case "training_episode_start":
+                    await self._episode("training")
+                case "testing_episode_start":
+                    await self._episode("testing")
+
+    async def _register(
+        self, secret: str | None, no_testing: bool, just_one_trial: bool, seed: int | None, episode_seed: int | None
+    ) -> None:
+        if just_one_trial and secret is None:
+            raise InvalidInput("One trial alone needs the secret of an experiment that was trained.")
+        shared = {
+            "model": self._model,
+            "client_rpc_queue": self._rpc.queue,
+            "experiment_type": self.experiment_type,
+            "domain_dict": {"cartpole": False, "vizdoom": True, "smartenv": False},
+            "epoch": None,
+            "generator_config": {"episode_seed": episode_seed, "start_zeroed_out": False, "start_world_state": None},
+        }
+        if secret is not None:
+            own = {
+                "obj_type": "request_experiment_trials",
+                "experiment_secret": secret,
+                "just_one_trial": just_one_trial,
+            }
+        else:
+            own = {"obj_type": "request_experiment", "novelty": 0, "novelty_visibility": 0, "git_version": None}
+            own |= {"seed": seed, "no_testing": no_testing, "description": ""}
+        reply = _checked(await self._rpc.call(REGISTRATION_QUEUE, {**shared, **own}))
+        self._server, self._id = reply["server_rpc_queue"], reply["model_experiment_id"]
+        self.secret = reply["experiment_secret"]
+
+    async def _episode(self, kind: str) -> None:
+        """Plays an episode: two requests per tick, then an opinion."""
+        first, ended, feedback, belief = True, False, None, None
+        while not ended:
+            data = await self._ask(
+                {"obj_type": f"request_{kind}_data", "model_experiment_id": self._id, "secret": self.secret}
+            )
+            received = time.time()
+            turn = _turn(data, kind, feedback, first)
+            reply = self._agent(turn)
+            while reply.action is None and reply.belief is not None:  # it has said something, and sees the turn again
+                belief, reply = reply.belief, self._agent(turn)
+            belief, first = reply.belief or belief, False
+            answer = await self._ask(_prediction(kind, data["secret"], reply.action, received))
+            feedback = {"performance": answer["performance"]}
+            ended = answer["obj_type"].endswith("_episode_end")
+        self.performances.append(answer["performance"])
+        last = Turn(ask=Ask.NONE, observation=turn.observation, feedback=feedback, phase=turn.phase, last="terminated")
+        await self._opine(kind, self._agent(last).belief or belief)
+
+    async def _opine(self, kind: str, belief: Belief | None) -> None:
+        belief = belief or Belief(0.0)
+        detail = belief.detail if isinstance(belief.detail, dict) else {}
+        await self._ask(
+            {
+                "obj_type": f"{kind}_episode_novelty",
+                "novelty_probability": belief.highest,
+                "novelty_threshold": _threshold(belief, detail.get("threshold")),
+                "novelty": belief.level or 0,
+                "novelty_characterization": detail.get("characterization", {}),
+            }
+        )
+
+    def _save(self) -> None:
+        if hasattr(self._agent, "save"):
+            self._saved = self._agent.save()
+            if self._models is not None:
+                self._models.mkdir(parents=True, exist_ok=True)
+                self._file.write_bytes(self._saved)
+
+    def _reset(self) -> None:
+        if self._saved is None and self._models is not None and self._file.exists():
+            self._saved = self._file.read_bytes()
+        if self._saved is not None and hasattr(self._agent, "load"):
+            self._agent.load(self._saved)
+
+    @property
+    def _file(self) -> Path:
+        """Where the old family keeps a trained model."""
+        return (self._models or Path()) / f"model.TA2.vizdoom.{self.secret}.file"
+
+    async def _ask(self, content: Message) -> Message:
+        return _checked(await self._rpc.call(self._server, content))
+
+
+async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> Client:
+    """Plays what a client's INI file says, in any mode; a new experiment's secret is written into the file.
+
+    Args:
+        path: The file; the trained model is kept in a folder `model` beside it.
+        agent: What plays.
+        ignore_secret: Whether a new experiment is wanted though the file has the secret of another.
+    """
+    config = read_client(path)
+    secret = None if ignore_secret else config.experiment_secret
+    about = {"organization": config.organization, "description": config.description}
+    async with Rpc(config.amqp) as rpc:
+        about |= {"aiq_username": config.username, "aiq_secret": config.secret}
+        client = Client(rpc, agent, config.model_name, path.parent / MODELS, **about)
+        client.experiment_type = config.experiment_type
+        await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
+        write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
+        await client._obey()
+    return client
+
+
+async def play_replies(url: str, replies: Sequence[Reply]) -> None:
+    """Plays these replies, one for each tick, and no opinion; leaves when there are no more."""
+    script = iter(replies)
+
+    def choose(turn: Turn) -> Reply:
+        reply = Reply() if turn.ask is Ask.NONE else next(script, None)
+        if reply is None:
+            raise _NoMore
+        return reply
+
+    async with Rpc(url) as rpc:
+        with suppress(_NoMore):
+            await _Reciter(rpc, choose, "peer").play()
+
+
+class _NoMore(Exception):
+    """The script is at its end."""
+
+
+class _Reciter(Client):
+    """Says nothing that its script does not."""
+
+    async def _opine(self, kind: str, belief: Belief | None) -> None:
+        pass
+
+
+def _checked(reply: Message) -> Message:
+    if reply.get("status") == "error":
+        raise AgentFault(f"The server refuses: {reply['error_message']}")
+    if reply.get("obj_type") == "experiment_exception":
+        raise AgentFault(f"The server failed: {reply['message']}")
+    return reply
+
+
+def _threshold(belief: Belief, told: object) -> float:
+    """The agent's own, else one half; where its level says otherwise, one by which it is a detection or none."""
+    if isinstance(told, int | float):
+        return told
+    if belief.level is None or (belief.level > 0) == (belief.highest >= HALF):
+        return HALF
+    return belief.highest if belief.level > 0 else math.nextafter(belief.highest, 2.0)
+
+
+def _turn(data: Message, kind: str, feedback: Message | None, first: bool) -> Turn:
+    """What is shown, as an agent of ours sees it: the label of what it should do is feedback, too."""
+    label = data.get("feature_label")
+    return Turn(
+        observation=data["feature_vector"],
+        feedback={**(feedback or {}), **({"label": label} if label else {})} or None,
+        phase="training" if kind == "training" else "test",
+        first=first,
+        red_light=data.get("novelty_indicator"),
+    )
+
+
+def _prediction(kind: str, secret: str, action: Any, received: float) -> Message:
+    return {
+        "obj_type": f"{kind}_data_prediction",
+        "secret": secret,
+        "utc_remote_epoch_received": received,
+        "utc_remote_epoch_sent": time.time(),
+        "label_prediction": action if isinstance(action, dict) else {"action": action},
+        "end_early": False,
+    }
+
+
+def _machine() -> Message:
+    """What can be known of this machine without asking it to work."""
+    cores = os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"num_physical_cpu": cores, "num_logical_cpu": cores, "cpu_max_speed": None, "physical_ram": memory}
+
+
+def _describe(name: str, about: Mapping[str, str]) -> str:
+    """A model in a registration, which is JSON inside JSON."""
+    fields = {"organization": "", "description": "", "aiq_username": "", "aiq_secret": "", **about}
+    return msgspec.json.encode({"obj_type": "model", "model_name": name, **fields}).decode()

@@ -1,0 +1,268 @@
+"""Experiments of the old family: training once, then groups of trials by visibility, novelty, difficulty and hint.
+
+Between a server's configuration and trials; `broker` enrols each model that registers with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
+from openfield.domains.doom.settings import DoomSettings
+from openfield.domains.doom.trials import compose, compose_training, episode_seeds
+from openfield.domains.doom.wire.ini import ServerConfig
+from openfield.domains.doom.wire.messages import RequestExperiment
+from openfield.errors import AgentFault, InvalidInput, UnknownName
+from openfield.journal.reader import SCORED
+from openfield.runner.plan import LONGEST_NAME, check_visitor
+from openfield.serving.dispatch import SingleDesk, TrialDesk
+from openfield.serving.remote import Seat
+from openfield.settings import make_settings
+from openfield.trial import Limits, Phase, Trial, derive, with_changes, with_limits
+
+NORMAL = (0, 50, 200)
+"""Novelties that are none."""
+DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
+"""The duel's novelties by the numbers they were published under."""
+SHORT_LIMIT = 200
+LONGEST_MODEL = LONGEST_NAME - 9
+"""Characters of a model's name; the mark of its secret follows."""
+LONGEST_FACT = 2000
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Trials that differ in their seeds only."""
+
+    visibility: int
+    novelty: int
+    difficulty: str
+    hint: int
+
+
+def groups_of(config: ServerConfig) -> Iterator[Group]:
+    """All groups in the published order; only announced novelties come with hints."""
+    for visibility in config.novelty_visibility:
+        for novelty in config.novelty:
+            hinted = visibility == 1 and novelty not in NORMAL
+            for difficulty in config.difficulty:
+                for hint in config.hint_level if hinted else (-1,):
+                    yield Group(visibility, novelty, difficulty, hint)
+
+
+def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = None) -> list[Trial]:
+    """The trials of an experiment: training first, then group by group."""
+    domain = domain_of(config)
+    chosen = make_settings(domain.settings, _settings(config, episode_seed))
+    training = domain.training_trial(chosen, seed, _training_phases(config, domain, seed))
+    made = [training] if training is not None else []
+    for group in groups_of(config):
+        names = novelty_names(domain, group.novelty, group.difficulty)
+        settings = msgspec.structs.replace(chosen, hint_level=group.hint) if domain is ARENA else chosen
+        played: set[int] = set()
+        for number in range(config.trials):
+            for root in _roots(seed, domain.name, *msgspec.structs.astuple(group), number):
+                phases = compose(settings, names, root)
+                trial = domain.test_trial(settings, root, phases, group.visibility == 1, training)
+                seeds = episode_seeds(trial, episode_seed)
+                if episode_seed is not None or played.isdisjoint(seeds):
+                    break
+            played.update(seeds)
+            made.append(trial)
+    return made
+
+
+def _training_phases(config: ServerConfig, domain: DoomDomain, seed: int) -> tuple[Phase, ...]:
+    """Which training episodes are novel: a share of them, each by any novelty and difficulty of the configuration."""
+    changes = [number for number in config.novelty if number not in NORMAL]
+    kinds = [novelty_names(domain, number, difficulty) for number in changes for difficulty in config.difficulty]
+    if config.training_novelty_p1 and not kinds:
+        raise InvalidInput(f"training_novelty_p1 is {config.training_novelty_p1:g}, and there is no novelty to draw.")
+    return compose_training(config.training_episodes, config.training_novelty_p1, kinds, seed)
+
+
+def _roots(*path: Any) -> Iterator[int]:
+    """Seeds for a trial: a further one is for a trial that would share an episode with another of its group."""
+    yield derive(*path)
+    yield from (derive(*path, "again", count) for count in itertools.count())
+
+
+def episode_seed(generator: dict[str, Any]) -> int | None:
+    """The seed an agent wants for every episode, or None.
+
+    Raises:
+        InvalidInput: It is none the engine takes.
+    """
+    return make_settings(DoomSettings, {"episode_seed": generator.get("episode_seed")}).episode_seed
+
+
+def reseeded(trials: list[Trial], seed: int | None, episode_seed: int | None) -> list[Trial]:
+    """The same trials with the seeds an agent asks for, as far as it does."""
+    forced = {} if episode_seed is None else {"episode_seed": episode_seed}
+
+    def change(trial: Trial) -> Trial:
+        root = trial.seed if seed is None else derive(seed, trial.seed)
+        return msgspec.structs.replace(trial, seed=root, settings={**trial.settings, **forced})
+
+    return with_changes(trials, change)
+
+
+def unhurried(trials: list[Trial]) -> list[Trial]:
+    """The same trials without a limit for single replies: the protocol has its own, for the whole session."""
+    return with_limits(trials, lambda _: Limits(reply_seconds=None))
+
+
+def domain_of(config: ServerConfig) -> DoomDomain:
+    """The first phase was the duel, later ones the arena; the duel's own numbers say it too."""
+    return DUEL if config.phase == "1" or set(config.novelty) <= {50, *DUEL_NAMES} else ARENA
+
+
+def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str, ...]:
+    """Our name of a novelty given by its number.
+
+    Raises:
+        UnknownName, InvalidInput: There is no such novelty or difficulty; the message lists what there is.
+    """
+    if difficulty not in ("easy", "medium", "hard"):
+        raise InvalidInput(f"Unknown difficulty '{difficulty}'. Known: easy, medium, hard.")
+    if number in NORMAL:
+        return ()
+    names = DUEL_NAMES if domain is DUEL else {int(novelty.name): novelty.name for novelty in domain.novelties}
+    if number not in names:
+        raise UnknownName("novelty", str(number), map(str, names), label=f"Of {domain.name}")
+    name = names[number]
+    graded = [novelty.id for novelty in domain.novelties if novelty.name == name and novelty.difficulty]
+    return domain.novelty_names(f"{name}:{difficulty}" if graded else name)
+
+
+def agent_name(model: str, secret: str) -> str:
+    """What a model's experiment is called on record: its name, and something only its secret leads to."""
+    name = f"{_read_model(model).model_name}{_mark(secret)}"
+    check_visitor(name)
+    return name
+
+
+def registration(request: RequestExperiment, name: str) -> dict[str, str]:
+    """What a registration says of a model, for the record; its user's secret is nobody's business."""
+    asked = {"experiment": request.description, "git_version": request.git_version, "seed": request.seed}
+    said = msgspec.structs.asdict(_read_model(request.model)) | asked
+    return {f"registration of {name}": msgspec.json.encode(said).decode()[:LONGEST_FACT]}
+
+
+def experiment_number(secret: str) -> int:
+    """What an experiment is called in messages, the same in every session: the mark in its name on record, in part."""
+    return int(_mark(secret)[1:8], 16)
+
+
+def _mark(secret: str) -> str:
+    return f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+
+
+async def find_experiment(desk: TrialDesk, secret: str) -> DeskOffice:
+    """The experiment with a secret, whatever its model is called by now.
+
+    Raises:
+        AgentFault: There is none, or its training is not done.
+    """
+    names = [name for name in await desk.agents() if name.endswith(_mark(secret))]
+    if not names:
+        raise AgentFault("there is no experiment with this secret")
+    known = await desk.enrolled(names[0])
+    if any(record.trial.is_training and record.outcome not in SCORED for record in known):
+        raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
+    return DeskOffice(desk, names[0], [record.trial for record in known])
+
+
+def _read_model(model: str) -> _Model:
+    try:
+        return msgspec.json.decode(model, type=_Model)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise AgentFault(f"the model is no JSON text with a model_name: {error}") from None
+
+
+class _Model(msgspec.Struct):
+    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_MODEL)]
+    organization: Any = None
+    description: Any = None
+    aiq_username: Any = None
+
+
+def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "training": config.training_episodes,
+        "episodes": config.testing_episodes,
+        "before": config.pre_novel_episodes,
+        "share": config.testing_novelty_p2,
+        "light_stays": True,
+    }
+    if episode_seed is not None:
+        values["episode_seed"] = episode_seed
+    return values | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
+
+
+class DeskOffice:
+    """The seats of one experiment at a desk that has many."""
+
+    def __init__(self, desk: TrialDesk, name: str, trials: list[Trial], facts: Mapping[str, str] | None = None) -> None:
+        self._desk = desk
+        self._name = name
+        self._new: list[Trial] = trials
+        """What is to be entered before the first seat; empty where the record has it."""
+        self._facts = dict(facts or {})
+        self.trials = sum(not trial.is_training for trial in trials)
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """Puts on record what machine the agent runs on."""
+        self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:LONGEST_FACT]
+
+    async def training(self) -> Seat | None:
+        """A seat in the training trial; None if there is none, or it is done."""
+        return await self._start(training=True)
+
+    async def trial(self) -> Seat | None:
+        """A seat in the next trial; None if none is left."""
+        return await self._start(training=False)
+
+    async def settle(self) -> None:
+        """Books what is over."""
+        await self._desk.settle()
+
+    async def _start(self, training: bool) -> Seat | None:
+        if self._new:
+            await self._desk.enroll(self._name, self._new, self._facts)
+            self._new = []
+        return await self._desk.start(self._name, training)
+
+
+class SingleOffice:
+    """The one seat of a program that plays one cell."""
+
+    trials = 1
+
+    def __init__(self, desk: SingleDesk) -> None:
+        self._desk = desk
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """It is this machine."""
+
+    async def training(self) -> Seat | None:
+        """The seat, if its trial is a training."""
+        return await self._sit("training")
+
+    async def trial(self) -> Seat | None:
+        """The seat, if its trial is none."""
+        return await self._sit("test")
+
+    async def settle(self) -> None:
+        """Whoever made the seat books it."""
+
+    async def _sit(self, phase: str) -> Seat | None:
+        try:
+            seat = await self._desk.seat()
+        except AgentFault:
+            return None
+        return seat if seat.rollout.turn.phase == phase else None

@@ -1,0 +1,291 @@
+"""Protocol 0.8, the conversation: one session per registration, state by state as the old family expects it.
+
+No bytes, no sockets, no clock but for stamps: `broker` brings requests and carries replies, an `Office` has the seats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from openfield.core import Ask, Belief, Reply
+from openfield.domains.doom.wire.messages import (
+    BenchmarkData,
+    EndExperiment,
+    EpisodeNovelty,
+    Message,
+    Prediction,
+    Registration,
+    Request,
+    RequestData,
+    RequestExperiment,
+    RequestState,
+    RequestTesting,
+    TestingNovelty,
+    TestingPrediction,
+    TrainingEndEarly,
+    message,
+)
+from openfield.errors import AgentProtocol
+from openfield.journal.replay import UNWRITABLE, check_belief
+from openfield.serving.remote import Seat
+
+FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
+"""What an agent may register for."""
+WIDEST = 1 << 63
+"""An agent's opinion names a novelty by any whole number the record can hold: levels, ids, or -1 for unknown."""
+TRAINING_OVER = "Training is over. Save the model."
+
+
+class Office(Protocol):
+    """Where a session gets its seats."""
+
+    trials: int
+    """How many trials there are, for the agent to know."""
+
+    def note_machine(self, facts: dict[str, Any]) -> None:
+        """Puts on record what machine the agent runs on."""
+        ...
+
+    async def training(self) -> Seat | None:
+        """A seat in the training trial; None if there is none, or it is done."""
+        ...
+
+    async def trial(self) -> Seat | None:
+        """A seat in the next trial; None if none is left."""
+        ...
+
+    async def settle(self) -> None:
+        """Books what is over."""
+        ...
+
+
+def mode_of(request: Registration) -> str:
+    """What a registration asks for."""
+    if isinstance(request, RequestExperiment):
+        return TRAINING if request.no_testing else FULL
+    return ONE_TRIAL if request.just_one_trial else REMAINING
+
+
+class Session:
+    """An agent's way through an experiment. Requests must come one at a time."""
+
+    def __init__(self, office: Office, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
+        """Starts before anything was asked.
+
+        Args:
+            office: Where the seats are.
+            secret: What the agent shows with every request for data.
+            mode: What it registered for.
+            number: What its experiment is called.
+            benchmark: Whether it is asked for its machine's speed first.
+        """
+        self._office = office
+        self._secret = secret
+        self._mode = mode
+        self._number = number
+        self.state = "benchmark_request" if benchmark else "experiment_start"
+        """What the next `request_state` is answered with."""
+        self.seat: Seat | None = None
+        self._episode = 0
+        self._trial = 0
+        self._ending = False
+        self._clock: Callable[[], float] = time.time
+
+    @property
+    def training_gap(self) -> bool:
+        """Whether the agent is away, learning from its training data."""
+        return self.state == "training_model_end"
+
+    @property
+    def over(self) -> bool:
+        """Whether the experiment's end was announced."""
+        return self.state == "over"
+
+    async def handle(self, request: Request) -> Message:
+        """The reply to a request.
+
+        Raises:
+            AgentProtocol: The request makes no sense now; the session stays as it is.
+        """
+        match request:
+            case RequestState():
+                return await self._announce()
+            case BenchmarkData():
+                if self.state != "experiment_start" or self._trial:
+                    raise AgentProtocol("benchmark_data belongs between benchmark_request and experiment_start")
+                self._office.note_machine(request.benchmark_data)
+                return message("benchmark_ack")
+            case RequestData():
+                return self._show(request)
+            case Prediction():
+                return await self._act(request)
+            case EpisodeNovelty():
+                return await self._believe(request)
+            case TrainingEndEarly():
+                return await self._end_training()
+            case EndExperiment():
+                self._identify(request)
+                await self._leave_seat()
+                self.state = "over"
+                return message("experiment_end")
+        raise AgentProtocol("an agent registers once; this queue belongs to an experiment under way")
+
+    async def _announce(self) -> Message:
+        """Says the current state, then goes on to the next."""
+        await self._pass_border()
+        state = self.state
+        if state in ("trial_start", "training_start"):
+            return await self._sit_down()
+        if state.endswith("_episode_start"):
+            self._episode += 1
+            self.state = state.replace("_start", "_active")
+            return message(state, episode_number=self._episode, total_episodes=0)
+        if state == "training_end":
+            self.state = "training_model_end"
+            return message(state, message=TRAINING_OVER)
+        if state in _NEXT:
+            self.state = _NEXT[state]
+        elif state == "experiment_start":
+            self.state = "training_start" if self._mode in (FULL, TRAINING) else "trial_start"
+        elif state == "training_model_end":
+            self.state = "experiment_end" if self._mode == TRAINING else "trial_start"
+        elif state == "trial_end":
+            self.state = "experiment_end" if self._mode == ONE_TRIAL else "trial_start"
+        if state == "benchmark_request":
+            return message(state, benchmark_script="")
+        return message("experiment_end" if state == "over" else state)
+
+    async def _sit_down(self) -> Message:
+        """Takes the seat of the training or of the next trial; without a seat, goes past it."""
+        training = self.state == "training_start"
+        self.seat = await (self._office.training() if training else self._office.trial())
+        self._episode, self._ending = 0, False
+        if training:
+            self.state = "training_episode_start" if self.seat is not None else "training_end"
+            return message("training_start")
+        if self.seat is None:
+            self.state = "over"
+            return message("experiment_end")
+        self._trial += 1
+        self.state = "testing_start"
+        return message(
+            "trial_start",
+            trial_number=self._trial,
+            total_trials=self._office.trials,
+            message="Reset the model to what it was after training.",
+            novelty_description={},
+        )
+
+    def _show(self, request: RequestData) -> Message:
+        kind = "testing" if isinstance(request, RequestTesting) else "training"
+        self._identify(request)
+        turn = self._seat_in(kind).rollout.turn
+        now = self._clock()
+        shown = {
+            "secret": self._secret,
+            "feature_vector": turn.observation,
+            "utc_remote_epoch_received": now,
+            "utc_remote_epoch_sent": now,
+        }
+        if kind == "testing":
+            return message("testing_data", **shown, novelty_indicator=turn.red_light)
+        label = (turn.feedback or {}).get("label", {"action": "nothing"})
+        return message("training_data", **shown, feature_label=label)
+
+    async def _act(self, request: Prediction) -> Message:
+        kind = "testing" if isinstance(request, TestingPrediction) else "training"
+        self._identify(request)
+        seat = self._seat_in(kind)
+        action = request.label_prediction.action
+        if seat.spec.actions is not None and not seat.spec.actions.contains(action):
+            known = ", ".join(getattr(seat.spec.actions, "options", ()))
+            raise AgentProtocol(f"unknown action '{action}'; known are {known}")
+        turn = await seat.reply(Reply(action))
+        self._ending |= bool(request.end_early)
+        performance = turn.feedback["performance"]
+        if turn.last is None:
+            return message(f"{kind}_data_ack", secret=self._secret, performance=performance, feedback={})
+        last = self._ending or seat.rollout.world.over
+        self.state = f"{kind}_end" if last else f"{kind}_episode_start"
+        return message(f"{kind}_episode_end", performance=performance, feedback={})
+
+    async def _believe(self, request: EpisodeNovelty) -> Message:
+        kind = "testing" if isinstance(request, TestingNovelty) else "training"
+        at_border = self.seat is not None and self.seat.rollout.turn.ask is Ask.NONE and not self.seat.rollout.over
+        if not at_border or not self.state.startswith(kind):
+            raise AgentProtocol(f"{kind}_episode_novelty belongs right after {kind}_episode_end")
+        await self._pass_border(_belief(request))
+        return message(f"{kind}_episode_novelty_ack")
+
+    async def _end_training(self) -> Message:
+        """Lets the training episode under way be the last; between two, training is over."""
+        if self.state == "training_episode_active":
+            self._ending = True
+            return message(self.state)
+        if self.state != "training_episode_start" or self.seat is None:
+            raise AgentProtocol(f"training_end_early belongs into training; the state is {self.state}")
+        if self.seat.rollout.turn.ask is not Ask.NONE:  # else an opinion on the last episode may still come
+            await self._leave_seat()
+        self.state = "training_end"
+        return message(self.state, message=TRAINING_OVER)
+
+    async def _pass_border(self, belief: Belief | None = None) -> None:
+        """Leaves an episode that ended, with or without an opinion on it."""
+        seat = self.seat
+        if seat is None or seat.rollout.over or seat.rollout.turn.ask is not Ask.NONE:
+            return
+        await seat.reply(Reply(None, belief))
+        if self.state.endswith("_end"):
+            await self._leave_seat()
+
+    async def _leave_seat(self) -> None:
+        """Gives the seat back; a trial that was ended early is truncated."""
+        if self.seat is not None:
+            if not self.seat.rollout.over:
+                self.seat.rollout.cut()
+            self.seat.left.set()
+            self.seat = None
+            await self._office.settle()
+
+    def _identify(self, request: RequestData | Prediction | EndExperiment) -> None:
+        """Refuses what belongs to another experiment; a number may be left open, the secret may not."""
+        if request.secret != self._secret:
+            raise AgentProtocol("the secret is wrong" if request.secret else "the secret is missing")
+        number = None if isinstance(request, Prediction) else request.model_experiment_id
+        if number is not None and number != self._number:
+            raise AgentProtocol(f"this is experiment {self._number}, not {number}")
+
+    def _seat_in(self, kind: str) -> Seat:
+        """The seat, if data of this kind may be asked for now."""
+        if self.state != f"{kind}_episode_active" or self.seat is None:
+            raise AgentProtocol(f"{kind} data belongs into a {kind} episode; the state is {self.state}")
+        return self.seat
+
+
+def _belief(request: EpisodeNovelty) -> Belief | None:
+    probability = request.novelty_probability
+    if probability is None:
+        return None
+    if not 0 <= probability <= 1:
+        raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
+    if request.novelty is not None and not -WIDEST <= request.novelty < WIDEST:
+        raise AgentProtocol(f"novelty is {request.novelty}, not a number of 64 bits")
+    detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
+    belief = Belief(float(probability), request.novelty, detail)
+    try:
+        check_belief(belief)  # a rollout that is told what cannot be written is over
+    except (*UNWRITABLE, msgspec.DecodeError) as error:
+        raise AgentProtocol(f"novelty_characterization cannot be put on record: {error}") from None
+    return belief
+
+
+_NEXT = {
+    "benchmark_request": "experiment_start",
+    "testing_start": "testing_episode_start",
+    "testing_end": "trial_end",
+    "experiment_end": "over",
+}

@@ -1,0 +1,177 @@
+"""Agents that come with the domain: a small classifier, a detector of the unknown, a calibrated change detector.
+
+They play local trials; `host.py` lets agents of the protocol play as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.core import Ask, Belief, Reply, Spec, Turn
+from openfield.domains.ond.actions import Buy, NextBatch, Scores
+from openfield.domains.ond.agents.change_detectors import STREAMS, Rarity, calibrate, probability
+from openfield.domains.ond.agents.classifier import Classifier, softmax
+from openfield.domains.ond.agents.detectors import DETECTORS, unit
+from openfield.domains.ond.server.results import split_row
+from openfield.errors import InvalidInput
+from openfield.trial import derive
+
+HELD_OUT = 0.3
+"""Share of the training samples kept to know what scores are usual."""
+FALSE_ALARMS, STREAM = 0.05, 250
+"""One unchanged stream of 250 samples in twenty may give a false alarm."""
+
+
+class DetectorAgent:
+    """Learns the known classes, then says how strange samples look and since when too many do."""
+
+    detector = "knn"
+    stream = "cusum"
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self._seed = seed
+        self._model: Classifier | None = None
+        self._highest = 0.0
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Learns, answers a batch, or goes on."""
+        seen = turn.observation
+        if turn.ask is Ask.READY:
+            self.learn(seen)
+            return Reply()
+        if turn.ask is not Ask.ACT:
+            return Reply()
+        return self.after_batch(turn) if seen.get("answered") else self.answer(turn)
+
+    def learn(self, seen: dict[str, Any]) -> None:
+        """Trains the classifier, fits the detector, calibrates the change detector on held-out samples."""
+        if "labels" not in seen:
+            raise InvalidInput(
+                "This agent learns from samples; the test brings none. Build tests with training samples."
+            )
+        x, y = _flat(seen["images"]), np.asarray(seen["labels"]) - 1
+        order = np.random.default_rng(self._seed).permutation(len(x))
+        cut = int(len(x) * HELD_OUT)
+        held, rest = order[:cut], order[cut:]
+        self._classes = int(seen["metadata"].get("known_classes") or y.max() + 1)
+        self._model = Classifier(x.shape[1], self._classes, derive(self._seed, "model"))
+        self._model.fit(x[rest], y[rest])
+        self._detector = DETECTORS[self.detector]()
+        self._detector.fit(*self._model.read(x[rest]), y[rest])
+        self._calibrate(self._detector.score(*self._model.read(x[held])))
+
+    def answer(self, turn: Turn) -> Reply:
+        """Scores for K+1 classes and the belief after each sample."""
+        self._ids = list(turn.observation["ids"])
+        self._features, logits = self._read(turn.observation["images"])
+        rarity = self._rarity(self._detector.score(self._features, logits))
+        beliefs = []
+        for value in rarity.tolist():
+            self._highest = max(self._highest, self._watch.push(value))
+            beliefs.append(probability(self._highest, self._threshold))
+        if turn.red_light:
+            beliefs = [1.0] * len(beliefs)
+        return Reply(Scores.of(self.classify(logits, rarity)), Belief(tuple(beliefs)))
+
+    def classify(self, logits: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
+        """The unknown class gets what only one known sample in twenty would exceed; the rest is shared."""
+        unknown = np.clip(rarity**14, 0, 1)[:, None]  # one half at a rarity of 0.95
+        return np.hstack([unknown, (1 - unknown) * softmax(logits)])
+
+    def after_batch(self, turn: Turn) -> Reply:
+        """Goes on."""
+        return Reply(NextBatch())
+
+    def _read(self, images: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        if self._model is None:
+            raise InvalidInput("This agent has learned nothing yet.")
+        return self._model.read(_flat(images))
+
+    def _calibrate(self, scores: NDArray[Any]) -> None:
+        self._rarity = Rarity(scores)
+        self._watch = STREAMS[self.stream]()
+        self._threshold = calibrate(self.stream, self._rarity(scores), STREAM, FALSE_ALARMS, self._seed)
+
+
+class NearestAgent(DetectorAgent):
+    """Strange is what lies far from all training samples."""
+
+
+class SoftmaxAgent(DetectorAgent):
+    """Strange is what no class claims."""
+
+    detector = "msp"
+
+
+class EnergyAgent(DetectorAgent):
+    """Strange is what has little energy."""
+
+    detector = "energy"
+
+
+class MahalanobisAgent(DetectorAgent):
+    """Strange is what lies far from all class means."""
+
+    detector = "mahalanobis"
+
+
+class OpenMaxAgent(DetectorAgent):
+    """Strange is what lies in the tail of its class."""
+
+    detector = "openmax"
+
+
+class AdaptingAgent(DetectorAgent):
+    """Buys labels of what looks strangest, and from then on knows the unknown by its neighbours."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        super().__init__(spec, seed)
+        self._bought: dict[str, tuple[NDArray[Any], int]] = {}
+        self._asked = False
+        self._kinds = ["classification", "labels"]
+        """What may tell classes; what turns out to tell something else, as some tests have it, is not asked again."""
+
+    def classify(self, logits: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
+        """Scores, pulled towards the labels of bought samples nearby."""
+        self._strange = rarity
+        p = super().classify(logits, rarity)
+        if not self._bought:
+            return p
+        known = np.stack([feature for feature, _ in self._bought.values()])
+        labels = np.array([label for _, label in self._bought.values()])
+        likeness = unit(self._features) @ unit(known).T
+        weights = np.exp(25 * (likeness - 1))  # 0.37 at a cosine of 0.96
+        votes = np.zeros_like(p)
+        for label in np.unique(labels):
+            votes[:, label] = weights[:, labels == label].sum(axis=1)
+        mixed = p + 2 * votes
+        return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+    def after_batch(self, turn: Turn) -> Reply:
+        """Buys once per batch, learns what it was told, goes on."""
+        lines = (turn.feedback or {}).get("lines", []) if self._asked else []
+        useless = bool(lines) and not self._remember(lines)
+        if useless:
+            self._kinds.pop(0)
+        if not self._kinds or (self._asked and not useless) or self._highest < self._threshold * 0.5:
+            self._asked = False
+            return Reply(NextBatch())
+        self._asked = True
+        strangest = np.argsort(-self._strange, kind="stable")[:5]
+        return Reply(Buy(self._kinds[0], [self._ids[at] for at in strangest.tolist()]))
+
+    def _remember(self, lines: list[str]) -> bool:
+        """Learns what it was told; whether there were classes among it, and not five texts, as videos have them."""
+        place = {key: at for at, key in enumerate(self._ids)}
+        told = {key: label for key, label in map(split_row, lines) if label.lstrip("-").isdecimal()}
+        for key, label in told.items():
+            self._bought[key] = self._features[place[key]], max(int(label), 0)  # -n is the n-th unknown class
+        return bool(told)
+
+
+def _flat(images: Any) -> NDArray[np.float32]:
+    array = np.asarray(images, dtype=np.float32)
+    return array.reshape(len(array), -1)

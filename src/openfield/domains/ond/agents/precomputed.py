@@ -1,0 +1,57 @@
+"""An agent that has answered already: results of an earlier time, read from files and given round by round.
+
+Hosted by `host.py` like any agent of the original client; for OND, for CONDDA, and as a reaction baseline.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from openfield.domains.ond.server.results import split_row
+from openfield.errors import InvalidInput
+
+
+class PrecomputedAgent:
+    """Answers from files written before: `CACHE/TEST_NAME_detection.csv` and so on, a round's rows at a time."""
+
+    def __init__(self, cache: str, name: str) -> None:
+        self._cache, self._name = Path(cache), name
+        self._rows = functools.cache(self._read)
+
+    def execute(self, toolset: dict[str, Any], step: str) -> Any:
+        """Does a step."""
+        match step:
+            case "FeatureExtraction":
+                return {}, {}
+            case "WorldDetection":
+                return self._slice(toolset, "detection")
+            case "NoveltyClassification":
+                return self._slice(toolset, "classification")
+            case "NoveltyCharacterization" if toolset["metadata"].get("protocol") == "CONDDA":
+                return self._slice(toolset, "characterization")
+            case "NoveltyCharacterization":
+                path = self._path(toolset["test_id"], "characterization")
+                return str(path) if path.is_file() else None
+        return None
+
+    def _slice(self, toolset: dict[str, Any], kind: str) -> str:
+        """The rows of this round's samples, by id and not by position; a file for the round alone is used as it is."""
+        whole = self._path(f"{toolset['test_id']}.{toolset['round_id']}", kind)
+        if whole.is_file():
+            return str(whole)
+        rows = self._rows(self._path(toolset["test_id"], kind))
+        place = Path(toolset["dataset"]).with_suffix(f".{kind}")
+        place.write_text("".join(rows.get(key, "") for key in toolset["dataset_ids"]), encoding="utf-8")
+        return str(place)
+
+    def _read(self, path: Path) -> dict[str, str]:
+        """The rows of a file by their ids."""
+        if not path.is_file():
+            raise InvalidInput(f"There are no results {path}.")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return {split_row(line)[0]: f"{line}\n" for line in lines if line.strip()}
+
+    def _path(self, stem: str, kind: str) -> Path:
+        return self._cache / f"{stem}_{self._name}_{kind}.csv"

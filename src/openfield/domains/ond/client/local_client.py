@@ -1,0 +1,64 @@
+"""The client's calls answered in this process: the same office, the same journal, no socket.
+
+Stands in for `Client`, so that agents of the protocol can be played, and told against a baseline, without a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from openfield.domain import Domain
+from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.server.routes import Responder
+from openfield.domains.ond.server.service import Office
+from openfield.domains.ond.testset.builder import write_trials
+from openfield.domains.ond.trials import find_shelf
+from openfield.errors import InvalidInput
+from openfield.journal.lock import holding
+from openfield.journal.writer import Journal
+from openfield.serving.sessions import GroupDesk
+
+HERE = "here"
+"""The address of the server in this process."""
+
+
+class HereClient(Client):
+    """Talks to an office in this process, over the tests of a data directory or over built ones."""
+
+    def __init__(self, domain: Domain[Any], run: Path, data: str = "", trials: int = 5, seed: int = 0) -> None:
+        """Opens a run file.
+
+        Args:
+            domain: The domain.
+            run: Where everything is recorded.
+            data: A data directory; if there is none, tests are built, and written beside the run file.
+            trials: How many are built.
+            seed: Of those that are built.
+        """
+        with ExitStack() as stack:
+            begun = stack.enter_context(holding(run))
+            journal = stack.enter_context(Journal(run))
+            desk = GroupDesk(journal, domain)
+            stack.callback(desk.close)
+            self.root = data or str(write_trials(domain, domain.trials(trials, seed), run.with_suffix(".data")))
+            if not Path(self.root).is_dir():
+                raise InvalidInput(f"There is no directory {self.root}.")
+            self._responder = Responder(Office(desk, find_shelf(self.root), domain.version))
+            self._runner = stack.enter_context(asyncio.Runner())
+            self._url = HERE
+            self._open = stack.pop_all()
+            begun()
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _ask(self, method: str, path: str, **request: Any) -> bytes:
+        """One request; refusals are raised as they are."""
+        given = {name: str(value) for name, value in {**request.get("params", {}), **request.get("data", {})}.items()}
+        for name, part in request.get("files", {}).items():
+            given[name] = (part[1] if isinstance(part, tuple) else part).decode()
+        answer = self._runner.run(self._responder.answer(method, path, given))
+        return self._read(path, answer.status, answer.body)

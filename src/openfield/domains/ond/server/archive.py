@@ -1,0 +1,184 @@
+"""A session as a zip file in the layout that clients of the protocol know.
+
+Journal -> archive: everything is read from recorded steps.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from openfield.core import Reply
+from openfield.domains.ond.actions import Carry
+from openfield.domains.ond.areas import Area, Offer, find_area
+from openfield.domains.ond.server.listing import finished_tests
+from openfield.journal.steps import Step
+from openfield.serving.sessions import Group
+
+TOLD = "told_answers"
+"""Where a test's state keeps which answers count because something was told about them."""
+LABELS = "psuedo_labels"
+"""What the original server keeps of a session under this name, spelled so; nothing here makes any."""
+
+
+def pack(
+    group: Group, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
+) -> bytes:
+    """The zip: the session, each test's doings, and all posted rows.
+
+    Args:
+        group: The session.
+        tests: The recorded steps of each test. They are gone through several times, so that no more than one post is in
+            memory: what is posted of a large test is half a gigabyte.
+        told: Which answers go on to count, of tests of which something was told.
+        stopped: Set when nobody waits for the zip any more, which is then left as it is.
+    """
+    content = io.BytesIO()
+    folder = f"{group.facts['protocol']}/{group.facts['domain']}"
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr(f"{group.id}.json", _json(_session(group)))
+        for test, steps in tests.items():
+            place = f"{folder}/{group.id}.{test}"
+            slim = [_without_rows(step) for step in _until(stopped, steps)]
+            doings = _doings(group, test, slim, place) | _told(told.get(test))
+            file.writestr(f"{group.id}.{test}.json", _json(doings))
+            for kind in _kinds(_posts(slim)):
+                _write_rows(file, f"{place}_{kind}.csv", kind, _until(stopped, steps))
+    return content.getvalue()
+
+
+def _until(stopped: threading.Event, steps: Iterable[Step]) -> Iterator[Step]:
+    return takewhile(lambda _: not stopped.is_set(), steps)
+
+
+def _without_rows(step: Step) -> Step:
+    """A step that says of a post what it was of, but not the rows."""
+    if step.reply is None or not _is(step.reply.action, "post"):
+        return step
+    action = step.reply.action | {"results": dict.fromkeys(step.reply.action["results"], "")}
+    return msgspec.structs.replace(step, reply=Reply(action))
+
+
+def _write_rows(file: zipfile.ZipFile, name: str, kind: str, steps: Iterable[Step]) -> None:
+    """The rows of a type in the order they came, every row on a line of its own."""
+    entry = zipfile.ZipInfo(name, time.localtime()[:6])
+    entry.compress_type = file.compression
+    with file.open(entry, "w", force_zip64=True) as member:  # nobody knows yet how much it will be
+        for step in steps:
+            if step.reply is not None and _is(step.reply.action, "post"):
+                text = step.reply.action["results"].get(kind, "")
+                member.write((text if text.endswith("\n") or not text else f"{text}\n").encode())
+
+
+def _session(group: Group) -> dict[str, Any]:
+    facts = group.facts
+    kept = ("protocol", "domain", "detection_threshold", "hints", "devmode")
+    created = {"time": [facts["created"]], "detector": group.agent} | {key: facts[key] for key in kept if key in facts}
+    ended = {"termination": {"time": [facts["ended"]]}} if "ended" in facts else {}
+    labels = {LABELS: facts[LABELS]} if LABELS in facts else {}
+    tests = {"completed_tests": list(finished_tests(group)), "test_ids": list(group.trials)}
+    return {"created": created, "tests": tests} | ended | labels
+
+
+def _doings(group: Group, test: str, steps: list[Any], place: str) -> dict[str, Any]:
+    """What was asked for, posted, bought and completed."""
+    posts, area = _posts(steps), find_area(group.facts["domain"])
+    rounds: dict[str, dict[str, list[str]]] = {}
+    for post in posts:
+        entry = rounds.setdefault(str(post["round"]), {"time": [], "types": []})
+        entry["time"] += [post["at"]] * len(post["results"])  # a time for each type, as they are taken over
+        entry["types"] += list(post["results"])
+    found = _requests(rounds, group.facts.get(f"asked {test}", {}))
+    if posts:
+        times, last = [post["at"] for post in posts], str(posts[-1]["round"])
+        paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _kinds(posts)}
+        found["post_results"] = {"time": times, "last round": last, "rounds": rounds} | paths
+    done = [action["at"] for action in _actions(steps, "complete")]
+    return found | _feedback(steps, area) | ({"completion": {"time": done[:1]}} if done else {})
+
+
+def _requests(posted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The rounds that were asked for: showing leaves no record, but none is posted that was not shown before.
+
+    Args:
+        posted: Rounds and when their results came.
+        before: What an original server noted of requests, if the session was taken over from one.
+    """
+    shown = {number: {"time": entry["time"][:1]} for number, entry in posted.items()} | before.get("rounds", {})
+    if not shown:
+        return {"data_request": dict(before)} if before else {}
+    first = before.get("time") or next(entry["time"][:1] for entry in posted.values())
+    last = max((int(number) for number in shown if number.isdigit()), default=0)
+    return {"data_request": {"time": first, "rounds": shown, "last round": str(last)}}
+
+
+def _feedback(steps: list[Any], area: Area) -> dict[str, Any]:
+    """What was bought with which round, type by type; what an earlier attempt had used is among it."""
+    rounds: dict[str, dict[str, int]] = {}
+    last: dict[str, int] = {}
+    at, score = "", 0.0
+    for step in steps:
+        action: Any = step.reply.action if step.reply is not None else None
+        if _is(action, "post"):
+            at, last = action["at"], last | dict.fromkeys(action["results"], action["round"])
+        elif _is(action, "carry"):
+            score = action.get("score", 0.0)
+            for account, count in action["used"].items():
+                number, _, kind = account.partition(" ")
+                if number != "of":
+                    rounds.setdefault(number, {})[kind] = count
+        elif _is(action, "buy") and step.turn is not None and (lines := (step.turn.feedback or {}).get("lines")):
+            kind = action["type"]
+            bought = rounds.setdefault(str(last.get(area.feedback[kind].reads, last["detection"])), {})
+            offer = area.feedback[kind]
+            bought[kind] = 1 if offer.content == "accuracy" else bought.get(kind, 0) + len(lines)
+            score = _score(offer, lines, score)
+    told = {"get_feedback": {"time": [at], "rounds": rounds}} if rounds else {}
+    return told | ({"current_score": {"score": score}} if score else {})
+
+
+def _score(offer: Offer, lines: list[str], score: float) -> float:
+    """A text test's score after a purchase: as it was told, or less what labels cost."""
+    if offer.content == "writers":
+        return float(lines[-1].partition(",")[2])
+    return score - len(lines) if offer.reads == "labels" else score
+
+
+def has_purchases(steps: Iterable[Step]) -> bool:
+    """Whether something was told about a test, in this attempt or before."""
+    return any(
+        step.reply is not None and (_is(step.reply.action, "buy") or _is(step.reply.action, "carry")) for step in steps
+    )
+
+
+def _told(carry: Carry | None) -> dict[str, Any]:
+    """Answers that go on to count, whatever is posted later; other servers have no such thing and ignore it."""
+    return {TOLD: {"score": carry.told, "answers": carry.answers}} if carry and (carry.told or carry.answers) else {}
+
+
+def _kinds(posts: list[dict[str, Any]]) -> list[str]:
+    """The types of what was posted, in the order they first came."""
+    return list(dict.fromkeys(kind for post in posts for kind in post["results"]))
+
+
+def _posts(steps: list[Any]) -> list[dict[str, Any]]:
+    return _actions(steps, "post")
+
+
+def _actions(steps: list[Any], kind: str) -> list[dict[str, Any]]:
+    return [step.reply.action for step in steps if step.reply is not None and _is(step.reply.action, kind)]
+
+
+def _is(action: Any, kind: str) -> bool:
+    return isinstance(action, dict) and action.get("do") == kind
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value))

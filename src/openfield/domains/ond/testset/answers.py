@@ -1,0 +1,186 @@
+"""What an agent has said of a test so far, sample by sample, and what it has bought.
+
+The state inside a world: posts and purchases go in, vectors over all samples come out. Scores are kept by sample id,
+reduced to what the metrics need, so that a round costs the same however long the test is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domains.ond.actions import Carry
+from openfield.domains.ond.server.results import Sheet
+from openfield.domains.ond.testset.locked_answers import UNSAID, FirmAnswers
+from openfield.domains.ond.testset.sheet import Test
+from openfield.metrics.openset.ranks import NEVER, rank_labels
+
+
+class Ledger:
+    """Everything said of one test in one attempt."""
+
+    def __init__(self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1) -> None:
+        count = len(test.ids)
+        self.test, self.threshold, self.red_light, self.cap = test, threshold, red_light, cap
+        self.p_world, self.p_second = np.full(count, np.nan), np.full(count, np.nan)
+        self.ranks = np.full(count, UNSAID, np.int64)
+        self.predicted = np.full(count, UNSAID, np.int64)
+        """The best column of the scores."""
+        self.p_unknown, self.confidence = np.full(count, np.nan), np.full(count, np.nan)
+        self.best_known = np.full(count, UNSAID, np.int64)
+        """The best column but the unknown one; `confidence` is its score."""
+        self.cluster = np.full(count, UNSAID, np.int64)
+        self.texts: dict[str, dict[int, list[str]]] = {}
+        self.columns: dict[str, int] = {}
+        self.posted: dict[str, set[int]] = {}
+        """Type -> rounds it was posted for."""
+        self.latest: dict[str, NDArray[np.int64]] = {}
+        """Type -> samples of its last posted round."""
+        self.last_round = UNSAID
+        self.rounds: dict[str, int] = {}
+        """Type -> its last posted round."""
+        self.declared = False
+        self.used: dict[str, int] = {}
+        """`ROUND TYPE` -> what is used of a posted round's budget; `of ROUND TYPE` -> and of that of its samples."""
+        self.score = 0.0
+        self.scored: set[int] = set()
+        """Rounds whose writers were scored already (text tests)."""
+        self.told = np.full(count, UNSAID, np.int8)
+        """Samples a score was told about: 1 if answered rightly then, 0 if not, whatever is answered later."""
+        self.firm = FirmAnswers()
+
+    def copy(self) -> Ledger:
+        """A ledger of its own about the same test, to see what would be."""
+        return copy.deepcopy(self, {id(self.test): self.test})
+
+    def post(self, number: int, sheets: Mapping[str, Sheet]) -> None:
+        """Takes the results of a round."""
+        for kind, sheet in sheets.items():
+            again = self.posted.setdefault(kind, set())
+            known = self.latest.get(kind) if number == self.last_round and number in again else None
+            self.latest[kind] = sheet.positions if known is None else np.union1d(known, sheet.positions)
+            self.rounds[kind] = number
+            again.add(number)
+            self._keep(kind, sheet)
+        self.last_round = number
+
+    def budget(self, kind: str) -> int | None:
+        """How many answers of a kind of feedback a round may have; None is any number."""
+        offer = self.test.kind.feedback[kind]
+        if not offer.budget or (offer.budget == "detection" and self.red_light):
+            return None
+        most = self.test.count("feedback_max_ids") or 0
+        most = most if self.cap < 0 else self.cap
+        own = self.test.count("max_detection_feedback_ids") if offer.budget == "detection" else None
+        return most if own is None else own
+
+    @property
+    def next_round(self) -> int:
+        """The first round that lacks results of a type the test has results of, for a client that goes on."""
+        named = tuple(kind for kind in ("classification", "labels") if kind in self.posted)
+        kinds: tuple[str, ...] = named or ("characterization",)  # of CONDDA, where it comes round by round
+        posted = [self.posted[kind] for kind in ("detection", *kinds) if kind in self.posted]
+        done = set.intersection(*posted) if posted else set()
+        if done == {0} == self.posted.get("detection") and len(posted) == 1:
+            return 0  # detections come first: what belongs to these has not come yet
+        return next(number for number in range(len(done) + 1) if number not in done)
+
+    def left(self, kind: str) -> int | None:
+        """What is left of a budget in the last posted round."""
+        most = self.budget(kind)
+        return None if most is None else max(most - self.used.get(self.account(kind), 0), 0)
+
+    def account(self, kind: str) -> str:
+        """Where the use of a budget is counted: with the last posted round of what the feedback is about."""
+        return f"{self.rounds.get(self.test.kind.feedback[kind].reads, self.rounds['detection'])} {kind}"
+
+    def allow(self, kind: str, positions: Sequence[int]) -> list[int]:
+        """Those of some samples that may still be sold: no round has more than its budget, however it was posted."""
+        most, sold, allowed = self.budget(kind), dict[str, int](), list[int]()
+        for at in positions:
+            own = self.sample_account(kind, at)
+            sold[own] = sold.get(own, self.used.get(own, 0)) + 1
+            if most is None or sold[own] <= most:
+                allowed.append(at)
+        return allowed
+
+    def sample_account(self, kind: str, position: int) -> str:
+        """Where the use of the budget of a sample's own round is counted."""
+        return f"of {position // (self.test.round_size or len(self.test.ids))} {kind}"
+
+    def carry(self) -> Carry:
+        """What an attempt after this one takes over."""
+        signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
+        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.firm.carry())
+
+    def take_over(self, carry: Carry) -> None:
+        """Goes on from an earlier attempt."""
+        self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
+        if len(carry.told) == len(self.told):
+            self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
+        self.firm.take_over(carry.answers, len(self.told))
+
+    def told_hits(self) -> NDArray[np.int8]:
+        """What a score is about, sample by sample: the answers one was told about already, and those given since.
+
+        Whoever posts a sample again, also after starting the test again, cannot find its label by trying. A score is
+        about what was posted in this attempt, and nothing else.
+        """
+        first = np.where(self.told >= 0, self.told, self.ranks == 0)
+        return np.where(self.ranks >= 0, first, UNSAID).astype(np.int8)
+
+    def tell_score(self) -> None:
+        """Remembers which answers a score was told about."""
+        self.told = np.where(self.told >= 0, self.told, self.told_hits())
+
+    def answered(self, kind: str) -> set[int]:
+        """The samples that results of a type were posted for, in any round."""
+        if kind in self.texts:
+            return set(self.texts[kind])
+        said = {"detection": ~np.isnan(self.p_world), "classification": self.ranks >= 0}
+        return set(np.flatnonzero(said[kind]).tolist()) if kind in said else set()
+
+    def _keep(self, kind: str, sheet: Sheet) -> None:
+        at = sheet.positions
+        if sheet.texts is not None:
+            self.texts.setdefault(kind, {}).update(zip(at.tolist(), sheet.texts, strict=True))
+            if kind == "labels" and self.test.area == "nlt":
+                self._keep_writers(at, sheet.texts)
+        if sheet.numbers is not None:
+            self._keep_numbers(kind, at, sheet.numbers)
+        self.firm.restore(self, kind, at)
+
+    def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
+        self.columns[kind] = numbers.shape[1]
+        if kind == "detection":
+            self.p_world[at] = numbers[:, 0]
+            self.p_second[at] = numbers[:, 1] if numbers.shape[1] > 1 else np.nan
+            self._declare(at)
+        elif kind == "classification":
+            self._keep_classes(at, numbers)
+        else:
+            self.cluster[at] = numbers.argmax(axis=1)
+
+    def _keep_writers(self, at: NDArray[np.int64], texts: Sequence[Sequence[str]]) -> None:
+        """Named writers are right or wrong; there is no second guess."""
+        real = (self.test.rows[position][self.test.kind.label].strip() for position in at)
+        right = [len(said) > 1 and said[1].strip() == writer for said, writer in zip(texts, real, strict=True)]
+        self.ranks[at] = np.where(right, 0, NEVER)
+
+    def _keep_classes(self, at: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        self.ranks[at] = rank_labels(scores, self.test.labels[at])
+        self.predicted[at] = scores.argmax(axis=1)
+        unknown = self.test.unknown_index
+        if 0 <= unknown < scores.shape[1] > 1:
+            self.p_unknown[at] = scores[:, unknown]
+            scores = scores.copy()
+            scores[:, unknown] = -1
+        self.best_known[at] = scores.argmax(axis=1)
+        self.confidence[at] = scores.max(axis=1)
+
+    def _declare(self, at: NDArray[np.int64]) -> None:
+        lit = self.red_light and self.test.index.get(self.test.red_light) in at
+        self.declared = self.declared or lit or bool((self.p_world[at] > self.threshold).any())

@@ -1,0 +1,216 @@
+"""Tests from any samples with labels: batches before the onset, batches with a share of novel samples from it on.
+
+Stands between data and world; `write_tests` leaves data directories that servers and clients of the protocol read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domain import Domain
+from openfield.domains.ond.areas import find_area
+from openfield.domains.ond.settings import OndSettings
+from openfield.domains.ond.testset.data import Samples, load_samples
+from openfield.domains.ond.testset.images import change_images
+from openfield.domains.ond.testset.layouts import NEAREST, Drawn, find_layout
+from openfield.domains.ond.testset.sheet import ARRAYS, FACTS, LIST, SHEET, Test, write_rows
+from openfield.errors import InvalidInput
+from openfield.trial import Trial, derive
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A test, and the labelled samples that agents may learn from; labels are 1..K, 0 is the unknown class."""
+
+    test: Test
+    images: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+
+def build_test(
+    settings: OndSettings, changed: OndSettings, seed: int, name: str = "", split: int | None = None
+) -> Built:
+    """A seeded test from the data the settings name.
+
+    Args:
+        settings: The world before the onset.
+        changed: The world from the onset on; `settings` itself if nothing changes.
+        seed: Of all draws.
+        name: What the test is called.
+        split: The seed of the split into known and unknown classes and of the training samples, for tests that share
+            them; that of the test if it is not given.
+    """
+    split = seed if split is None else split
+    samples = load_samples(msgspec.structs.replace(changed, typeface=settings.typeface), split)
+    printed_anew = changed.typeface != settings.typeface and changed.data == "glyphs"
+    other = load_samples(changed, split).images if printed_anew else None
+    return build_from(samples, settings, changed, (seed, split), name, other)
+
+
+def build_from(
+    samples: Samples,
+    settings: OndSettings,
+    changed: OndSettings,
+    seeds: tuple[int, int],
+    name: str = "",
+    other: NDArray[np.float32] | None = None,
+) -> Built:
+    """A test from some samples, with the seeds of its draws and of the split; see `build_test`.
+
+    `other` are images of the same samples for where they are novel, if those are to be others.
+    """
+    _, lay_out = find_layout(settings.area)
+    seed, split = seeds
+    deck = _Deck(samples, settings, np.random.default_rng(derive(split, "split")))
+    training = deck.draw_known(settings.training)
+    rng = deck.rng = np.random.default_rng(derive(seed, "test"))
+    deck.shuffle()
+    first, count = settings.round_size * settings.before, settings.round_size * settings.after
+    ids = _make_ids(first + count, rng)
+    picked = np.empty(first + count, np.int64)
+    picked[:first] = deck.draw_known(first)  # before anything that depends on the novelty: the onset must not show
+    novel = np.zeros(first + count, bool)
+    if changed != settings and count:
+        novel[first:] = _spread(count, settings.share, rng)
+    unknown = novel & changed.new_classes
+    picked[unknown] = deck.draw_unknown(int(unknown.sum()))
+    picked[novel & ~unknown] = deck.draw_known(int((novel & ~unknown).sum()), changed.skew)
+    usual = ~novel
+    usual[:first] = False
+    picked[usual] = deck.draw_known(int(usual.sum()))
+    images = samples.images[picked].copy()
+    if novel.any() and images.ndim == 3:
+        images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
+    rows = lay_out(deck.describe(samples, picked, novel, ids))
+    test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, _metadata(settings), images)
+    return Built(test, samples.images[training], deck.number(training))
+
+
+def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings, seeds: Sequence[int]) -> list[str]:
+    """Writes tests as a data directory, with their images and training samples in `arrays.npz`; returns their names."""
+    name = settings.protocol + ".built.{:04d}.{}"
+    built = [build_test(settings, changed, seed, name.format(n, seed), seeds[0]) for n, seed in enumerate(seeds)]
+    place, (header, _) = Path(folder) / settings.protocol / settings.area, find_layout(settings.area)
+    place.mkdir(parents=True, exist_ok=True)
+    for one in built:
+        (place / (one.test.name + SHEET)).write_bytes(write_rows(header, one.test.rows))
+        facts = one.test.metadata | {"red_light": one.test.red_light}
+        (place / (one.test.name + FACTS)).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
+    names = [one.test.name for one in built]
+    (place / LIST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    arrays: Mapping[str, Any] = {
+        "ids": np.array([key for one in built for key in one.test.ids]),
+        "images": np.concatenate([one.test.images for one in built if one.test.images is not None]),
+        "train_images": built[0].images,
+        "train_labels": built[0].labels,
+    }
+    np.savez_compressed(Path(folder) / ARRAYS, **arrays)
+    return names
+
+
+def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: Path) -> Path:
+    """Writes the tests of some trials as a data directory, once; tests never change after they are published.
+
+    All of them share one split into known and unknown classes, that of the first: the agents of a session learn once.
+    """
+    if not folder.exists():
+        first = trials[0]
+        settings, changed = domain.settings_in(first, first.phases[0]), domain.settings_in(first, first.phases[-1])
+        write_tests(folder, settings, changed, [trial.seed for trial in trials])
+    return folder
+
+
+class _Deck:
+    """Samples dealt without putting any back, known and unknown classes apart."""
+
+    def __init__(self, samples: Samples, settings: OndSettings, rng: np.random.Generator) -> None:
+        classes = np.unique(samples.labels[samples.labels >= 0])
+        stated = (samples.labels == -1).any()
+        if len(classes) < settings.known + (not stated):
+            raise InvalidInput(f"The data have {len(classes)} classes; {settings.known} known ones leave none unknown.")
+        order = classes if stated else rng.permutation(classes)
+        self.known, self.strange = order[: settings.known], order[settings.known :][: settings.unknown]
+        self.labels, self.rng = samples.labels, rng
+        shuffled = rng.permutation(len(samples.labels))
+        self._piles = {int(label): list(shuffled[samples.labels[shuffled] == label]) for label in self.known}
+        outside = np.isin(samples.labels[shuffled], self.strange) | (samples.labels[shuffled] == -1)
+        self._outside = list(shuffled[outside])
+
+    def shuffle(self) -> None:
+        """Puts what is left into another order."""
+        for pile in (*self._piles.values(), self._outside):
+            self.rng.shuffle(pile)
+
+    def draw_known(self, count: int, skew: float = 0.0) -> NDArray[np.int64]:
+        """Samples of known classes, as even as the data allow, or ever rarer from class to class."""
+        weights = np.exp(-skew * np.arange(len(self.known))) if skew else None
+        chosen = []
+        for _ in range(count):
+            sizes = np.array([len(self._piles[int(label)]) for label in self.known], float)
+            chances = sizes if weights is None else weights * (sizes > 0)
+            if not chances.sum():
+                raise InvalidInput("There are too few samples of known classes; make the training or the test shorter.")
+            label = int(self.rng.choice(self.known, p=chances / chances.sum()))
+            chosen.append(self._piles[label].pop())
+        return np.array(chosen, np.int64)
+
+    def draw_unknown(self, count: int) -> NDArray[np.int64]:
+        """Samples of unknown classes."""
+        if count > len(self._outside):
+            raise InvalidInput(f"There are {len(self._outside)} samples of unknown classes; the test needs {count}.")
+        drawn, self._outside = self._outside[:count], self._outside[count:]
+        return np.array(drawn, np.int64)
+
+    def number(self, picked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The labels of samples as columns of the scores: 1..K, and 0 for all unknown classes."""
+        match = self.labels[picked][:, None] == self.known[None, :]
+        return np.where(match.any(axis=1), match.argmax(axis=1) + 1, 0)
+
+    def describe(
+        self, samples: Samples, picked: NDArray[np.int64], novel: NDArray[np.bool_], ids: Sequence[str]
+    ) -> Drawn:
+        """What is true of samples that were drawn."""
+        labels = self.number(picked)
+        texts = [samples.texts[at] for at in picked] if samples.texts else [""] * len(picked)
+        strange = np.where(labels == 0, self.labels[picked] + 1, 0)
+        return Drawn(ids, novel, labels, strange, self._nearest(samples, picked), texts, len(self.known))
+
+    def _nearest(self, samples: Samples, picked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The known classes whose means are nearest to samples, the nearest first; where there are few, some twice."""
+        flat = samples.images.reshape(len(samples.images), -1)
+        means = np.stack([flat[self.labels == label].mean(axis=0) for label in self.known])
+        far = (means**2).sum(axis=1) - 2 * flat[picked] @ means.T  # and what is the same for all classes
+        return np.take(np.argsort(far, axis=1, kind="stable"), range(NEAREST), axis=1, mode="wrap")
+
+
+def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which samples are novel: this share of them, the first one always."""
+    flags = np.zeros(count, bool)
+    flags[0] = True
+    flags[1 + rng.permutation(count - 1)[: max(round(share * count) - 1, 0)]] = True
+    return flags
+
+
+def _make_ids(count: int, rng: np.random.Generator) -> list[str]:
+    """Opaque ids: nothing about a sample can be read off its name."""
+    keys = {f"{number:010x}" for number in rng.integers(0, 1 << 40, 2 * count)}
+    return sorted(keys, key=lambda key: key[::-1])[:count]
+
+
+def _metadata(settings: OndSettings) -> dict[str, Any]:
+    return {
+        "protocol": settings.protocol,
+        "known_classes": settings.known,
+        "max_novel_classes": settings.unknown,
+        "round_size": settings.round_size,
+        "feedback_max_ids": settings.budget,
+        "max_detection_feedback_ids": settings.budget,
+        "pre_novelty_batches": settings.before // 2,  # free of novelty for sure; all of them would tell the onset
+        "threshold": settings.threshold,
+        "unknown_index": 0 if find_area(settings.area).unknown == "first" else settings.known,
+    }

@@ -1,0 +1,194 @@
+"""What a ledger says in numbers: a batch for the journal, a completed test for the protocol.
+
+Stands between ledger and metrics; reads, never changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.layouts import name_unknown
+from openfield.domains.ond.testset.sheet import Test
+from openfield.metrics.openset import compat
+from openfield.metrics.openset.clusters import score_clusters
+from openfield.metrics.openset.ranks import NEVER
+
+WRONG_WRITER = 3
+"""The rank of a writer that was not named: not among the three best, though there is only one."""
+
+
+def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str, Any]]:
+    """A batch's top-1 accuracy, and per sample what the open-set metrics need.
+
+    Classes are columns of the scores, the unknown one is -1. A rank is None where nothing was answered, and -1 where
+    the label has no column.
+    """
+    span = ledger.test.span(number)
+    at = slice(span.start, span.stop)
+    unknown, ranks = ledger.test.unknown_index, ledger.ranks[at]
+    said = ranks >= 0
+    missed = WRONG_WRITER if ledger.test.area == "nlt" else -1
+    detail = {
+        "round": number,
+        "novel": ledger.test.novel[at].astype(int).tolist(),
+        "label": open_labels(ledger, at).tolist(),
+        "named": np.where(ledger.predicted[at] == unknown, -1, ledger.predicted[at]).tolist(),
+        "guess": ledger.best_known[at].tolist(),
+        "confidence": _short(ledger.confidence[at]),
+        "unknown": _short(ledger.p_unknown[at]),
+        "world": _short(ledger.p_world[at]),
+        "rank": [None if rank < 0 else missed if rank == NEVER else rank for rank in ranks.tolist()],
+    }
+    if ledger.cluster[at].max(initial=-1) >= 0:
+        detail |= {"cluster": ledger.cluster[at].tolist(), "class": _classes(ledger, span)}
+    return (float((ranks[said] == 0).mean()) if said.any() else None), detail
+
+
+def open_labels(ledger: Ledger, at: slice = slice(None)) -> NDArray[np.int64]:
+    """True classes of samples as columns of the scores; -1 is the unknown one, and each that has no column."""
+    labels = ledger.test.labels[at]
+    columns = ledger.columns.get("classification", NEVER)
+    within = (labels >= 0) & (labels < columns) & (labels != ledger.test.unknown_index)
+    return np.where(within, labels, -1)
+
+
+def evaluate(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
+    """The eight families of numbers a client gets for a completed test; what has no value is null.
+
+    A class that has no column among the scores, as novel ones may, is never hit; nothing else depends on it.
+
+    Args:
+        ledger: What was said of the test.
+        condda: Whether novel samples are clustered instead; where nothing is classified, `m_clusters` tells how well.
+
+    Raises:
+        Refusal: Results are missing.
+    """
+    _check_said(ledger, "detection", ~np.isnan(ledger.p_world))
+    if condda and "classification" not in ledger.posted:
+        return _readable(_detected(ledger) | {"m_clusters": _clustered(ledger)})
+    _check_classified(ledger)
+    reacted: dict[str, Mapping[str, Any]] = {
+        "m_acc": compat.acc_of_ranks(ledger.test.novel, ledger.ranks),
+        "m_acc_failed": compat.failed_reaction_of_ranks(ledger.p_world, ledger.test.novel, ledger.ranks),
+    }
+    return _readable(_detected(ledger) | reacted)
+
+
+def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
+    """The families that need no class."""
+    test, p = ledger.test, ledger.p_world
+    stats = compat.m_num_stats(p, test.novel)
+    threshold = detection_threshold(test)
+    return {
+        "m_is_cdt_and_is_early": compat.m_is_cdt_and_is_early(
+            int(stats["GT_indx"]), int(stats[f"P_indx_{threshold}"]), len(test.ids)
+        ),
+        "m_ndp": compat.m_ndp(p, test.novel),
+        "m_ndp_post": compat.m_ndp_post(p, test.novel),
+        "m_ndp_pre": compat.m_ndp_pre(p, test.novel),
+        "m_num": compat.m_num(p, test.novel),
+        "m_num_stats": stats,
+    }
+
+
+def detection_threshold(test: Test) -> float:
+    """From which belief on a change counts as detected: as the metadata say, if it is one of the nine."""
+    return test.threshold if test.threshold in compat.THRESHOLDS else test.kind.threshold
+
+
+def _clustered(ledger: Ledger) -> dict[str, float]:
+    """How the clusters of novel samples agree with their classes; nothing where there is no novelty."""
+    _check_said(ledger, "characterization", ledger.cluster >= 0)
+    novel = np.flatnonzero(ledger.test.novel)
+    classes = _classes(ledger, range(len(ledger.test.ids)))
+    return score_clusters([classes[at] for at in novel], ledger.cluster[novel]) if len(novel) else {}
+
+
+def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
+    """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds.
+
+    Of a test that was clustered and not classified there is no more.
+
+    Raises:
+        Refusal: Results are missing.
+    """
+    if condda and "classification" not in ledger.posted:
+        return {}
+    _check_classified(ledger)
+    test, unknown = ledger.test, ledger.p_unknown
+    found: dict[str, Mapping[str, Any]] = {
+        "m_acc_round_wise": compat.round_wise_of_ranks(ledger.ranks, test.round_size or len(test.ids)),
+        "m_accuracy_on_novel": compat.novel_only_of_ranks(test.novel, ledger.ranks),
+    }
+    if not np.isnan(unknown).any():  # writers have no scores, and tables of old clients perhaps no such column
+        found["m_ndp_unknown"] = compat.m_ndp(unknown, test.novel)
+        found["m_ndp_unknown_pre"] = compat.m_ndp_pre(unknown, test.novel)
+        found["m_ndp_unknown_post"] = compat.m_ndp_post(unknown, test.novel)
+    return _readable(found)
+
+
+def evaluate_reaction(ledger: Ledger, baseline: Ledger) -> dict[str, Any]:
+    """The agent's accuracy after the onset in percent of a reaction baseline's before it, which need not detect.
+
+    Raises:
+        Refusal: Results are missing.
+    """
+    for one in (ledger, baseline):
+        _check_classified(one)
+    ours, theirs = (compat.acc_of_ranks(one.test.novel, one.ranks) for one in (ledger, baseline))
+    return {"m_nrp": compat.m_nrp(ours, theirs)}
+
+
+def evaluate_round(ledger: Ledger, number: int) -> dict[str, Any]:
+    """Top-1 and top-3 accuracy of a round.
+
+    Raises:
+        Refusal: The round has not been classified.
+    """
+    span = ledger.test.span(number)
+    ranks = ledger.ranks[span.start : span.stop]
+    if not len(ranks) or (ranks < 0).any():
+        raise Refusal("ResultsIncomplete", f"Round {number} has not been classified.")
+    numbers = compat.round_wise_of_ranks(ranks, len(ranks))
+    return {"m_acc_round_wise": {name.replace("round_0", f"round_{number}"): share for name, share in numbers.items()}}
+
+
+def _check_classified(ledger: Ledger) -> None:
+    _check_said(ledger, "labels" if ledger.test.area == "nlt" else "classification", ledger.ranks >= 0)
+
+
+def _check_said(ledger: Ledger, kind: str, said: NDArray[np.bool_]) -> None:
+    count, there = len(ledger.test.ids), int(said.sum())
+    if there != count:
+        raise Refusal("ResultsIncomplete", f"{kind} results cover {there} of the {count} samples of this test.")
+
+
+def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Families in alphabetical order, without numbers that JSON does not know."""
+    return {family: {name: _finite(value) for name, value in found[family].items()} for family in sorted(found)}
+
+
+def _classes(ledger: Ledger, span: range) -> list[str]:
+    """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
+    rows, last = (ledger.test.rows[at] for at in span), ledger.test.kind.label
+    if ledger.test.area != "image_classification":  # where 0 is a class like any other
+        return [name_unknown(row) or row[last] for row in rows]
+    return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
+
+
+def _short(values: NDArray[np.float64]) -> list[float | None]:
+    """Nine digits suffice for a chart and every threshold; None was not said."""
+    rounded: list[float] = np.round(values, 9).tolist()
+    return [None if math.isnan(value) else value for value in rounded] if np.isnan(values).any() else [*rounded]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

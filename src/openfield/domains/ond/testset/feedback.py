@@ -1,0 +1,165 @@
+"""What an agent may buy about samples it has answered, and what that costs.
+
+Rules over a ledger; stands inside the world, so that the wire and local agents buy alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from openfield.domains.ond.areas import Offer
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.server.results import quote_id
+from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.locked_answers import UNSAID
+
+TRUTHS = ("label", "columns")
+"""Feedback that tells the truth about a sample; an answer to it that comes later is nobody's own."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Bought lines, what they cost, and the samples they are about."""
+
+    lines: list[str]
+    cost: int = 0
+    positions: tuple[int, ...] = ()
+
+
+def buy(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
+    """The lines a request gets, and books them.
+
+    Raises:
+        Refusal: The kind is not offered, nothing was posted, or the budget of the round is used up.
+    """
+    answer = quote(ledger, kind, ids)
+    if answer.cost:
+        account = ledger.account(kind)
+        ledger.used[account] = ledger.used.get(account, 0) + answer.cost
+        for own in (ledger.sample_account(kind, at) for at in answer.positions):
+            ledger.used[own] = ledger.used.get(own, 0) + 1
+    offer = ledger.test.kind.feedback[kind]
+    if offer.content in TRUTHS:
+        ledger.firm.hold(ledger, offer.reads, answer.positions)
+    if offer.content == "writers" and answer.lines:
+        _book_writers(ledger)
+    elif offer.content == "accuracy" and answer.lines:
+        ledger.tell_score()
+    elif ledger.test.area == "nlt" and kind == "labels":
+        ledger.score -= len(answer.lines)
+    return answer
+
+
+def quote(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
+    """What a request would get, without booking it."""
+    offer = ledger.test.kind.feedback.get(kind)
+    if offer is None:
+        offered = ", ".join(ledger.test.kind.feedback)
+        raise Refusal(
+            "InvalidFeedbackType", f"'{kind[:40]}' is not offered for {ledger.test.area}; offered: {offered}."
+        )
+    if "detection" not in ledger.posted:
+        raise Refusal("DetectionPostRequired", "Post detection results before asking for feedback.")
+    if not ledger.declared and not offer.early:
+        return Answer([])
+    if offer.reads not in ledger.posted:  # labels are for who has answered, not for who will
+        raise Refusal("DetectionPostRequired", f"Post {offer.reads} results before asking for {kind} feedback.")
+    if offer.content == "accuracy":
+        return Answer([f"accuracy,{_accuracy(ledger)!r}"])
+    left = ledger.left(kind)
+    if left == 0:
+        raise Refusal("FeedbackBudgetExceeded", f"The budget for {kind} feedback of this round is used up.")
+    if offer.content == "writers":
+        return Answer([f"current_score,{ledger.score + _writers(ledger)!r}"], 1)
+    positions = _choose(ledger, kind, offer, ids)
+    told = positions if left is None else ledger.allow(kind, positions)[:left]
+    lines = [_line(ledger, offer, at) for at in told]
+    return Answer(lines, 0 if left is None else len(told), tuple(told))
+
+
+def edit_distance(first: str, second: str) -> int:
+    """Levenshtein's distance of two transcriptions after the same clean-up."""
+    a, b = _clean(first), _clean(second)
+    row = list(range(len(b) + 1))
+    for number, left in enumerate(a, 1):
+        before, row[0] = row[0], number
+        for place, right in enumerate(b, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (left != right))
+    return row[-1]
+
+
+def _choose(ledger: Ledger, kind: str, offer: Offer, ids: Sequence[str] | None) -> list[int]:
+    """The samples a request is about, in the order of the test."""
+    recent = ledger.latest[offer.reads]
+    if ids is not None:
+        open_to = set(recent.tolist()) if ledger.test.constrained else ledger.answered(offer.reads)
+        return sorted({at for key in ids if (at := ledger.test.index.get(key, -1)) in open_to})
+    asked = sorted(set(recent.tolist()))
+    if offer.wrong:
+        return [at for at in asked if _is_wrong(ledger, kind, offer, at)]
+    if offer.content == "label":
+        return asked[: ledger.budget(kind)]
+    return asked
+
+
+def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
+    if kind == "detection":
+        stated = ledger.test.threshold
+        threshold = 0.5 if stated is None else stated
+        return bool(ledger.p_second[at] > threshold) != (_truth(ledger, offer, at) not in ("0", "0.0"))
+    if ledger.test.area == "nlt":
+        said = ledger.texts.get(offer.reads, {}).get(at, [])
+        return len(said) < 2 or said[1].strip() != _truth(ledger, offer, at)
+    return bool(ledger.predicted[at] != ledger.test.labels[at])
+
+
+def _line(ledger: Ledger, offer: Offer, at: int) -> str:
+    key = ledger.test.ids[at]
+    if offer.content == "label":
+        return f"{quote_id(key)},{min(int(ledger.test.labels[at]), ledger.test.known)}"
+    if offer.content == "distance":
+        said = ledger.texts.get(offer.reads, {}).get(at, [""])
+        return f"{quote_id(key)},{edit_distance(_truth(ledger, offer, at), said[0] if said else '')}"
+    row = ledger.test.rows[at]
+    return ",".join([quote_id(key), *(row[column].strip() if column < len(row) else "" for column in offer.columns)])
+
+
+def _truth(ledger: Ledger, offer: Offer, at: int) -> str:
+    return ledger.test.rows[at][offer.columns[0]].strip()
+
+
+def _accuracy(ledger: Ledger) -> float:
+    """The share of right answers; of samples a score was told about before, the answer it was told about counts."""
+    hits = ledger.told_hits()
+    if not (hits >= 0).any():
+        raise Refusal("DetectionPostRequired", "Post classification results before asking for a score.")
+    return float((hits == 1).sum() / (hits >= 0).sum())
+
+
+def _writers(ledger: Ledger) -> float:
+    """What the last round's statements about writers are worth; a round counts once."""
+    if ledger.rounds.get("labels", UNSAID) in ledger.scored:
+        return 0.0
+    said = ledger.texts.get("labels", {})
+    return float(sum(_writer_score(ledger, at, said[at]) for at in ledger.latest.get("labels", []) if at in said))
+
+
+def _writer_score(ledger: Ledger, at: int, said: Sequence[str]) -> int:
+    reported, real = (ledger.test.rows[at][column].strip() for column in (2, 3))
+    if len(said) < 2 or said[0].strip() not in ("0", "1"):
+        raise Refusal("InvalidTuple", "A row of labels must say 0 (other writer) or 1 (same), then the writer.")
+    return int((said[0].strip() == "1") == (reported == real)) + int(said[1].strip() == real)
+
+
+def _book_writers(ledger: Ledger) -> None:
+    ledger.score += _writers(ledger)
+    ledger.scored.add(ledger.rounds.get("labels", UNSAID))
+
+
+def _clean(text: str) -> str:
+    for sign in ';"|':
+        text = text.replace(sign, "")
+    pieces = (piece.strip() for piece in re.split(r"(\W+)", text.replace("  ", " ")))
+    return " ".join(pieces)

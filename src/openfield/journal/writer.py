@@ -1,0 +1,302 @@
+"""The record of a run: one SQLite file that one thread writes, many may read, and a crash cannot tear.
+
+Stands between rollout and metrics: entries go in here, `view.py` reads them back.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import queue
+import socket
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from openfield.errors import JournalError, OpenfieldError, RunBusy
+from openfield.journal.receipt import Receipt
+from openfield.journal.schema import close_written, commit, explain_error, open_to_write
+from openfield.journal.steps import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd, keep_first
+from openfield.runner.plan import Cell
+
+LEASE_SECONDS = 60.0
+"""How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
+_living: set[str] = set()
+"""The journals open in this process, by the names they hold cells under."""
+UNKNOWN_BIRTH = "?"
+LEISURE_SECONDS = 0.5
+"""How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
+T = TypeVar("T")
+
+
+class Journal:
+    """The writer of a run file. All its methods may be called from any thread."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens a run file, or makes one."""
+        self.path = Path(path)
+        self._db, self.note = open_to_write(self.path)
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
+        self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._failure: OpenfieldError | None = None
+        self._leased: set[str] = set()  # cells that are ours until we end them; only the thread looks
+        _living.add(self._holder)
+        self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def failed(self) -> bool:
+        """Whether something could not be written; nothing will be, from then on."""
+        return self._failure is not None
+
+    def add(self, *entries: Entry) -> Receipt[None]:
+        """Takes entries that belong together; the receipt is settled when they are safely on disk."""
+        hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
+        return self._submit(lambda db: _write(db, entries, self._holder, self._leased), hurry)
+
+    def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
+        """Starts a new attempt at a cell with its first entries: both will be on disk, or neither."""
+        return self._submit(lambda db: _write_anew(db, cell, attempt, entries, self._holder, self._leased))
+
+    def flush(self) -> None:
+        """Waits until everything added so far is safely on disk."""
+        self.add().result()
+
+    def close(self) -> None:
+        """Writes what is left, gives up all leases and closes the file."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+        self._failure = self._failure or self._closed()
+        self._turn_away()
+        _living.discard(self._holder)
+        close_written(self._db)
+
+    def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
+        """Enters cells, where their agents come from, and facts; what is already there stays as it is."""
+        rows = list(cells)
+        self._submit(lambda db: _enter(db, rows, agents, facts)).result()
+
+    def lease(self, cell: str) -> bool:
+        """Takes a cell for this journal; False if another living one has it."""
+        return self._submit(lambda db: _lease(db, cell, self._holder, self._leased)).result()
+
+    def begin(self, cell: str) -> int:
+        """Starts a new attempt at a cell and returns its number; an earlier one is superseded."""
+        return self._submit(lambda db: _begin(db, cell)).result()
+
+    def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Receipt[T]:
+        if self._failure is not None:
+            raise copy.copy(self._failure)  # one raised again and again keeps all it went through in memory
+        receipt: Receipt[T] = Receipt()
+        self._queue.put(_Task(work, receipt, hurry))
+        if not self._thread.is_alive():  # it was closed in between
+            self._turn_away()
+        return receipt
+
+    def _closed(self) -> JournalError:
+        return JournalError(f"{self.path} is closed.")
+
+    def _turn_away(self) -> None:
+        """Tells those who came while the journal was being closed that nobody will serve them."""
+        with suppress(queue.Empty):
+            while True:
+                task = self._queue.get_nowait()
+                if task is not None:
+                    task.receipt.settle(None, self._closed())
+
+    def _serve(self) -> None:
+        """Does all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
+        renew_at = time.monotonic() + LEASE_SECONDS / 4
+        going_on = True
+        while going_on:
+            tasks, going_on = self._gather(renew_at - time.monotonic())
+            if not going_on:
+                tasks.append(_Task(lambda db: _give_up(db, self._holder), Receipt()))
+            elif time.monotonic() >= renew_at:
+                tasks.append(_Task(lambda db: _renew(db, self._holder), Receipt()))
+                renew_at = time.monotonic() + LEASE_SECONDS / 4
+            self._commit(tasks)
+
+    def _gather(self, patience: float) -> tuple[list[_Task], bool]:
+        """All waiting work, and whether more may come; returns empty-handed when patience runs out."""
+        tasks: list[_Task] = []
+        try:
+            task = self._queue.get(timeout=max(patience, 0.0))
+            until = time.monotonic() + LEISURE_SECONDS
+            hurry = False
+            while task is not None:
+                tasks.append(task)
+                hurry = hurry or task.hurry
+                task = (
+                    self._queue.get_nowait() if hurry else self._queue.get(timeout=max(until - time.monotonic(), 0.0))
+                )
+        except queue.Empty:
+            return tasks, True
+        return tasks, False
+
+    def _commit(self, tasks: list[_Task]) -> None:
+        """Does some work in one commit. After the first failure nothing more is written: the record has no gaps."""
+        results: list[Any] = []
+        if self._failure is None:
+            try:
+                results = commit(self._db, lambda db: [task.work(db) for task in tasks])
+            except OpenfieldError as error:
+                self._failure = error
+            except sqlite3.Error as error:
+                self._failure = explain_error(error, self.path)
+            except Exception as error:  # whoever waits for this work must hear of it, whatever it was
+                self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
+        for number, task in enumerate(tasks):
+            task.receipt.settle(None if self._failure else results[number], copy.copy(self._failure))
+
+
+class _Task(NamedTuple):
+    """Something to be written, and whoever waits for it."""
+
+    work: Callable[[sqlite3.Connection], Any]
+    receipt: Receipt[Any]
+    hurry: bool = True
+
+
+def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leased: set[str]) -> None:
+    for cell in {entry.cell for entry in entries}:
+        _check_lease(db, cell, holder, cell in leased)
+    for entry in entries:
+        match entry:
+            case Chunk():
+                if not entry.fresh:
+                    _make_room(db, entry)
+                _write_chunk(db, entry)
+            case EpisodeEnd():
+                _write_episode(db, entry)
+            case AgentState():
+                row: tuple[Any, ...] = (entry.cell, entry.attempt, entry.step, entry.data)
+                db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", row)
+            case AttemptEnd():
+                row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
+                db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
+                db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (entry.cell,))
+                leased.discard(entry.cell)
+
+
+def _write_anew(
+    db: sqlite3.Connection, cell: str, attempt: int, entries: tuple[Entry, ...], holder: str, leased: set[str]
+) -> None:
+    if _begin(db, cell) != attempt:
+        raise RunBusy(f"Another process has started cell {cell} again.")
+    _write(db, entries, holder, leased)
+
+
+def _check_lease(db: sqlite3.Connection, cell: str, holder: str, ours: bool) -> None:
+    """Keeps a process that slept through its lease from writing into a cell another one took over, or has ended."""
+    (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
+    if other != holder and (ours or other is not None):
+        raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
+
+
+def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
+    """Takes away what was recorded from a chunk's first step on.
+
+    Where an agent goes on from a state that was saved in a hidden episode, a chunk begins before that and ends after.
+    """
+    place = (chunk.cell, chunk.attempt, chunk.first)
+    db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first >= ?", place)
+    last = "FROM chunks WHERE cell = ? AND attempt = ? ORDER BY first DESC LIMIT 1"
+    (end,) = db.execute(f"SELECT first + count {last}", place[:2]).fetchone() or (0,)
+    if end > chunk.first:
+        before = Chunk(*db.execute(f"SELECT * {last}", place[:2]).fetchone())
+        db.execute("DELETE FROM chunks WHERE cell = ? AND attempt = ? AND first = ?", (*place[:2], before.first))
+        _write_chunk(db, keep_first(before, chunk.first - before.first))
+
+
+def _write_chunk(db: sqlite3.Connection, chunk: Chunk) -> None:
+    row = (chunk.cell, chunk.attempt, chunk.first, chunk.count, chunk.crc, chunk.data)
+    db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
+    belief, detail = (None if part is None else REPLY_ENCODER.encode(part) for part in (episode.belief, episode.detail))
+    place = (episode.cell, episode.attempt, episode.number, episode.phase, episode.novel, episode.turns)
+    db.execute(
+        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*place, episode.performance, belief, episode.ended, detail),
+    )
+
+
+def _enter(
+    db: sqlite3.Connection, cells: list[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]
+) -> None:
+    trials = {cell.trial.id: msgspec.json.encode(cell.trial).decode() for cell in cells}
+    db.executemany("INSERT OR IGNORE INTO trials VALUES (?, ?)", trials.items())
+    rows = [(cell.id, cell.agent, cell.trial.id, cell.repeat) for cell in cells]
+    db.executemany("INSERT OR IGNORE INTO cells (id, agent, trial, repeat) VALUES (?, ?, ?, ?)", rows)
+    db.executemany("INSERT OR REPLACE INTO agents VALUES (?, ?)", agents.items())
+    db.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", facts.items())
+
+
+def _begin(db: sqlite3.Connection, cell: str) -> int:
+    db.execute(
+        "UPDATE attempts SET outcome = 'superseded' WHERE cell = ? "
+        "AND coalesce(outcome, '') NOT IN ('world_error', 'harness_error')",
+        (cell,),
+    )
+    (last,) = db.execute("SELECT max(number) FROM attempts WHERE cell = ?", (cell,)).fetchone()
+    db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, (last or 0) + 1))
+    return (last or 0) + 1
+
+
+def _lease(db: sqlite3.Connection, cell: str, holder: str, leased: set[str]) -> bool:
+    now = time.time()
+    other, until = db.execute("SELECT holder, held_until FROM cells WHERE id = ?", (cell,)).fetchone()
+    if other not in (None, holder) and until > now and not _is_dead(other):
+        return False
+    db.execute("UPDATE cells SET holder = ?, held_until = ? WHERE id = ?", (holder, now + LEASE_SECONDS, cell))
+    leased.add(cell)
+    return True
+
+
+def _renew(db: sqlite3.Connection, holder: str) -> None:
+    db.execute("UPDATE cells SET held_until = ? WHERE holder = ?", (time.time() + LEASE_SECONDS, holder))
+
+
+def _give_up(db: sqlite3.Connection, holder: str) -> None:
+    db.execute("UPDATE cells SET holder = NULL WHERE holder = ?", (holder,))
+
+
+def _is_dead(holder: str) -> bool:
+    """Whether a holder was a journal on this machine that is no more."""
+    host, process, birth, _ = holder.split(":")
+    if host != socket.gethostname():
+        return False
+    if int(process) == os.getpid():
+        return holder not in _living
+    return _birth(int(process)) not in (birth, UNKNOWN_BIRTH)
+
+
+def _birth(process: int) -> str:
+    """When a process began, in the kernel's own count, so that a number used again is another one; "" if it is dead."""
+    try:
+        state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in "ZX" else rest[18]
+    except OSError:  # it is dead, or hidden from us, or this system has no /proc
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return ""
+        except PermissionError:
+            pass
+        return UNKNOWN_BIRTH

@@ -1,0 +1,124 @@
+"""NPZ episode files read a stretch at a time, without pickles and without being blown up.
+
+Feeds `episodes`: a member's size is known and checked before the first byte is unpacked.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, Any
+
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.tables.histograms import Array
+
+LARGEST = 1 << 29
+"""Bytes an array may unpack to if it is packed unusually tight; anything larger must earn its size."""
+LARGEST_ROW = 1 << 26
+"""Bytes of one frame; a picture of 8,000 x 8,000 pixels has as many."""
+TIGHTEST = 100
+"""How many times smaller than its content a large member may be; recorded frames reach about 20."""
+
+
+def member_names(path: Path) -> list[str]:
+    """The arrays in the file.
+
+    Raises:
+        InvalidInput: The file is no NPZ file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: not an NPZ file ({error}).") from None
+
+
+def read_array(path: Path, name: str) -> Array:
+    """A whole array; for those with one number per step."""
+    return np.concatenate(list(read_stretches(path, name, 1 << 20)))
+
+
+def read_length(path: Path, name: str) -> int:
+    """How many rows an array says it has; nothing of it is unpacked but its head.
+
+    Raises:
+        InvalidInput: As for `read_stretches`.
+    """
+    with _opened(path, name) as (file, _):
+        shape, _ = _read_head(file)
+        return shape[0] if shape else 0
+
+
+def listed(names: Sequence[str]) -> str:
+    """A few names for a message."""
+    return ", ".join([*names[:10], *(["..."] if len(names) > 10 else [])]) or "none"
+
+
+def read_stretches(path: Path, name: str, length: int) -> Iterator[Array]:
+    """An array in stretches of so many rows; an empty one in one stretch.
+
+    Raises:
+        InvalidInput: The member is missing, damaged, not of numbers, or unpacks to more than is plausible.
+    """
+    with _opened(path, name) as (file, size):
+        yield from _stretches(path, name, file, size, length)
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[tuple[IO[bytes], int]]:
+    """A member and its size; whatever is wrong with it is said in one line."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(f"{name}.npy")
+            _check_size(path, info)
+            with archive.open(info) as file:
+                yield file, info.file_size
+    except KeyError:
+        raise InvalidInput(f"{path}: no array '{name}'; it has {listed(member_names(path))}.") from None
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:120]
+        raise InvalidInput(f"{path}: array '{name}' cannot be read ({reason}).") from None
+
+
+def _check_size(path: Path, info: zipfile.ZipInfo) -> None:
+    if info.file_size > LARGEST and info.file_size > TIGHTEST * max(info.compress_size, 1):
+        raise InvalidInput(
+            f"{path}: array '{info.filename}' would unpack {info.compress_size:,} bytes to {info.file_size:,}; refused."
+        )
+
+
+def _stretches(path: Path, name: str, file: IO[bytes], size: int, length: int) -> Iterator[Array]:
+    shape, kind = _read_head(file)
+    if kind.hasobject or kind.kind not in "biuf":
+        raise InvalidInput(f"{path}: array '{name}' holds {kind}, not numbers.")
+    row = int(np.prod(shape[1:], dtype=object)) * kind.itemsize if shape else kind.itemsize
+    if row > LARGEST_ROW:
+        raise InvalidInput(f"{path}: array '{name}' of shape {shape} has frames of {row:,} bytes; refused.")
+    if not shape or row == 0 or shape[0] * row > size:
+        raise InvalidInput(f"{path}: array '{name}' of shape {shape} does not fit its {size:,} bytes.")
+    for start in range(0, max(shape[0], 1), length):
+        rows = min(length, shape[0] - start)
+        raw = file.read(rows * row)
+        if len(raw) != rows * row:
+            raise InvalidInput(f"{path}: array '{name}' is cut short.")
+        yield np.frombuffer(raw, kind).reshape(rows, *shape[1:])
+
+
+def _read_head(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"format version {version}")
+    try:
+        shape, by_column, kind = readers[version](file)
+    except (SyntaxError, TokenError, RecursionError, MemoryError, TypeError) as error:
+        raise ValueError(f"its head is damaged: {type(error).__name__}") from None
+    if by_column and len(shape) > 1:
+        raise ValueError("stored by columns; save it in C order")
+    return shape, kind

@@ -1,0 +1,230 @@
+"""From frames to image codes: downscale, discretize, encode, index.
+
+Before `tables`: what turns a user's own episodes into a table. The names and numbers are those of the published code;
+where its text and its behaviour differ (dtypes), the behaviour is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.frames.digits import pack_digits
+from openfield.objectives.frames.resize import shrink
+from openfield.objectives.tables.codes import integers_of, rank
+from openfield.objectives.tables.histograms import Array
+
+CHUNK = 1 << 10
+"""Frames handled at once."""
+
+
+def downscale(images: Array, size: int) -> Array:
+    """Frames of any height and width as (T, size, size) float64.
+
+    Each frame is sampled bilinearly on a grid of size^2 x size^2 points, without antialiasing, and averaged in blocks.
+    For 8-bit frames and a size that is a power of two the result is exact.
+
+    Raises:
+        InvalidInput: The images are not (T, H, W); colour frames must be made grey first.
+    """
+    images = np.asarray(images)
+    if images.ndim != 3 or 0 in images.shape[1:]:
+        raise InvalidInput(
+            f"Frames must be (T, H, W); these are {images.shape}. Average the colours of colour frames first."
+        )
+    check_finite(images, np.float32)
+    if whole(size, "size") < 1:
+        raise InvalidInput(f"The size is {size}; it must be positive.")
+    return shrink(images, size)
+
+
+def grey(picture: Array) -> Array:
+    """The mean of the colours, in whole numbers where they are; a fourth channel is how much is seen, not what."""
+    if picture.ndim == 3 and picture.shape[2] in (1, 3, 4):
+        colours = picture[:, :, :3]
+        if picture.dtype == np.uint8:
+            total: Array = colours.sum(axis=2, dtype=np.uint16) // colours.shape[2]
+            return total.astype(np.uint8)
+        return np.asarray(colours.mean(axis=2))
+    return picture
+
+
+def check_finite(images: Array, kind: type = np.float64, start: int = 0) -> None:
+    """Frames of numbers, neither infinite nor none at all, each of which would poison its pixel for all frames.
+
+    Args:
+        images: Frames.
+        kind: What they are computed in.
+        start: The number of the first of them, for the message.
+
+    Raises:
+        InvalidInput: They are something else; the message names the frame.
+    """
+    if images.dtype.kind in "biu":
+        return
+    if images.dtype.kind != "f":
+        raise InvalidInput(f"Frames must be real numbers; these are {images.dtype}.")
+    for at in range(0, len(images), CHUNK):
+        with np.errstate(over="ignore", invalid="ignore"):
+            part: Array = images[at : at + CHUNK].astype(kind, copy=False)
+            fine = np.isfinite(part.sum())  # a sum is quick; one beyond the range needs a second look
+        if not fine and not (finite := np.isfinite(part).reshape(len(part), -1).all(axis=1)).all():
+            wrong = int(np.argmin(finite))
+            value = images[at + wrong][~np.isfinite(part[wrong])][0]
+            raise InvalidInput(f"frame {start + at + wrong} holds {value}; pixels are finite numbers.")
+
+
+def whole(number: Any, name: str) -> int:
+    """A number that is whole.
+
+    Raises:
+        InvalidInput: It is not.
+    """
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise InvalidInput(f"The {name} is {number!r}; it must be a whole number.") from None
+
+
+@overload
+def discretize(
+    images: Array, bin_count: int | None = ..., return_bins: Literal[False] = ..., color_bins: Array | None = ...
+) -> Array: ...
+@overload
+def discretize(
+    images: Array, bin_count: int | None = ..., *, return_bins: Literal[True], color_bins: Array | None = ...
+) -> tuple[Array, Array]: ...
+def discretize(
+    images: Array, bin_count: int | None = None, return_bins: bool = False, color_bins: Array | None = None
+) -> Array | tuple[Array, Array]:
+    """The level of every pixel, int64 of the same shape; with `return_bins` also the thresholds (H, W, levels - 1).
+
+    Thresholds are, per pixel, evenly spaced percentiles of its distinct values, so rare values weigh as much as common
+    ones. A value's level is the number of thresholds at or below it; a pixel that never changes is at the top level.
+
+    Args:
+        images: Frames, (T, H, W).
+        bin_count: How many levels; ignored if thresholds are given.
+        return_bins: Whether to return the thresholds as well.
+        color_bins: Thresholds to use instead of own ones.
+    """
+    images = np.asarray(images)
+    if images.ndim != 3:
+        raise InvalidInput(f"Frames must be (T, H, W); these are {images.shape}.")
+    check_finite(images)
+    bins = find_bins(images, bin_count) if color_bins is None else check_bins(color_bins, images.shape[1:])
+    levels = np.empty(images.shape, np.int64)
+    for at in range(0, len(images), CHUNK):
+        levels[at : at + CHUNK] = _levels(images[at : at + CHUNK], bins)
+    return (levels, bins) if return_bins else levels
+
+
+def find_bins(images: Array, bin_count: int | None) -> Array:
+    """The thresholds that `discretize` finds for these frames."""
+    if bin_count is None or whole(bin_count, "number of levels") < 1:
+        raise InvalidInput(f"The number of levels is {bin_count}; give a positive bin_count, or color_bins.")
+    if not len(images):
+        raise InvalidInput("There are no frames to find thresholds for.")
+    height, width = images.shape[1:]
+    pixels = np.ascontiguousarray(images.reshape(len(images), -1).T)
+    return np.array([percentiles(np.unique(pixel), bin_count) for pixel in pixels]).reshape(
+        height, width, bin_count - 1
+    )
+
+
+def percentiles(distinct: Array, bin_count: int) -> Array:
+    """The thresholds of one pixel from its distinct values."""
+    marks = marks_of(bin_count)
+    return np.percentile(np.asarray(distinct, np.float64), marks) if marks else np.empty(0)
+
+
+def marks_of(bin_count: int) -> list[float]:
+    """Which percentiles the thresholds are."""
+    return [100 * step / bin_count for step in range(1, bin_count)]
+
+
+def check_bins(bins: Array, shape: tuple[int, ...]) -> Array:
+    """Thresholds as float64, if they are for frames of this shape."""
+    bins = np.asarray(bins, np.float64)
+    if bins.ndim != 3 or bins.shape[:2] != tuple(shape):
+        raise InvalidInput(f"Thresholds of shape {bins.shape} do not fit frames of {tuple(shape)}.")
+    if not np.isfinite(bins).all():
+        raise InvalidInput("Thresholds must be finite numbers.")
+    return bins
+
+
+def encode(discrete: Array, bin_count: int) -> list[int]:
+    """One integer per frame: its levels as digits, row by row, the first pixel the least significant.
+
+    Raises:
+        InvalidInput: A level is not below `bin_count`: two different frames could get the same code.
+    """
+    return integers_of(encode_packed(discrete, bin_count))
+
+
+def encode_packed(discrete: Array, bin_count: int) -> Array:
+    """The codes as (T, W) words of 64 bits, lowest first; W is 2 up to 128 bits."""
+    discrete = np.asarray(discrete)
+    if discrete.ndim < 2 or discrete.dtype.kind not in "biu":
+        raise InvalidInput(
+            f"Levels must be whole numbers of shape (T, H, W); these are {discrete.dtype} {discrete.shape}."
+        )
+    if whole(bin_count, "number of levels") < 1:
+        raise InvalidInput(f"The number of levels is {bin_count}; it must be positive.")
+    digits = discrete.reshape(len(discrete), math.prod(discrete.shape[1:]))
+    if digits.size and (int(digits.max()) >= bin_count or int(digits.min()) < 0):
+        wrong = int(digits.max()) if int(digits.max()) >= bin_count else int(digits.min())
+        raise InvalidInput(f"A level is {wrong}; levels go from 0 to {bin_count - 1}.")
+    return pack_digits(digits, bin_count)
+
+
+def encode_frames(images: Array, color_bins: Array) -> Array:
+    """As `encode_packed(discretize(images, color_bins=...))`, without the eight bytes per pixel in between."""
+    images = np.asarray(images)
+    check_finite(images)
+    bins = check_bins(color_bins, images.shape[1:])
+    count = bins.shape[2] + 1
+    if not len(images):
+        return pack_digits(np.empty((0, bins.shape[0] * bins.shape[1]), np.uint8), count)
+    parts = (_levels(images[at : at + CHUNK], bins) for at in range(0, len(images), CHUNK))
+    return np.concatenate([pack_digits(part.reshape(len(part), -1), count) for part in parts])
+
+
+def dense_indices(codes: Sequence[int], start: int = 0) -> list[int]:
+    """An index per frame: equal codes have equal indices, numbered in the order they first appear.
+
+    Args:
+        codes: Image codes.
+        start: The first index; 1 for tables whose code books will be compared, where 0 has a meaning of its own.
+    """
+    seen: dict[int, int] = {}
+    return [seen.setdefault(code, len(seen) + start) for code in codes]
+
+
+def code_book(codes: Sequence[int], start: int = 0) -> dict[int, int]:
+    """Which code got which index from `dense_indices`."""
+    return {code: number for number, code in enumerate(dict.fromkeys(codes), start)}
+
+
+def index_words(words: Array, start: int = 0) -> tuple[Array, Array]:
+    """As `dense_indices` for packed codes: the index of each, and the distinct codes in the order of their indices."""
+    ranks, size = rank(words)
+    first = np.full(size, len(words))
+    np.minimum.at(first, ranks, np.arange(len(words)))
+    order = np.argsort(first)
+    number = np.empty(size, np.int64)
+    number[order] = np.arange(start, start + size)
+    return number[ranks], words[first[order]]
+
+
+def _levels(images: Array, bins: Array) -> Array:
+    """The number of thresholds at or below each value, in a byte if that is enough."""
+    levels: Array = np.zeros(images.shape, np.uint8 if bins.shape[2] < 256 else np.int64)
+    for threshold in np.moveaxis(bins, 2, 0):
+        levels += images >= threshold
+    return levels

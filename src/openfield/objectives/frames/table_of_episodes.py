@@ -1,0 +1,259 @@
+"""Episodes from NPZ files, image folders and arrays, made into one table.
+
+Before `tables`: thresholds are found in a first reading, codes and transitions in a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.formats.folders import find_images, read_actions, read_images
+from openfield.objectives.formats.npz import listed, member_names, read_array, read_length, read_stretches
+from openfield.objectives.frames.encode import (
+    check_bins,
+    check_finite,
+    downscale,
+    encode_frames,
+    index_words,
+)
+from openfield.objectives.frames.thresholds import PixelValues
+from openfield.objectives.pickle.bulk_reader import Rows
+from openfield.objectives.tables.checks import LARGEST
+from openfield.objectives.tables.codes import CodeBook, integers_of, make_book
+from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.table import Meta, Table, make_table
+from openfield.objectives.tables.transitions import Alignment, sum_rows
+
+FRAME_NAMES = ("observ", "observations", "observation", "obs", "images", "frames")
+ACTION_NAMES = ("action", "actions")
+STRETCH = 1 << 12
+"""Frames read at once."""
+MERGE = 1 << 20
+"""Rows gathered before equal ones are added up."""
+
+
+class Episode(NamedTuple):
+    """One episode: its frames, read anew each time they are asked for, and its actions.
+
+    There is one action per frame, or one fewer: then the last frame is what the last action led to.
+    """
+
+    name: str
+    frames: Callable[[], Iterator[Array]]
+    actions: Array
+    length: int
+    """How many frames there are."""
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """How frames become inputs."""
+
+    size: int = 8
+    levels: int = 4
+    alignment: Alignment = "action_leads_to_next"
+    start: int = 1
+    """The first index; 0 has a meaning of its own where tables are compared."""
+
+
+def open_episode(path: str | Path) -> Episode:
+    """An episode from an NPZ file, or from a folder of images with an `actions.npy` or `actions.txt`.
+
+    Raises:
+        InvalidInput: There are no frames or actions in it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        images = find_images(path)
+        actions = _whole(read_actions(path), path)
+        return Episode(str(path), lambda: read_images(images, STRETCH // 16), actions, len(images))
+    names = member_names(path)
+    frames, taken = _first_of(path, names, FRAME_NAMES), _first_of(path, names, ACTION_NAMES)
+    length = read_length(path, frames)
+    _check_lengths(str(path), length, read_length(path, taken))  # before anything is unpacked
+    actions = _whole(read_array(path, taken), path)
+    return Episode(str(path), lambda: read_stretches(path, frames, STRETCH), actions, length)
+
+
+def episodes_of_arrays(observations: Array, actions: Array, ends: Array, name: str = "arrays") -> list[Episode]:
+    """Episodes from arrays as Gymnasium loops and Minari data sets have them.
+
+    Args:
+        observations: Frames of all episodes, one after the other.
+        actions: Actions, one per frame.
+        ends: One flag per frame, true at the last of each episode: terminations or truncations.
+        name: What messages call it.
+    """
+    ends = np.asarray(ends, bool)
+    if not len(observations) == len(actions) == len(ends):
+        raise InvalidInput(f"{name}: {len(observations)} frames, {len(actions)} actions and {len(ends)} flags.")
+    cuts = [0, *(np.flatnonzero(ends) + 1).tolist(), len(ends)]
+    spans = [(start, stop) for start, stop in pairwise(cuts) if stop > start]
+    return [
+        Episode(
+            f"{name}[{start}:{stop}]", _slices(observations, start, stop), np.asarray(actions[start:stop]), stop - start
+        )
+        for start, stop in spans
+    ]
+
+
+def find_thresholds(episodes: Iterable[Episode], recipe: Recipe) -> Array:
+    """The thresholds `discretize` would find for all frames of all episodes together, in bounded memory."""
+    with PixelValues(recipe.size**2) as pixels:
+        for episode in episodes:
+            frames = 0
+            for part in _small_frames(episode, recipe.size):
+                frames += len(part)
+                pixels.add(part.reshape(len(part), -1))
+            if not frames:
+                raise InvalidInput(f"{episode.name}: there are no frames in it.")
+        found = pixels.thresholds(recipe.levels)
+    if found is None:
+        raise InvalidInput("There are no frames to find thresholds for.")
+    return found.reshape(recipe.size, recipe.size, recipe.levels - 1)
+
+
+def build_table(
+    episodes: Sequence[Episode], recipe: Recipe, thresholds: Array | None = None, meta: Meta | None = None
+) -> Table:
+    """The table of all episodes, with its code book; nothing leads from one episode into the next.
+
+    It and the codes are in memory; `episode_files` makes the same table as a file, however many episodes there are.
+    """
+    bins = bins_for(episodes, recipe, thresholds)
+    indexer, counter = _Indexer(recipe.start), _Counter()
+    for episode in episodes:
+        actions, words = taken_actions(episode, recipe.alignment), list(encoded(episode, bins))
+        inputs = indexer.index(np.concatenate(words)) if words else np.empty(0, np.int64)
+        counter.add(Rows(inputs[:-1], actions, inputs[1:], np.ones(len(actions), np.int64)))
+    rows = counter.rows()
+    if not len(rows.obs):
+        raise no_transition([episode.name for episode in episodes])
+    table = make_table([rows], meta=described(meta, bins, recipe, len(episodes)), ordered=True)
+    return msgspec.structs.replace(table, book=indexer.book())
+
+
+def bins_for(episodes: Iterable[Episode], recipe: Recipe, thresholds: Array | None) -> Array:
+    """The thresholds given, if they fit, or those of the episodes."""
+    if recipe.levels < 1:
+        raise InvalidInput(f"The number of levels is {recipe.levels}; it must be positive.")
+    bins = find_thresholds(episodes, recipe) if thresholds is None else thresholds
+    return check_bins(bins, (recipe.size, recipe.size))
+
+
+def encoded(episode: Episode, bins: Array) -> Iterator[Array]:
+    """The codes of an episode's frames, a stretch at a time."""
+    return (encode_frames(part, bins) for part in _small_frames(episode, len(bins)))
+
+
+def taken_actions(episode: Episode, alignment: Alignment) -> Array:
+    """The action that led from each frame to the next."""
+    actions, frames = episode.actions, episode.length
+    _check_lengths(episode.name, frames, len(actions))
+    late = alignment == "action_led_here" and len(actions) == frames
+    return actions[1:] if late else actions[: max(frames - 1, 0)]
+
+
+def described(meta: Meta | None, bins: Array, recipe: Recipe, episodes: int) -> Meta:
+    """What is known about a table, and what is known because it was made here."""
+    return msgspec.structs.replace(
+        meta or Meta(),
+        thresholds=hash_of(bins),
+        bins=bins.tolist(),
+        alignment=recipe.alignment,
+        episodes=episodes,
+    )
+
+
+def no_transition(names: Sequence[str]) -> InvalidInput:
+    """What to say if nothing led anywhere."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    who = f"{names[0]}{more}" if names else "No episodes"
+    return InvalidInput(f"{who}: no transition in it; an episode needs two frames at least.")
+
+
+def hash_of(thresholds: Array) -> str:
+    """A short name for thresholds: tables with the same one can be compared."""
+    return hashlib.sha256(np.ascontiguousarray(thresholds, "<f8").tobytes()).hexdigest()[:16]
+
+
+class _Indexer:
+    """Codes numbered in the order they first appear, over all episodes."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._seen: dict[int, int] = {}
+
+    def index(self, words: Array) -> Array:
+        local, distinct = index_words(words)
+        seen, start = self._seen, self._start
+        numbers = [seen.setdefault(code, len(seen) + start) for code in integers_of(distinct)]
+        return np.array(numbers, np.int64)[local]
+
+    def book(self) -> CodeBook:
+        return make_book(list(self._seen), self._seen.values())
+
+
+class _Counter:
+    """Rows with equal ones added up whenever a million have gathered."""
+
+    def __init__(self) -> None:
+        self._parts: list[Rows] = []
+        self._waiting = 0
+
+    def add(self, rows: Rows) -> None:
+        self._parts.append(rows)
+        self._waiting += len(rows.obs)
+        if self._waiting > MERGE:
+            self._parts, self._waiting = [self.rows()], 0
+
+    def rows(self) -> Rows:
+        if not self._parts:
+            return Rows(*(np.empty(0, np.int64) for _ in range(4)))
+        return sum_rows(Rows(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True))))
+
+
+def _check_lengths(name: str, frames: int, actions: int) -> None:
+    if actions not in (frames, frames - 1):
+        raise InvalidInput(f"{name}: {frames} frames and {actions} actions; one per frame is needed.")
+
+
+def _small_frames(episode: Episode, size: int) -> Iterator[Array]:
+    """Frames as (T, size, size) float64; those that have the size already are taken as they are."""
+    start = 0
+    for part in filter(len, episode.frames()):
+        if part.ndim != 3:
+            raise InvalidInput(f"{episode.name}: frames must be (T, H, W); these are {part.shape}.")
+        small = part.shape[1:] == (size, size)
+        try:
+            check_finite(part, np.float64 if small else np.float32, start)
+        except InvalidInput as error:
+            raise InvalidInput(f"{episode.name}: {error}") from None
+        yield part.astype(np.float64) if small else downscale(part, size)
+        start += len(part)
+
+
+def _first_of(path: Path, names: Sequence[str], wanted: Sequence[str]) -> str:
+    for name in wanted:
+        if name in names:
+            return name
+    raise InvalidInput(f"{path}: no array '{wanted[0]}'; it has {listed(names)}.")
+
+
+def _whole(actions: Array, path: Path) -> Array:
+    if actions.ndim != 1 or actions.dtype.kind not in "iu":
+        raise InvalidInput(f"{path}: actions must be whole numbers, one per frame; these are {actions.dtype}.")
+    if len(actions) and int(actions.max()) > LARGEST:
+        raise InvalidInput(f"{path}: action {actions.max()} is beyond 64 bits.")
+    return actions.astype(np.int64)
+
+
+def _slices(frames: Array, start: int, stop: int) -> Callable[[], Iterator[Array]]:
+    return lambda: (np.asarray(frames[at : min(at + STRETCH, stop)]) for at in range(start, stop, STRETCH))

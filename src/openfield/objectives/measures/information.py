@@ -1,0 +1,111 @@
+"""Information gain: how much an agent's experience could teach about its environment.
+
+Objectives over the histograms of `counts`: the paper's Dirichlet gain, its two approximations by counts, and the forms
+the paper leaves out (true counts, totals, per transition).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.measures.gamma import EULER, rise, spread
+from openfield.objectives.outofcore.stream import Summary, summarise
+from openfield.objectives.tables.counts import Counts
+from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.table import TableLike, as_table
+
+PAPER_STEPS = 100_000_000
+"""What the paper divides by, whatever the number of transitions."""
+
+Mode = Literal["seen", "counts"]
+
+
+def info_gain_dirichlet(table: TableLike, num_obs: int, num_actions: int | None = None) -> float:
+    """The paper's information gain: nats learned about next inputs, each transition counted once, per 10^8 steps.
+
+    Args:
+        table: The transitions.
+        num_obs: Distinct inputs of the environment over all agents, the size of the Dirichlet distribution.
+        num_actions: Actions of the environment; only checked, it changes no number.
+
+    Raises:
+        InvalidInput: There is no positive count, or more inputs or actions were seen than there are said to be.
+    """
+    return info_gain_total(table, num_obs, num_actions) / PAPER_STEPS
+
+
+def info_gain_total(table: TableLike, num_obs: int, num_actions: int | None = None, *, mode: Mode = "seen") -> float:
+    """Nats learned about next inputs by a flat Dirichlet prior over `num_obs` inputs for every input and action.
+
+    Args:
+        table: The transitions.
+        num_obs: Distinct inputs of the environment.
+        num_actions: Actions of the environment; only checked.
+        mode: `seen` lets every distinct transition count once, as the paper does; `counts` uses the true counts.
+    """
+    checked = as_table(table)
+    counts = checked.counts
+    check_sizes(summarise(checked), num_obs, num_actions)
+    return gain_seen(counts, num_obs) if mode == "seen" else gain_counts(counts, num_obs)
+
+
+def info_gain_per_transition(table: TableLike, num_obs: int, *, mode: Mode = "seen") -> float:
+    """Nats learned per transition the table really has."""
+    return info_gain_total(table, num_obs, mode=mode) / as_table(table).counts.total
+
+
+def info_gain_sqrt_counts(table: TableLike) -> float:
+    """The sum of sqrt n(o, a) over all pairs seen, per transition."""
+    return sqrt_counts(as_table(table).counts)
+
+
+def info_gain_log_counts(table: TableLike) -> float:
+    """The sum of ln(1 + n(o, a)) over all pairs seen, per transition."""
+    return log_counts(as_table(table).counts)
+
+
+def sqrt_counts(counts: Counts) -> float:
+    """As `info_gain_sqrt_counts`, from histograms."""
+    return counts.pairs.sum_of(np.sqrt) / counts.total
+
+
+def log_counts(counts: Counts) -> float:
+    """As `info_gain_log_counts`, from histograms."""
+    return counts.pairs.sum_of(np.log1p) / counts.total
+
+
+def gain_seen(counts: Counts, num_obs: int) -> float:
+    """The Dirichlet gain where each distinct transition counts once: only the histogram of k(o, a) matters."""
+
+    def gain(branches: Array) -> Array:
+        return rise(branches, float(num_obs)) - branches * EULER
+
+    return max(0.0, counts.branches.sum_of(gain))  # with one input there is nothing to learn, not less
+
+
+def gain_counts(counts: Counts, num_obs: int) -> float:
+    """The Dirichlet gain with the true counts."""
+    return math.fsum((counts.pairs.sum_of(lambda count: rise(count, float(num_obs))), counts.triples.sum_of(spread)))
+
+
+def check_sizes(table: Summary, num_obs: int, num_actions: int | None = None) -> None:
+    """An environment has at least the inputs and actions that were seen in it.
+
+    Raises:
+        InvalidInput: It is said to have fewer.
+    """
+    if not isinstance(num_obs, int | np.integer):
+        raise InvalidInput(f"{table.name}: the number of inputs is {num_obs!r}; it must be a whole number.")
+    if num_obs < 1:
+        raise InvalidInput(f"{table.name}: the number of inputs is {num_obs}; it must be positive.")
+    if num_actions is not None and num_actions < 1:
+        raise InvalidInput(f"{table.name}: the number of actions is {num_actions}; it must be positive.")
+    for kind, seen, said in (("inputs", table.num_inputs, num_obs), ("actions", table.num_actions, num_actions)):
+        if said is not None and said < seen:
+            raise InvalidInput(
+                f"{table.name}: {seen:,} distinct {kind} were seen; the environment is said to have {said:,}."
+            )

@@ -1,0 +1,240 @@
+"""How sure the objectives are: intervals from resampled episodes, or from resampled counts where episodes are lost.
+
+Beside `evaluation`. Episodes are the honest unit, because steps within one depend on each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.metrics.quantiles import t_quantile
+from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
+from openfield.objectives.measures.gamma import EULER, rise
+from openfield.objectives.measures.information import PAPER_STEPS
+from openfield.objectives.pickle.bulk_reader import Rows
+from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.table import TableLike, as_table, make_table
+
+DRAWS = 200
+LARGE = 1 << 53
+"""Counts beyond this are redrawn from a normal distribution."""
+FEWEST_EPISODES = 5
+"""With fewer episodes than this no interval is given."""
+
+Group = TypeVar("Group", bound=Hashable)
+Steps = Sequence[tuple[Hashable, Hashable]]
+"""An episode: every observation's key with the action taken on it; the last action may be None."""
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """A value with its 95 % interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+class Counted(NamedTuple):
+    """The transitions of one episode with how often each occurred; inputs and actions are numbers from 0."""
+
+    obs: Array
+    action: Array
+    next_obs: Array
+    counts: Array
+
+    def renumbered(self, inputs: Array, actions: Array) -> Counted:
+        """The same with other numbers for inputs and actions: at the place of each old number is the new one."""
+        return Counted(inputs[self.obs], actions[self.action], inputs[self.next_obs], self.counts)
+
+
+def objectives_of_episodes(
+    groups: Mapping[Group, Sequence[Steps]], *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
+) -> dict[Group, dict[str, Interval]]:
+    """The objectives of groups of episodes, say one per agent, phase and novelty, with episode-bootstrap intervals.
+
+    Args:
+        groups: The episodes of each group; all groups share one environment.
+        num_obs: Distinct inputs of the environment; those seen in any group if not given.
+        draws: How many times episodes are drawn anew.
+        seed: Of the draws.
+    """
+    inputs: dict[Hashable, int] = {}
+    actions: dict[Hashable, int] = {}
+    counted = {
+        group: [count_episode(steps, inputs, actions) for steps in episodes] for group, episodes in groups.items()
+    }
+    size = len(inputs) if num_obs is None else num_obs
+    return {group: objectives_of_counted(parts, size, draws=draws, seed=seed) for group, parts in counted.items()}
+
+
+def count_episode(steps: Steps, inputs: dict[Hashable, int], actions: dict[Hashable, int]) -> Counted:
+    """The transitions of an episode; inputs and actions are numbered in the order they first appear."""
+    seen = np.array([inputs.setdefault(key, len(inputs)) for key, _ in steps], np.int64)
+    taken = np.array([actions.setdefault(action, len(actions)) for _, action in steps[:-1]], np.int64)
+    if len(seen) < 2:
+        return Counted(*(np.empty(0, np.int64) for _ in range(4)))
+    keys, counts = np.unique(np.stack((seen[:-1], taken, seen[1:])), axis=1, return_counts=True)
+    return Counted(keys[0], keys[1], keys[2], counts)
+
+
+def objectives_of_counted(
+    episodes: Sequence[Counted], num_obs: int, *, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """As `objectives_of_episodes` for one group, whose episodes have been counted already.
+
+    Counts per episode are kept, so that drawing episodes anew means weighting rows.
+    """
+    if not any(len(part.obs) for part in episodes):
+        return {name: Interval(None, note="no transitions") for name in NAMES}
+    obs, action, next_obs, counts = (np.concatenate(columns) for columns in zip(*episodes, strict=True))
+    episode = np.repeat(np.arange(len(episodes)), [len(part.obs) for part in episodes])
+    distinct, place = np.unique(np.stack((obs, action, next_obs)), axis=1, return_inverse=True)
+    place = place.reshape(-1)
+    rows = Rows(distinct[0], distinct[1], distinct[2], np.bincount(place, counts).astype(np.int64))
+    found = evaluate(make_table([rows]), num_obs=num_obs).values
+    if len(episodes) < FEWEST_EPISODES:
+        return {name: Interval(value, note=f"fewer than {FEWEST_EPISODES} episodes") for name, value in found.items()}
+    random = np.random.default_rng(seed)
+
+    def redraw() -> Array:
+        chosen = random.multinomial(len(episodes), np.full(len(episodes), 1 / len(episodes)))
+        return np.bincount(place, chosen[episode] * counts, len(rows.obs))
+
+    return _intervals(found, _Keys(rows), redraw, num_obs, draws, len(episodes), "episode bootstrap")
+
+
+def bootstrap_counts(
+    table: TableLike, *, num_obs: int | None = None, draws: int = DRAWS, seed: int = 0
+) -> dict[str, Interval]:
+    """Intervals where only counts are left: every count is redrawn from a Poisson distribution.
+
+    They ignore that steps of an episode depend on each other, and so are too narrow; the note says so.
+    """
+    checked = as_table(table)
+    found = evaluate(checked, num_obs=num_obs).values
+    keys = _Keys(Rows(checked.obs, checked.action, checked.next_obs, checked.count))
+    random = np.random.default_rng(seed)
+
+    total = max(2.0, float(checked.count.sum()))
+    return _intervals(
+        found,
+        keys,
+        lambda: _redrawn(checked.count, random),
+        num_obs,
+        draws,
+        total,
+        "Poisson bootstrap of counts; ignores time dependence",
+    )
+
+
+def in_unit(interval: Interval, name: str, unit: Unit) -> Interval:
+    """The interval of an objective, computed in nats, in another unit."""
+    if unit == "nats" or name in WITHOUT_UNIT:
+        return interval
+    value, low, high = (
+        None if number is None else number / math.log(2) for number in (interval.value, interval.low, interval.high)
+    )
+    return Interval(value, low, high, interval.note)
+
+
+class _Keys:
+    """Which input, pair and move each distinct key belongs to; objectives for any weights of the keys."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.input = _number(rows.obs)
+        self.pair = _number(rows.obs, rows.action)
+        self.move = _number(rows.obs, rows.next_obs)
+        self._total = float(rows.counts.sum())
+        self._actions = len(np.unique(rows.action))
+
+    def values(self, counts: Array, num_obs: int | None) -> dict[str, float]:
+        """The objectives of these keys with these counts."""
+        total = float(counts.sum())
+        pairs, inputs = np.bincount(self.pair, counts), np.bincount(self.input, counts)
+        sums = [_sum_log(counts), _sum_log(pairs), _sum_log(np.bincount(self.move, counts)), _sum_log(inputs)]
+        branches = np.bincount(np.bincount(self.pair, counts > 0).astype(np.int64))
+        found = {
+            "input_entropy": np.log(total) - sums[3] / total,
+            "info_gain_sqrt_counts": float(np.sqrt(pairs).sum()) / total,
+            "info_gain_log_counts": float(np.log1p(pairs).sum()) / total,
+            "empowerment": max(0.0, (sums[0] - sums[1] - sums[2] + sums[3]) / total),
+        }
+        if num_obs is not None:
+            size = np.arange(1, len(branches), dtype=np.float64)
+            gains = rise(size, float(num_obs)) - size * EULER
+            found["info_gain_dirichlet"] = float(branches[1:] @ gains) / PAPER_STEPS
+        return found
+
+    def bounds(self, num_obs: int | None) -> dict[str, tuple[float, float]]:
+        """The least and the most each objective can be with as many transitions, whatever they are."""
+        total = self._total
+        once = 0.0 if num_obs is None else float(rise(np.ones(1), float(num_obs))[0]) - EULER
+        return {
+            "input_entropy": (0.0, math.log(min(total, num_obs or total))),
+            "info_gain_dirichlet": (0.0, total * once / PAPER_STEPS),
+            "info_gain_sqrt_counts": (1 / math.sqrt(total), 1.0),
+            "info_gain_log_counts": (math.log1p(total) / total, math.log(2)),
+            "empowerment": (0.0, math.log(self._actions)),
+        }
+
+
+def spread(value: float, drawn: Sequence[float], episodes: float, bounds: tuple[float, float], note: str) -> Interval:
+    """A value with Student's interval on how much what is drawn anew differs from draw to draw.
+
+    What is drawn anew misses a third of what was seen, so its mean lies beside the value: that is due to drawing, not
+    to the value, and left out. The interval is about what as many episodes give on average; see `design/intervals.md`.
+    """
+    if len(drawn) < 2:
+        raise InvalidInput("An interval needs at least two draws.")
+    width = t_quantile(episodes - 1) * float(np.std(drawn, ddof=1)) * math.sqrt(episodes / (episodes - 1))
+    low, high = max(value - width, bounds[0]), min(value + width, bounds[1])
+    return Interval(value, min(value, low), max(value, high), note)
+
+
+def _intervals(
+    found: Mapping[str, float | None],
+    keys: _Keys,
+    redraw: Callable[[], Array],
+    num_obs: int | None,
+    draws: int,
+    episodes: float,
+    note: str,
+) -> dict[str, Interval]:
+    drawn = [keys.values(counts, num_obs) for counts in (redraw() for _ in range(draws)) if counts.sum() > 0]
+    bounds = keys.bounds(num_obs)
+    if len(drawn) < 2:
+        return {name: Interval(value, note="too few transitions to draw from") for name, value in found.items()}
+    return {
+        name: Interval(None, note="not defined")
+        if value is None
+        else spread(value, [draw[name] for draw in drawn], episodes, bounds[name], note)
+        for name, value in found.items()
+    }
+
+
+def _redrawn(counts: Array, random: np.random.Generator) -> Array:
+    """Every count drawn from a Poisson distribution; NumPy's ends near 2^63, long after it looks like a normal one."""
+    drawn: Array = random.poisson(np.minimum(counts, float(LARGE))).astype(np.float64)
+    large = counts > LARGE
+    drawn[large] = random.normal(counts[large], np.sqrt(counts[large].astype(np.float64)))
+    return drawn
+
+
+def _number(*columns: Array) -> Array:
+    """Equal rows get equal numbers, from 0."""
+    if len(columns) == 1:
+        return np.unique(columns[0], return_inverse=True)[1]
+    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+
+
+def _sum_log(counts: Array) -> float:
+    """The sum of v ln v."""
+    positive = counts[counts > 0]
+    return float((positive * np.log(positive)).sum())

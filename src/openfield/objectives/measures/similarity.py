@@ -1,0 +1,146 @@
+"""Similarity of two agents, say one and a human: which images both met (Jaccard), and how often (Jensen-Shannon).
+
+An objective over two tables with code books: indices mean nothing across files, image codes do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.measures.entropy import Inputs
+from openfield.objectives.tables.codes import rank, same_width
+from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.images import Images, Names, book_of, visits_of
+from openfield.objectives.tables.pairs import Pairs, images_of, original_images_of, pair_up
+from openfield.objectives.tables.table import Meta, TableLike, as_table
+
+
+class Similarity(msgspec.Struct, frozen=True, kw_only=True):
+    """What two agents have in common."""
+
+    jaccard: float | None
+    """Images both met, as a share of those either met."""
+    jsd_nats: float
+    """Jensen-Shannon divergence of how often they met them: 0 for the same, ln 2 for nothing in common."""
+    jsd_similarity: float
+    """1 - jsd / ln 2."""
+    first_in_second: float
+    """Share of the first agent's time spent on images the second met as well."""
+    second_in_first: float
+    shared: int | None
+    """Images both met."""
+    union: int | None
+    """Images either met."""
+    reasons: dict[str, str] = {}
+    """Why a value is None."""
+
+
+def compare(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> Similarity:
+    """How similar two tables with code books are.
+
+    Args:
+        first: The one, the human's by custom.
+        second: The other.
+        compat: Follow the original, which takes index 0 of both files for the same image.
+        inputs: `sources` looks at inputs that were acted on; `all` at both ends of transitions.
+
+    Raises:
+        InvalidInput: A table has no code book or no counts, an input has no code, or thresholds differ.
+    """
+    return similarity_of(pair_tables(first, second, compat=compat, inputs=inputs))
+
+
+def similarity_of(pairs: Pairs) -> Similarity:
+    """The similarity of two agents from the histogram of how often each met which images."""
+    n, m = pairs.totals
+    both = (pairs.first > 0) & (pairs.second > 0)
+    first, second, times = pairs.first[both], pairs.second[both], pairs.times[both]
+    alone = float(pairs.first[~both] @ pairs.times[~both]) / n + float(pairs.second[~both] @ pairs.times[~both]) / m
+    jsd = _divergence(first / n, second / m, times, alone)
+    shared, union, reason = pairs.overlap
+    return Similarity(
+        jaccard=shared / union if not reason and union else None,
+        jsd_nats=jsd,
+        jsd_similarity=1 - jsd / math.log(2),
+        first_in_second=float(first @ times) / n,
+        second_in_first=float(second @ times) / m,
+        shared=None if reason else shared,
+        union=None if reason else union,
+        reasons={"jaccard": reason} if reason else {},
+    )
+
+
+def jaccard(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> float:
+    """Images both agents met as a share of those either met; a bucket of unknown images counts with all its codes."""
+    found = compare(first, second, compat=compat, inputs=inputs)
+    if found.jaccard is None:
+        raise InvalidInput(found.reasons["jaccard"])
+    return found.jaccard
+
+
+def jensen_shannon(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> float:
+    """Jensen-Shannon divergence, in nats, of how often two agents met images; a divergence, so 0 means the same."""
+    return compare(first, second, compat=compat, inputs=inputs).jsd_nats
+
+
+def pair_tables(first: TableLike, second: TableLike, *, compat: bool = False, inputs: Inputs = "sources") -> Pairs:
+    """How often two agents met the same images, from tables in memory; arguments and errors as for `compare`."""
+    pair = as_table(first), as_table(second)
+    check_thresholds(*((table.name, table.meta) for table in pair))
+    read = original_images_of if compat else images_of
+    return pair_up(
+        *(
+            read(*visits_of(table, inputs), book, Names(table.name, table.ids))
+            for table, book in [(table, book_of(table)) for table in pair]
+        )
+    )
+
+
+def divergence(p: Array, q: Array) -> float:
+    """Jensen-Shannon divergence in nats of two distributions over the same symbols, between 0 and ln 2."""
+    both = (p > 0) & (q > 0)
+    alone = math.fsum(p[~both].tolist() + q[~both].tolist())
+    return _divergence(p[both], q[both], np.ones(np.count_nonzero(both)), alone)
+
+
+def _divergence(p: Array, q: Array, times: Array, alone: float) -> float:
+    """That of shares both have, each so many times, and of the mass only one of them has."""
+    shared = math.fsum((times * (p * excess(p, q) + q * excess(q, p))).tolist())
+    return min(max(0.0, (alone * math.log(2) + shared) / 2), math.log(2))
+
+
+def excess(p: Array, q: Array) -> Array:
+    """ln(p / m) with m the mean of both; exactly 0 where they are equal."""
+    ratio: Array = -np.log1p((q - p) / (2 * p))
+    return ratio
+
+
+def common_symbols(first: Images, second: Images) -> tuple[Array, Array, int]:
+    """A number for each image of both, equal for equal codes, and how many numbers there are.
+
+    A bucket equals nothing, neither a code nor the other's bucket.
+    """
+    one, other = same_width(first.words, second.words)
+    ranks, size = rank(np.concatenate((one, other)))
+    numbers = ranks[: len(one)], ranks[len(one) :]
+    for images, number in zip((first, second), numbers, strict=True):
+        if images.bucket >= 0:
+            number[images.bucket] = size
+            size += 1
+    return *numbers, size
+
+
+def check_thresholds(first: tuple[str, Meta], second: tuple[str, Meta]) -> None:
+    """Images are comparable only if the same thresholds made their codes.
+
+    Raises:
+        InvalidInput: Both tables, of these names, say by which, and they differ.
+    """
+    (name, one), (other_name, other) = first, second
+    if one.thresholds and other.thresholds and one.thresholds != other.thresholds:
+        made = f"({one.thresholds} and {other.thresholds})"
+        raise InvalidInput(f"{name} and {other_name} were made with different thresholds {made}.")

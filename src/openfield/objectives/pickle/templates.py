@@ -1,0 +1,208 @@
+"""What the entries of a pickled table look like: which of their bytes are always the same, and where the rest is.
+
+Under `template_records`. A template is learned by walking through numbers, opcode by opcode; whatever has the same
+bytes in the fixed places would be walked through in the same way, so it is the same thing with other values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from openfield.objectives.pickle.bulk_reader import (
+    BYTES1,
+    FLOAT,
+    GET1,
+    GET4,
+    INT1,
+    INT2,
+    INT4,
+    LONG1,
+    PUT1,
+    PUT4,
+    PUT_NEXT,
+    REDUCE,
+    TUPLE2,
+)
+from openfield.objectives.pickle.number_forms import Flags
+from openfield.objectives.pickle.scalars import Scalars
+
+LONGEST = 80
+"""Bytes that are enough for a template: 37 for each of two NumPy numbers."""
+WORD = 8
+_PLAIN: dict[int, np.dtype[Any]] = {
+    INT1: np.dtype("u1"),
+    INT2: np.dtype("<u2"),
+    INT4: np.dtype("<i4"),
+    FLOAT: np.dtype(">f8"),
+}
+_PUTS: dict[int, np.dtype[Any] | None] = {PUT1: np.dtype("u1"), PUT4: np.dtype("<u4"), PUT_NEXT: None}
+_GETS = {GET1: 1, GET4: 4}
+_SHORTER = tuple(np.dtype(kind) for kind in ("u1", "u2", "i2", "i4", ">u2", ">i2", ">i4"))
+_SHORT, _WHOLE, _FRACTION = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
+
+Records = np.ndarray[Any, np.dtype[np.void]]
+"""So many bytes from each of many places on."""
+
+
+class Field(NamedTuple):
+    """A number within a template."""
+
+    offset: int
+    kind: np.dtype[Any]
+    unused: int = 0
+    """How many of its bits, the highest, belong to what comes after it."""
+
+    def of(self, records: Records) -> np.ndarray[Any, Any]:
+        """The number of each record."""
+        found: np.ndarray[Any, Any] = np.ndarray(records.shape, self.kind, records, self.offset, records.strides)
+        return (found << self.unused) >> self.unused if self.unused else found
+
+    @property
+    def column(self) -> np.dtype[Any]:
+        """The kind of a column that holds all such numbers; those beyond 63 bits come out as negative ones."""
+        return _FRACTION if self.kind.kind == "f" else _SHORT if self.kind in _SHORTER else _WHOLE
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether there are numbers that the column is too narrow for."""
+        return self.kind.kind == "u" and self.kind.itemsize == WORD
+
+
+class Put(NamedTuple):
+    """Something that is put into the memo."""
+
+    key: Field | None
+    """Under which number; None if it is the next one."""
+    kept: int | None
+    """Which of the template's numbers it is, or None: nobody may ask for parts of a number, or for a key."""
+
+
+class Template(NamedTuple):
+    """The shape of one or two numbers that follow each other, or of a count and the put before it."""
+
+    length: int
+    words: tuple[tuple[int, np.uint64, np.uint64], ...]
+    """Those in which something is fixed: which word of a record, the mask, and what is to be found under it."""
+    numbers: tuple[Field, ...]
+    puts: tuple[Put, ...]
+    habit: tuple[tuple[bool, int | None, bool], ...]
+    """Of each put whether it is under the next number, what is kept, and whether that is a fraction."""
+
+    @property
+    def room(self) -> int:
+        """Bytes that are looked at: two more, which may be the end of a batch, and all of a word that begins here."""
+        return max(self.length + 2, *(field.offset + WORD for field in self.numbers if field.unused), 0)
+
+    @property
+    def first(self) -> int:
+        """The first byte, which is fixed."""
+        return int(self.words[0][2]) & 255
+
+    def fits(self, records: Records) -> Flags:
+        """Which of the records, of which there is one at least, have this shape."""
+        found: Flags | None = None
+        for number, mask, pattern in self.words:
+            words = np.ndarray(records.shape, "<u8", records, number * WORD, records.strides)
+            here = (words & mask) == pattern
+            found = here if found is None else np.logical_and(found, here, out=found)
+        return np.ones(len(records), bool) if found is None else found
+
+
+def learn(data: bytes, numbers: int, scalars: Scalars) -> Template | None:
+    """The template of so many integers from the first byte on, if they are such as can be read so."""
+    walk = _Walk(data, scalars)
+    whole = all(walk.number() and not walk.fraction for _ in range(numbers))
+    return walk.template() if whole else None
+
+
+def learn_tail(data: bytes, scalars: Scalars) -> Template | None:
+    """The template of what follows the last opcode of a key: its put, if there is one, and a count."""
+    walk = _Walk(data, scalars)
+    walk.put()
+    return walk.template() if walk.number() else None
+
+
+class _Walk:
+    """A walk through numbers, which notes what is fixed, where the values are, and what is put."""
+
+    def __init__(self, data: bytes, scalars: Scalars) -> None:
+        self._data, self._scalars, self._at = data[:LONGEST].ljust(2 * LONGEST, b"\0"), scalars, 0
+        self._mask = bytearray(len(self._data))
+        self._numbers: list[Field] = []
+        self._puts: list[Put] = []
+
+    @property
+    def _code(self) -> int:
+        return self._data[self._at]
+
+    @property
+    def fraction(self) -> bool:
+        """Whether the last number is one."""
+        return self._numbers[-1].column == _FRACTION
+
+    def number(self) -> bool:
+        """Pass over a number; says whether there was one."""
+        code, size = self._code, self._data[self._at + 1]
+        if code in _PLAIN:
+            self._fix(1)
+            self._value(_PLAIN[code])
+            return True
+        if code == LONG1 and 1 <= size <= WORD:
+            self._fix(2)
+            self._numbers.append(Field(self._at, _WHOLE, 64 - 8 * size))
+            self._at += size
+            return True
+        return code in _GETS and self._spelled()
+
+    def put(self, kept: int | None = None) -> None:
+        """Pass over a put, if there is one."""
+        if self._code in _PUTS:
+            kind = _PUTS[self._code]
+            self._fix(1)
+            self._puts.append(Put(None if kind is None else Field(self._at, kind), kept))
+            self._at += 0 if kind is None else kind.itemsize
+
+    def template(self) -> Template:
+        """What was walked through."""
+        mask = np.frombuffer(self._mask, "<u8")
+        words = np.frombuffer(self._data, "<u8") & mask
+        fixed = tuple((number, mask[number], words[number]) for number in np.flatnonzero(mask).tolist())
+        habit = tuple((put.key is None, put.kept, self._is_fraction(put.kept)) for put in self._puts)
+        return Template(self._at, fixed, tuple(self._numbers), tuple(self._puts), habit)
+
+    def _is_fraction(self, number: int | None) -> bool:
+        return number is not None and self._numbers[number].column == _FRACTION
+
+    def _spelled(self) -> bool:
+        """A NumPy number: get function, get kind, its bytes, pair, call. Single bytes would go through the memo."""
+        if self._get() != self._scalars.function:
+            return False
+        kind = self._scalars.kind_of(self._get())
+        if kind is None or kind.itemsize == 1 or self._data[self._at : self._at + 2] != bytes((BYTES1, kind.itemsize)):
+            return False
+        self._fix(2)
+        self._value(kind)
+        for code in (TUPLE2, REDUCE):
+            self.put()
+            if self._code != code:
+                return False
+            self._fix(1)
+        self.put(len(self._numbers) - 1)
+        return True
+
+    def _get(self) -> int | None:
+        size = _GETS.get(self._code)
+        if size is None:
+            return None
+        self._fix(1 + size)
+        return int.from_bytes(self._data[self._at - size : self._at], "little")
+
+    def _fix(self, size: int) -> None:
+        self._mask[self._at : self._at + size] = b"\xff" * size
+        self._at += size
+
+    def _value(self, kind: np.dtype[Any]) -> None:
+        self._numbers.append(Field(self._at, kind))
+        self._at += kind.itemsize

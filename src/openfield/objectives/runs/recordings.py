@@ -1,0 +1,226 @@
+"""Episodes from run files: who did what where, in training, before the world changed and after.
+
+Between `view`, which reads run files, and `runs`, which evaluates them. A cell is read step by step, replayed where the
+record has only digests of what was seen, and counted; what stays in memory are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from openfield.core import Ask, Truth, Turn
+from openfield.domain import Domain
+from openfield.errors import InvalidInput, OpenfieldError, UnknownName
+from openfield.metrics.summary import scenario_of
+from openfield.objectives.measures.intervals import Counted, count_episode
+from openfield.objectives.runs.observations import SIZE, Small, key_of
+from openfield.journal.steps import Step
+from openfield.registry import find_domain
+from openfield.rollout import Rollout
+from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
+
+Stage = Literal["training", "before", "after"]
+STAGES: tuple[Stage, ...] = ("training", "before", "after")
+_DIGEST = {"array", "shape", "dtype"}
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Episodes that belong together: of one agent, on the same terms, at the same stage."""
+
+    domain: str
+    novelty: str
+    """What changes at the onset, joined by `+`; empty if nothing does."""
+    settings: str
+    red_light: bool
+    agent: str
+    stage: Stage
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is read."""
+
+    agent: str | None = None
+    """Whose cells; those of all agents if not given."""
+    size: int = SIZE
+    """Height and width pictures are made small to."""
+    pictures: bool = False
+    """Whether what the world looks like counts, instead of what it showed the agent."""
+    outcomes: tuple[str | None, ...] = SCORED
+    """The ends of cells that count."""
+
+
+AS_SHOWN = Reading()
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """The episodes of one run file."""
+
+    path: Path
+    size: int = SIZE
+    """Height and width pictures were made small to."""
+    groups: dict[Group, list[Counted]] = {}
+    inputs: dict[str, dict[Hashable, int]] = {}
+    """What was seen in each domain, with its number in the episodes."""
+    actions: dict[str, dict[Hashable, int]] = {}
+    """What was done, likewise."""
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes there are."""
+        return sum(map(len, self.groups.values()))
+
+    @property
+    def pictures(self) -> int:
+        """How many different pictures were seen, before they are discretised."""
+        return sum(isinstance(key, Small) for seen in self.inputs.values() for key in seen)
+
+
+def read_runs(paths: Iterable[str | Path]) -> list[Recording]:
+    """The episodes of several run files, as `read_run` has them."""
+    return [read_run(path) for path in paths]
+
+
+def read_run(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
+    """The episodes of a run, of all cells that count.
+
+    Raises:
+        InvalidInput: Nothing was scored, or what was seen cannot be counted, or not be made again by replay.
+        JournalError: The file is no run, or damaged.
+        UnknownName: The run has no agent of that name.
+    """
+    found = Recording(path=Path(path), size=reading.size)
+    with Run(path) as run:
+        if reading.agent is not None and reading.agent not in run.agents:
+            raise UnknownName("agent", reading.agent, run.agents, label="In this run")
+        for cell in run.cells(with_episodes=False):
+            if cell.outcome in reading.outcomes and reading.agent in (None, cell.agent):
+                _read_cell(run, cell, found, reading.pictures)
+    if not found.groups:
+        raise InvalidInput(f"{path}: no agent has finished a trial in which it acted.")
+    return found
+
+
+def read_human(path: str | Path, reading: Reading = AS_SHOWN) -> Recording:
+    """The episodes of the person in a run; who that is must be said if several agents are in it.
+
+    People leave when they like: trials they did not finish count as far as they went.
+
+    Raises:
+        InvalidInput: Several agents are in the run and none is named.
+    """
+    with Run(path) as run:
+        names = list(run.agents)
+    if reading.agent is None and len(names) > 1:
+        raise InvalidInput(f"{path}: which of {', '.join(names)} is the human? Say --human-agent NAME.")
+    return read_run(path, msgspec.structs.replace(reading, outcomes=(*SCORED, *RESUMABLE)))
+
+
+def cut_episodes(steps: Iterable[Step]) -> Iterator[tuple[Stage, list[tuple[Any, Any]]]]:
+    """The episodes in the steps of a cell: observations with the actions taken on them, the last one with None.
+
+    Only turns that ask for an action count. The turn that ends an episode the agent is not told of already shows the
+    next one: it is the end of the one and the start of the other, and what was true at the start is true of it.
+    """
+    moves: list[tuple[Any, Any]] = []
+    shown: Turn | None = None
+    truth = Truth()
+    novel: bool | None = None
+    for step in steps:
+        if shown is not None and shown.ask is Ask.ACT and step.reply is not None:
+            if step.reply.action is None:
+                continue  # a belief on its own: the same turn is shown again
+            if shown.last is None:
+                moves.append((shown.observation, step.reply.action))
+        if step.turn is None:
+            continue  # the end, or more said of an episode that has ended
+        shown, truth = step.turn, step.truth or truth
+        novel = truth.novel if novel is None else novel
+        if shown.last is not None or truth.episode_over:
+            if moves:
+                yield _stage(shown, truth.novel if shown.last else novel), [*moves, (shown.observation, None)]
+            moves, novel = [], truth.novel
+    if moves and shown is not None:
+        yield _stage(shown, truth.novel), [*moves, (shown.observation, None)]
+
+
+def _stage(turn: Turn, novel: bool) -> Stage:
+    return "training" if turn.phase == "training" else "after" if novel else "before"
+
+
+def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> None:
+    """Adds the episodes of a cell to their groups."""
+    met = scenario_of(cell)
+    domain = find_domain(run.facts.get(f"domain {met.domain}", met.domain))
+    inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
+    replays = pictures or _must_replay(run, cell)
+    steps = _replayed(run, cell, domain, pictures) if replays else run.steps(cell.id, cell.attempt)
+    encode = _as_it_is if pictures else domain.encode
+    for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
+        group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
+        found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
+
+
+def _must_replay(run: Run, cell: CellRecord) -> bool:
+    """Whether turns to be counted show arrays of which the record has digests only."""
+    turns = (step.turn for step in run.steps(cell.id, cell.attempt))
+    shown = next((turn for turn in turns if turn is not None and turn.ask is Ask.ACT), None)
+    return shown is not None and _holds_digest(shown.observation)
+
+
+def _holds_digest(value: Any) -> bool:
+    if isinstance(value, dict):
+        return set(value) == _DIGEST or any(map(_holds_digest, value.values()))
+    return isinstance(value, list) and any(map(_holds_digest, value))
+
+
+def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -> Iterator[Step]:
+    """The steps of a cell with turns as they were shown: the trial is played again and compared with the record.
+
+    With `pictures` turns show what the world looks like; where nothing is drawn, what was seen last.
+    """
+    past, picture = run.raw_steps(cell.id, cell.attempt), None
+    try:
+        world = domain.film(cell.trial).world if pictures else domain.world(cell.trial)
+        with closing(world):
+            rollout = Rollout(world, cell.trial.limits, None, past, rehearse_from=0)
+            for step in run.steps(cell.id, cell.attempt):
+                turn = rollout.turn if step.reply is None else rollout.reply(step.reply)
+                if pictures:
+                    seen = world.look("picture")
+                    picture = picture if seen is None else seen
+                    turn = msgspec.structs.replace(turn, observation=picture)
+                yield step if step.turn is None else msgspec.structs.replace(step, turn=turn)
+    except Exception as error:
+        said = str(error) if isinstance(error, OpenfieldError) else repr(error)
+        raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {said}") from None
+
+
+def _as_it_is(picture: Any) -> Any:
+    return picture
+
+
+def _encoded(
+    steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any], size: int, place: str
+) -> Iterator[Step]:
+    """The steps with observations and actions as keys; turns that are not counted show nothing."""
+    for number, step in enumerate(steps):
+        try:
+            yield _with_keys(step, encode, domain.encode_action, size)
+        except (OpenfieldError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InvalidInput(f"{place}, turn {number} cannot be counted: {error!r}.") from None
+
+
+def _with_keys(step: Step, encode: Callable[[Any], Any], encode_action: Callable[[Any], Any], size: int) -> Step:
+    reply, turn = step.reply, step.turn
+    if reply is not None and reply.action is not None:
+        reply = msgspec.structs.replace(reply, action=encode_action(reply.action))
+    if turn is not None:
+        ends = turn.last is not None or (step.truth is not None and step.truth.episode_over)
+        counts = turn.ask is Ask.ACT or ends
+        turn = msgspec.structs.replace(turn, observation=key_of(encode(turn.observation), size) if counts else None)
+    return msgspec.structs.replace(step, reply=reply, turn=turn)

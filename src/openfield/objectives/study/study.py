@@ -1,0 +1,266 @@
+"""A study: the objectives of many agents in many environments, and what they have to do with each other.
+
+Over `manifest`, `evaluation` and `similarity`; cached by content, so that a stopped study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.atomic import replacing
+from openfield.errors import InvalidInput, OpenfieldError
+from openfield.objectives.evaluation import NAMES, evaluate_file
+from openfield.objectives.formats.hashes import content_hash
+from openfield.objectives.measures.correlations import Correlation, Observation, Pair, correlate
+from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
+from openfield.objectives.measures.similarity import similarity_of
+from openfield.objectives.outofcore.joins import pair_files
+from openfield.objectives.outofcore.stream import summarise_file
+from openfield.objectives.study.manifest import HUMAN, Entry
+from openfield.runner.processes import end_with_parent, undisturbed
+
+CACHE_VERSION = 4
+"""Raised whenever the same files would give other numbers than before."""
+REWARD, SIMILARITY = "task_reward", "human_similarity"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent in one environment."""
+
+    environment: str
+    agent: str
+    values: dict[str, float | None] = {}
+    """The objectives, `task_reward` and `human_similarity`; None where something is missing."""
+    jsd_nats: float | None = None
+    rarefied: list[RarefiedJaccard] = []
+    """Human similarity at equal numbers of transitions."""
+    coverage: float | None = None
+    """Good-Turing estimate of how much of what it would ever meet the agent has met."""
+    transitions: int | float | None = None
+    problems: tuple[str, ...] = ()
+    """What is wrong with its files, or with what is said of them."""
+    reasons: dict[str, str] = {}
+    """Why a value is None though nothing is wrong."""
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows, and the correlations over the agents among them."""
+
+    rows: list[Row]
+    correlations: list[Correlation]
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one process does: evaluate a table, or compare it with the human's."""
+
+    kind: str
+    paths: tuple[Path, ...]
+    num_obs: int | None = None
+    num_actions: int | None = None
+
+
+def run_study(
+    entries: Sequence[Entry],
+    cache: Path,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    draws: int = 1000,
+) -> Study:
+    """Evaluate all tables that are not in the cache, then correlate.
+
+    Args:
+        entries: The agents, from `find_entries`.
+        cache: A folder for results by content; a study that was stopped goes on from it.
+        workers: Processes.
+        progress: Called with the number of tasks done and of all tasks.
+        draws: Of bootstrap and permutations.
+    """
+    tasks = {task: None for entry in entries for task in _tasks(entry)}
+    results: dict[Task, dict[str, Any]] = {}
+    for task, result in _run_all(list(tasks), cache, workers):
+        results[task] = result
+        if progress is not None:
+            progress(len(results), len(tasks))
+    rows = [_row(entry, results) for entry in entries if any(_tasks(entry)) or _lacks_reference(entry)]
+    return Study(rows=rows, correlations=correlate_rows(rows, draws))
+
+
+def correlate_rows(rows: Sequence[Row], draws: int = 1000) -> list[Correlation]:
+    """Correlations between all pairs of values, Pearson and Spearman; the human is the yardstick and no agent."""
+    agents = [row for row in rows if row.agent != HUMAN]
+    found: list[Correlation] = []
+    for x, y in combinations((*NAMES, REWARD, SIMILARITY), 2):
+        points = [
+            Observation(row.environment, row.agent, a, b)
+            for row in agents
+            if (a := row.values.get(x)) is not None and (b := row.values.get(y)) is not None
+        ]
+        if points:
+            found += [
+                line for kind in ("pearson", "spearman") for line in correlate(Pair(x, y, kind), points, draws=draws)
+            ]
+    return found
+
+
+def work(task: Task) -> dict[str, Any]:
+    """Do one task; what goes wrong is part of the result."""
+    try:
+        return _evaluate(task) if task.kind == "evaluate" else _compare(task)
+    except OpenfieldError as error:
+        return {"problem": str(error)}
+    except MemoryError:
+        return {"problem": f"{_named(task)}: not enough memory; fewer --workers need less."}
+
+
+def _tasks(entry: Entry) -> Iterator[Task]:
+    if entry.shared:
+        yield Task("evaluate", (entry.shared,), entry.size.num_obs, entry.size.num_actions)
+    if entry.human and entry.reference and entry.human != entry.reference:
+        yield Task("compare", (entry.reference, entry.human))
+
+
+def _lacks_reference(entry: Entry) -> bool:
+    """Whether there is a table to compare with the human's, and no such table."""
+    return entry.human is not None and entry.reference is None
+
+
+def _run_all(tasks: Sequence[Task], cache: Path, workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"Cannot write {cache}: {error.strerror or error}. Name another folder with -o.") from None
+    hashes = functools.cache(content_hash)  # the human's table is compared with every agent's
+    places = {task: _place(task, cache, hashes) for task in tasks}
+    waiting = []
+    for task in tasks:
+        known = _read_cached(places[task])
+        if known is None:
+            waiting.append(task)
+        else:
+            yield task, known
+    for task, result in _run_missing(waiting, workers):
+        place = places[task]
+        if place is not None and "problem" not in result:
+            with replacing(place) as draft:
+                draft.write_bytes(msgspec.json.encode(result))
+        yield task, result
+
+
+def _run_missing(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+    if workers <= 1 or len(tasks) <= 1:
+        yield from ((task, work(task)) for task in tasks)
+        return
+    left = dict.fromkeys(tasks)
+    with suppress(BrokenProcessPool):
+        for task, result in _run_in_pool(tasks, workers):
+            del left[task]
+            yield task, result
+    for task in left:  # a process died and took the pool along: alone, each task says whether it was the one
+        try:
+            yield from _run_in_pool([task], 1)
+        except BrokenProcessPool:
+            yield task, {"problem": f"{_named(task)}: the process that read it died, perhaps for lack of memory."}
+
+
+def _run_in_pool(tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, dict[str, Any]]]:
+    spawn = multiprocessing.get_context("spawn")
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(min(workers, len(tasks)), spawn, initializer=_die_with_the_study) as pool:
+        try:
+            with undisturbed():
+                running: Mapping[Future[dict[str, Any]], Task] = {pool.submit(work, task): task for task in tasks}
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            for worker in {*multiprocessing.active_children()} - {*others}:
+                worker.terminate()
+            pool.shutdown(cancel_futures=True)  # waits: Python's last call to a pool that just closes fails in words
+            raise
+
+
+def _die_with_the_study() -> None:
+    """Ctrl-C reaches all processes; a worker that unwinds instead may hold a lock its pool then waits for.
+
+    A study that is killed ends without a word to its workers, who would wait for their next task for ever.
+    """
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _named(task: Task) -> str:
+    return " and ".join(map(str, task.paths))
+
+
+def _place(task: Task, cache: Path, hashes: Callable[[Path], str]) -> Path | None:
+    """Where the result is kept: named by the content of the files and the settings."""
+    try:
+        parts = [hashes(path) for path in task.paths]
+    except InvalidInput:
+        return None
+    key = "|".join([str(CACHE_VERSION), task.kind, *parts, str(task.num_obs), str(task.num_actions)])
+    return cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+
+def _read_cached(place: Path | None) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(place.read_bytes(), type=dict[str, Any]) if place is not None else None
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _evaluate(task: Task) -> dict[str, Any]:
+    found = evaluate_file(task.paths[0], num_obs=task.num_obs, num_actions=task.num_actions)
+    return {"values": found.values, "transitions": found.n, "reasons": found.reasons, "faults": found.faults}
+
+
+def _compare(task: Task) -> dict[str, Any]:
+    pairs = pair_files(*task.paths)
+    found = similarity_of(pairs)
+    try:
+        rarefied, reasons = rarefy_pairs(pairs), {}
+    except InvalidInput as error:  # fractional counts can be compared, but not drawn from
+        rarefied, reasons = [], {"rarefied": f"{_named(task)}: {error}"}
+    return {
+        "jaccard": found.jaccard,
+        "jsd_nats": found.jsd_nats,
+        "rarefied": msgspec.to_builtins(rarefied),
+        "coverage": coverage_of(summarise_file(task.paths[1]).counts.inputs),
+        "reasons": reasons,
+    }
+
+
+def _row(entry: Entry, results: Mapping[Task, dict[str, Any]]) -> Row:
+    parts = {task.kind: results[task] for task in _tasks(entry)}
+    evaluated, compared = parts.get("evaluate", {}), parts.get("compare", {})
+    values: dict[str, float | None] = dict.fromkeys(NAMES) | evaluated.get("values", {})
+    values |= {REWARD: entry.reward, SIMILARITY: compared.get("jaccard")}
+    problems = [part["problem"] for part in parts.values() if "problem" in part]
+    problems += evaluated.get("faults", [])
+    reasons = evaluated.get("reasons", {}) | compared.get("reasons", {})
+    if _lacks_reference(entry):
+        reasons |= {SIMILARITY: f"needs the human's own table, {entry.environment}_human_human_disc"}
+    return Row(
+        environment=entry.environment,
+        agent=entry.agent,
+        values=values,
+        jsd_nats=compared.get("jsd_nats"),
+        rarefied=msgspec.convert(compared.get("rarefied", []), list[RarefiedJaccard]),
+        coverage=compared.get("coverage"),
+        transitions=evaluated.get("transitions"),
+        problems=tuple(problems),
+        reasons={} if problems else reasons,
+    )

@@ -1,0 +1,123 @@
+"""The images an agent met, by code: what makes inputs of different files comparable.
+
+Between `tables`, whose code books it reads, and `similarity`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from openfield.errors import InvalidInput
+from openfield.objectives.tables.codes import CodeBook
+from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.table import Table
+
+Rule = Literal["exact", "last", "zero"]
+"""What index 0 is: `exact` its code, or a bucket if it has several; `last` its last code; `zero` the code 0."""
+
+BUCKET = 0
+"""The index that may stand for many images: those the human never saw."""
+
+
+class Images(NamedTuple):
+    """Distinct inputs of a table, with their codes."""
+
+    inputs: Array
+    counts: Array
+    words: Array
+    """The code of each input, as words."""
+    bucket: int
+    """Which of the inputs is a bucket of many codes; -1 if none is."""
+    bucket_words: Array
+    """The codes in the bucket."""
+
+
+def images_met(
+    table: Table, inputs: Literal["sources", "successors", "all"] = "sources", rule: Rule = "exact"
+) -> Images:
+    """The images met as source of a transition, as successor, or as either.
+
+    Raises:
+        InvalidInput: The table has no code book or no counts, or an input has no code or several.
+    """
+    book = book_of(table)
+    ids, counts = visits_of(table, inputs)
+    return find_codes(ids, counts, book, rule, Names(table.name, table.ids))
+
+
+class Names(NamedTuple):
+    """What messages call a table and its inputs."""
+
+    table: str
+    ids: tuple[int, ...] | None = None
+
+    def id_of(self, number: int) -> int:
+        """The id the file gives to an input."""
+        return self.ids[number] if self.ids else number
+
+    @property
+    def zero(self) -> int:
+        """The number that stands for index 0."""
+        if self.ids is None:
+            return BUCKET
+        return self.ids.index(BUCKET) if BUCKET in self.ids else -1
+
+
+def find_codes(ids: Array, counts: Array, book: CodeBook, rule: Rule, names: Names) -> Images:
+    """Distinct inputs in rising order, met so often, with their codes from a code book.
+
+    Raises:
+        InvalidInput: An input has no code or several.
+    """
+    order = np.argsort(book.indices, kind="stable")
+    indices, starts, sizes = np.unique(book.indices[order], return_index=True, return_counts=True)
+    zero = names.zero
+    if rule == "exact" and (wrong := (sizes > 1) & (indices != zero)).any():
+        index = names.id_of(int(indices[np.argmax(wrong)]))
+        raise InvalidInput(f"{names.table}: index {index} has more than one code; only index 0 may.")
+    at, known = _find(indices, ids)
+    if not (known | (ids == zero if rule == "zero" else False)).all():
+        index = names.id_of(int(ids[np.argmin(known | ((ids == zero) & (rule == "zero")))]))
+        raise InvalidInput(f"{names.table}: index {index} has no code in its code book.")
+    # The last of an index's codes, as when a mapping of codes to indices is turned around.
+    words = np.zeros((len(ids), book.words.shape[1]), np.uint64)
+    words[known] = book.words[order[starts + sizes - 1][at[known]]]
+    if rule == "zero":
+        words[ids == zero] = 0
+    bucket = np.flatnonzero((ids == zero) & known) if rule == "exact" else np.empty(0, np.int64)
+    if not len(bucket) or sizes[at[bucket[0]]] < 2:
+        return Images(ids, counts, words, -1, book.words[:0])
+    return Images(ids, counts, words, int(bucket[0]), book.words[book.indices == zero])
+
+
+def book_of(table: Table) -> CodeBook:
+    """The table's code book.
+
+    Raises:
+        InvalidInput: There is none, or nothing it is needed for.
+    """
+    if table.book is None:
+        raise InvalidInput(f"{table.name}: no code book; similarity compares image codes (the *_human_disc files).")
+    _ = table.counts  # which sees that there are any, and every key once
+    if not len(table.book.indices):
+        raise InvalidInput(f"{table.name}: the code book is empty.")
+    return table.book
+
+
+def visits_of(table: Table, inputs: str) -> tuple[Array, Array]:
+    """Distinct inputs and how often each was met."""
+    columns = {"sources": [table.obs], "successors": [table.next_obs], "all": [table.obs, table.next_obs]}[inputs]
+    ids, places = np.unique(np.concatenate(columns), return_inverse=True)
+    counts = np.zeros(len(ids), np.float64 if table.count.dtype.kind == "f" else np.int64)
+    np.add.at(counts, places, np.concatenate([table.count] * len(columns)))
+    return ids, counts
+
+
+def _find(rising: Array, wanted: Array) -> tuple[Array, Array]:
+    """Where each wanted number is among the rising ones, and whether it is there."""
+    if not len(rising):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    at = np.searchsorted(rising, wanted).clip(max=len(rising) - 1)
+    return at, rising[at] == wanted

@@ -1,0 +1,299 @@
+"""Who plays cells: this process, or worker processes watched from outside.
+
+An executor is handed jobs by campaign.py and emits entries; another engine is one more short class like these.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, MutableSequence
+from contextlib import contextmanager, nullcontext
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import ModuleType
+from typing import Any, Protocol
+
+import msgspec
+
+from openfield.errors import InvalidInput, JournalError
+from openfield.journal.reader import OUR_FAILURES
+from openfield.journal.steps import REPLY_ENCODER, AttemptEnd, Emit, Entry
+from openfield.runner.player import Job, Player
+from openfield.runner.processes import end_with_parent, undisturbed
+
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Workers are the parallelism: two of them with two BLAS threads each took 45 s for what takes 8 with one."""
+GRACE_SECONDS = 0.5
+"""How long after its deadline an agent is interrupted, and how long after that its worker is ended."""
+POLL_SECONDS = 0.1
+UNGUARDED = 113
+"""The exit status of a worker that was made to run the script it was started by."""
+
+
+class Executor(Protocol):
+    """Plays jobs and emits what comes of them, each job's `AttemptEnd` last."""
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be started now."""
+        ...
+
+    def start(self, job: Job) -> None:
+        """Takes a job."""
+        ...
+
+    def poll(self) -> None:
+        """Emits what has come in; waits a moment if nothing has."""
+        ...
+
+    def stop(self) -> None:
+        """Has every job under way end after its current turn."""
+        ...
+
+    def close(self) -> None:
+        """Frees everything, ending at once what still runs."""
+        ...
+
+
+class Inline:
+    """Plays jobs in this process, one after the other. An agent that never answers is never ended."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._player = Player(emit)
+        self.free = 1
+
+    def start(self, job: Job) -> None:
+        """Plays the whole job."""
+        self._player.play(job)
+
+    def poll(self) -> None:
+        """Nothing comes in later."""
+
+    def stop(self) -> None:
+        """Ends the job under way after its turn."""
+        self._player.stop()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class Processes:
+    """Plays jobs in worker processes, and ends those whose agent does not answer in time."""
+
+    def __init__(self, emit: Emit, workers: int) -> None:
+        self._emit = emit
+        self._most = workers
+        self._stopping = False
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be started now."""
+        return self._most - len(self._busy)
+
+    def start(self, job: Job) -> None:
+        """Hands the job to an idle worker, or to a new one."""
+        message = _pickled(job)
+        knows_main = b"__main__" in message
+        worker = next((each for each in self._idle if each.knows_main or not knows_main), None)
+        if worker is None:
+            worker = _Worker(knows_main)
+        else:
+            self._idle.remove(worker)
+        self._busy.append(worker)
+        worker.send(job, message)
+
+    def poll(self) -> None:
+        """Emits what the workers sent, and looks after those that hang or died."""
+        ready = wait([worker.connection for worker in self._busy], timeout=POLL_SECONDS)
+        for worker in list(self._busy):
+            if worker.connection in ready:
+                self._receive(worker)
+            elif worker.overdue() > 2 * GRACE_SECONDS:
+                self._give_up(worker, "agent_timeout", "No answer in time; its worker was ended.")
+            elif worker.overdue() > GRACE_SECONDS:
+                worker.interrupt()
+
+    def stop(self) -> None:
+        """Has every job under way end after its current turn."""
+        self._stopping = True
+        for worker in self._busy:
+            worker.process.terminate()
+
+    def close(self) -> None:
+        """Ends all workers."""
+        for worker in (*self._idle, *self._busy):
+            worker.end(at_once=worker in self._busy)
+        self._idle, self._busy = [], []
+
+    def _receive(self, worker: _Worker) -> None:
+        while worker.job is not None and worker.connection.poll():
+            try:
+                entries = _ENTRIES.decode(worker.connection.recv_bytes())
+            except (EOFError, OSError):
+                self._bury(worker)
+                return
+            if not entries:
+                self._release(worker)
+            elif isinstance(entries[-1], AttemptEnd):
+                worker.ending = entries
+            else:
+                self._emit(*entries)
+
+    def _release(self, worker: _Worker) -> None:
+        """Books how a job ended once its agent is closed, and the worker takes the next one.
+
+        Not where it failed by no fault of the agent's: an earlier agent may have left its process unfit to play in.
+        """
+        entries, worker.ending, worker.job = worker.ending, [], None
+        self._busy.remove(worker)
+        if any(isinstance(entry, AttemptEnd) and entry.outcome in OUR_FAILURES for entry in entries):
+            worker.end(at_once=False)
+        else:
+            self._idle.append(worker)
+        self._emit(*entries)
+
+    def _bury(self, worker: _Worker) -> None:
+        """Books what a dead worker did; one that was told to stop before it could listen can be resumed."""
+        worker.process.join(GRACE_SECONDS)
+        how = _how(worker.process.exitcode)
+        if worker.process.exitcode == UNGUARDED:
+            raise InvalidInput(
+                "An agent is defined in the script itself, which every worker imports; what the script does must then "
+                "stand under `if __name__ == '__main__':`. Or define the agent in a module, or use workers=0."
+            )
+        if self._stopping:
+            self._give_up(worker, "cancelled", "")
+        elif worker.ended_by_agent():
+            self._give_up(worker, "agent_error", f"The agent ended the process it ran in ({how}).")
+        else:
+            self._give_up(worker, "harness_error", f"Its worker process died ({how}).", torn=True)
+
+    def _give_up(self, worker: _Worker, outcome: str, note: str, torn: bool = False) -> None:
+        """Ends a worker for good, and its job like this, unless that had ended before: then only its agent was left."""
+        job = worker.job
+        self._busy.remove(worker)
+        worker.end(at_once=True)
+        if worker.ending:
+            self._emit(*worker.ending)
+        elif job is not None:
+            self._emit(AttemptEnd(job.cell.id, job.attempt, outcome, note, 0.0, torn))
+
+
+class _Worker:
+    """A worker process as its parent sees it."""
+
+    def __init__(self, knows_main: bool) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.knows_main = knows_main
+        self.connection, theirs = context.Pipe()
+        self._pulse: MutableSequence[int] = context.RawArray("q", 1)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, self._pulse), daemon=True)
+        self.job: Job | None = None
+        self.ending: list[Entry] = []
+        """The last entries of its job, which wait until the agent is closed."""
+        for name in ONE_THREAD:
+            os.environ.setdefault(name, "1")
+        with undisturbed(), nullcontext() if knows_main else _hidden_main():
+            self.process.start()
+        theirs.close()
+
+    def send(self, job: Job, message: bytes) -> None:
+        self.connection.send_bytes(message)
+        self.job = job
+
+    def overdue(self) -> float:
+        """By how many seconds its agent is late."""
+        due = self._pulse[0]
+        return (time.monotonic_ns() - due) / 1e9 if due else 0.0
+
+    def ended_by_agent(self) -> bool:
+        """Whether its process, which is dead, ended by what the agent did while it was asked, and not from outside."""
+        return bool(self._pulse[0]) and self.process.exitcode not in (-signal.SIGKILL, -signal.SIGTERM)
+
+    def interrupt(self) -> None:
+        """Has the agent's turn end with an error inside the worker, so that all turns before it are kept."""
+        os.kill(self.process.pid or 0, signal.SIGUSR1)
+
+    def end(self, at_once: bool) -> None:
+        self.connection.close()
+        if not at_once:
+            self.process.join(2 * GRACE_SECONDS)  # an agent may have left a thread that never ends
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+
+
+def refuse_unguarded() -> None:
+    """Ends a worker that, while it imports the script its agent is defined in, is about to run it all over again."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        os._exit(UNGUARDED)
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """Keeps a new process from importing the script this one was started with, which it has no use for."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _pickled(job: Job) -> bytes:
+    try:
+        return pickle.dumps(job)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidInput(
+            f"The agent '{job.cell.agent}' cannot be sent to a worker process ({error}). "
+            "Define it at the top of a module, name it as 'package.module:name', or use workers=0."
+        ) from None
+
+
+def _work(connection: Connection, shared: Any) -> None:
+    """What a worker process does: plays the jobs it is sent until its parent hangs up."""
+    own = os.getpid()
+
+    def send(entries: tuple[Entry, ...]) -> None:
+        if os.getpid() != own:  # an agent forked, and its child came back here: it is not the worker
+            os._exit(0)
+        connection.send_bytes(_ENCODE(entries))
+
+    def emit(*entries: Entry) -> None:
+        if entries:
+            send(entries)
+
+    os.dup2(2, 1)  # what agents print must not end up in what the parent prints for programs to read
+    player = Player(emit, memoryview(shared).cast("B").cast("q"))
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # for programs that agents start
+    signal.signal(signal.SIGTERM, lambda *_: player.stop())
+    signal.signal(signal.SIGUSR1, lambda *_: player.interrupt())
+    try:
+        while True:
+            job: Job = connection.recv()
+            try:
+                player.play(job)
+            except JournalError as error:  # it cannot be read here; whether it can be written, the parent will see
+                emit(AttemptEnd(job.cell.id, job.attempt, "harness_error", str(error), 0.0, torn=True))
+            send(())  # ready for the next one
+    except (EOFError, OSError):  # the parent is gone, or an agent has closed what leads to it
+        return
+
+
+def _how(exit_code: int | None) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"signal {signal.Signals(-exit_code).name}"
+    return f"exit status {exit_code}"
+
+
+_ENTRIES: msgspec.msgpack.Decoder[list[Entry]] = msgspec.msgpack.Decoder(list[Entry])
+_ENCODE: Callable[[Any], bytes] = REPLY_ENCODER.encode

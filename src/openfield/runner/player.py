@@ -1,0 +1,250 @@
+"""Plays one cell: makes world and agent, starts or resumes, drives to the end and says how it ended.
+
+Stands between campaign, which hands out cells, and rollout, which plays them; it is all a worker does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Agent, Saves
+from openfield.domain import Domain, spec_of
+from openfield.errors import (
+    AgentDiffers,
+    AgentFault,
+    AgentTimeout,
+    Cancelled,
+    JournalError,
+    OpenfieldError,
+    ReplayMismatch,
+    WorldFault,
+)
+from openfield.journal.reader import Run
+from openfield.journal.steps import Emit, RawStep, Recorder
+from openfield.registry import AgentSource, find_agent, find_domain
+from openfield.rollout import Rollout, drive
+from openfield.runner.deadline import NEVER, Asking, Pulse
+from openfield.runner.plan import Cell
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A cell to be played, with all a worker needs to know."""
+
+    cell: Cell
+    attempt: int
+    agent: AgentSource
+    domain: str
+    """Where the domain is found."""
+    run: Path
+    """The run file, to read what was recorded before."""
+    steps: int = 0
+    """How many steps of this attempt are recorded."""
+    start: tuple[Cell, int] | None = None
+    """The cell and attempt whose agent this one goes on with."""
+
+
+class Player:
+    """Plays cells, one at a time."""
+
+    def __init__(self, emit: Emit, pulse: Pulse | None = None) -> None:
+        self._emit = emit
+        self._pulse = pulse
+        self._rollout: Rollout | None = None
+        self._stopping = False
+        self._interrupted = 0
+        self._announced: set[tuple[Path, str]] = set()  # runs and domains that were told of each other
+
+    def stop(self) -> None:
+        """Ends the cell under way as cancelled after its turn; safe to call from a signal handler."""
+        self._stopping = True
+        if self._rollout is not None:
+            self._rollout.stop()
+
+    def interrupt(self) -> None:
+        """Ends what the agent is being asked as timed out, if it still is; for a signal handler.
+
+        It raises once a question and leaves the pulse as it is: an agent that swallows the error stays overdue, and
+        its worker is ended from outside.
+        """
+        due = 0 if self._pulse is None else self._pulse[0]
+        if due not in (0, self._interrupted) and time.monotonic_ns() > due:
+            self._interrupted = due
+            raise AgentTimeout("No answer in time.")
+
+    def play(self, job: Job) -> None:
+        """Plays a cell to its end, emits everything, its outcome last, and then has the agent closed.
+
+        How it ended is known before that: whatever an agent does in its `close` no longer matters to the record.
+        """
+        recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps)
+        with ExitStack() as afterwards:
+            try:
+                afterwards.enter_context(_returning())
+                outcome, note = self._play(job, recorder, afterwards), ""
+            except JournalError:
+                raise
+            except Exception as error:
+                outcome, note = explain(error)
+            self._end(recorder, outcome, note)
+
+    def _end(self, recorder: Recorder, outcome: str, note: str) -> None:
+        if self._pulse is not None:
+            self._pulse[0] = 0  # a turn may have been left without an answer
+        rollout, self._rollout = self._rollout, None
+        if rollout is None:
+            recorder.end(outcome, note, recorder.written, 0.0)
+        else:
+            rollout.close(outcome, note)
+
+    def _play(self, job: Job, recorder: Recorder, afterwards: ExitStack) -> str:
+        domain, trial = find_domain(job.domain), job.cell.trial
+        self._announce(job, domain)
+        if isinstance(job.agent, str) and job.agent.startswith("wire:"):
+            from openfield.agents.legacy import drive_program, is_watched
+
+            command = job.agent.removeprefix("wire:")
+            rollout = self._open(
+                job, domain, recorder, rehearse_from=0, pulse=None if is_watched(command) else self._pulse
+            )
+            return drive_program(rollout, domain, job.cell, command)
+        ask = Asking(self._pulse, trial.limits.reply_seconds)
+        agent = make_agent(job, domain, ask, _seed_before(job))
+        afterwards.callback(ask.close, agent)
+        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._pulse)
+        rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
+        if job.agent in domain.oracles:
+            agent.attend(rollout.world)  # type: ignore[attr-defined]
+        return drive(rollout, agent)
+
+    def _announce(self, job: Job, domain: Domain[Any]) -> None:
+        """Tells a domain, once, which trials of it the run has: whoever plays one may play others."""
+        if (job.run, domain.name) not in self._announced:
+            self._announced.add((job.run, domain.name))
+            with Run(job.run) as run:
+                domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
+
+    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Asking) -> int:
+        """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
+
+        A saved agent goes on right after its last finished episode, whether it is deterministic or not.
+        """
+        with Run(job.run) as run:
+            state = run.state(job.cell.id, job.attempt) if job.steps else None
+            if state is not None and isinstance(agent, Saves):
+                ask.load(agent, state[1])
+                recorder.rewind(state[0])
+                return NEVER
+            stateless = getattr(agent, "stateless", False)
+            if job.start is not None and not stateless:
+                self._go_on_from(agent, *job.start, domain, run, ask)
+        return NEVER if stateless else 0
+
+    def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run, ask: Asking) -> None:
+        """Makes an agent what it was at the end of another trial: by loading its state, or by living through it."""
+        state = run.state(cell.id, attempt)
+        if state is not None and isinstance(agent, Saves):
+            ask.load(agent, state[1])
+            return
+        past = list(run.raw_steps(cell.id, attempt))
+        rollout = open_rollout(domain, cell, None, past, 0, self._pulse)
+        rollout.stop()  # where the record ends
+        try:
+            with suppress(Cancelled):
+                drive(rollout, agent)
+        except AgentDiffers as error:
+            raise AgentFault(
+                f"It has no save() and did not live through trial {cell.trial.id} as before: {error}"
+            ) from None
+        finally:
+            rollout.close()
+
+    def _open(
+        self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int, pulse: Pulse | None
+    ) -> Rollout:
+        with Run(job.run) as run:
+            past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
+            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, pulse)
+        if self._stopping:
+            self._rollout.stop()
+        return self._rollout
+
+
+@contextmanager
+def _returning() -> Iterator[None]:
+    """Comes back to this folder, if it is still there: an agent may leave it, and the next one starts here again."""
+    here = ""
+    with suppress(FileNotFoundError):
+        here = os.getcwd()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.chdir(here)
+
+
+def open_rollout(
+    domain: Domain[Any],
+    cell: Cell,
+    recorder: Recorder | None,
+    past: Iterable[RawStep],
+    rehearse_from: int = NEVER,
+    pulse: Pulse | None = None,
+) -> Rollout:
+    """A rollout of a cell's trial in a fresh world, which is closed again if it cannot be opened."""
+    world = _make_world(domain, cell)
+    try:
+        return Rollout(world, cell.trial.limits, recorder, past, rehearse_from, pulse)
+    except BaseException:
+        world.close()
+        raise
+
+
+def make_agent(job: Job, domain: Domain[Any], ask: Asking, before: int | None = None) -> Agent:
+    """A fresh agent for a cell, with the seed it had before if it is to do again what it did then."""
+    factory, spec = find_agent(job.agent, domain), spec_of(domain, job.cell.trial)
+    seed = job.cell.seed if before is None or getattr(factory, "stateless", False) else before
+    return ask(lambda: factory(spec, seed), "The agent could not be made:")
+
+
+def _seed_before(job: Job) -> int | None:
+    """The seed an agent had in the trial it comes from, if it left no state there and must live through it again."""
+    if job.start is None:
+        return None
+    cell, attempt = job.start
+    with Run(job.run) as run:
+        return cell.seed if run.state(cell.id, attempt) is None else None
+
+
+def explain(error: Exception) -> tuple[str, str]:
+    """The outcome an error leads to, and a line for people."""
+    match error:
+        case AgentFault():
+            return error.outcome, str(error)
+        case AgentDiffers():
+            return "superseded", str(error)
+        case ReplayMismatch():
+            return "cancelled", str(error)
+        case Cancelled():
+            return "cancelled", ""
+        case WorldFault():
+            return "world_error", str(error)
+        case OpenfieldError():
+            return "harness_error", str(error)
+    return "harness_error", f"{type(error).__name__}: {error}"
+
+
+def _make_world(domain: Domain[Any], cell: Cell) -> Any:
+    try:
+        return domain.world(cell.trial)
+    except OpenfieldError:
+        raise
+    except Exception as error:
+        raise WorldFault(f"The world could not be made: {type(error).__name__}: {error}") from error

@@ -1,0 +1,260 @@
+"""Runs a plan: hands cells to an executor, keeps the record, retries our own failures, resumes what was begun.
+
+`openfield.run` is the whole of plan -> rollout -> journal; the `Result` it returns leads on to metrics and report.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from openfield.domain import Domain
+from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
+from openfield.journal.reader import MOST_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
+from openfield.journal.steps import AttemptEnd, Entry
+from openfield.journal.writer import Journal
+from openfield.registry import AgentSource, check_agent, check_extra, domain_source, find_domain, use_domain
+from openfield.result import Result
+from openfield.runner.executors import Executor, Inline, Processes, refuse_unguarded
+from openfield.runner.plan import Cell, agent_text, facts_of, make_cells, name_agents
+from openfield.runner.player import Job
+from openfield.trial import Trial
+
+Watch = Callable[[Entry], None]
+
+
+def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Trial]:
+    """Trials of a domain, given by name or as an object; see `Domain.trials` for the options."""
+    if count < 1:
+        raise InvalidInput(f"There is nothing to run with {count} trials.")
+    known = find_domain(domain) if isinstance(domain, str) else use_domain(domain)
+    return known.trials(count=count, **options)
+
+
+def run(
+    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
+    trials: Trial | Iterable[Trial],
+    journal: str | Path,
+    workers: int = 0,
+    repeats: int = 1,
+    retry: bool = False,
+    watch: Watch | None = None,
+) -> Result:
+    """Evaluates agents on trials and returns the result; calling it again resumes.
+
+    Args:
+        agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice.
+        trials: What they are evaluated on.
+        journal: The run file. What it already holds is not done again.
+        workers: How many processes play cells; 0 plays them here, one after the other.
+        repeats: How often each agent plays each trial, each time with another seed of its own.
+        retry: Whether cells that an agent failed are tried again.
+        watch: Told every entry of the record, for showing progress.
+    """
+    refuse_unguarded()
+    named = name_agents([agents] if isinstance(agents, str) or callable(agents) else agents)
+    cells = make_cells(named, [trials] if isinstance(trials, Trial) else trials, repeats)
+    if not cells:
+        raise InvalidInput("There is no trial to run.")
+    _check_agents(cells, named)
+    with Journal(journal) as record:
+        texts = {name: agent_text(source) for name, source in named.items()}
+        record.enter(cells, texts, facts_of(cells))
+        Campaign(record, cells, named, retry, watch).run(workers)
+    return Result([journal])
+
+
+def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None) -> Result:
+    """Goes on with a run file, needing nothing but the file."""
+    with Run(journal) as run:
+        facts, sources = run.facts, run.agents
+        records = run.cells(with_episodes=False)
+    _check_records(journal, records, sources)
+    cells = [record.cell for record in records]
+    for name in {cell.trial.domain for cell in cells}:
+        find_domain(facts.get(f"domain {name}", name))
+    agents = {name: source for name, source in sources.items() if source is not None}
+    left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
+    for name in {cell.agent for cell in left} - agents.keys():
+        raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
+    _check_agents(left, agents)
+    with Journal(journal) as record:
+        Campaign(record, cells, agents, retry, watch).run(workers)
+    return Result([journal])
+
+
+class Campaign:
+    """The cells of a plan on their way to being done."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        cells: Sequence[Cell],
+        agents: Mapping[str, AgentSource],
+        retry: bool = False,
+        watch: Watch | None = None,
+    ) -> None:
+        self._journal = journal
+        self._agents = agents
+        self._watch = watch
+        self._retry = retry
+        self._cells = {cell.id: cell for cell in cells}
+        self._outcomes = {record.id: record.outcome for record in self._read()}
+        self._left = [cell.id for cell in cells if _is_left(self._outcomes[cell.id], retry)]
+        self._running: set[str] = set()
+        self._elsewhere: list[str] = []
+        self._failures: Counter[str] = Counter()
+        self._torn: set[str] = set()
+        self._anew: set[str] = set()
+        self._changed = ""  # what a world showed that it had not shown before
+        self._stopping = False
+
+    def run(self, workers: int) -> None:
+        """Plays all cells that are left."""
+        if workers < 0:
+            raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
+        executor: Executor = Processes(self._emit, workers) if workers else Inline(self._emit)
+        try:
+            with _on_signals(lambda: self._stop(executor)):
+                while self._running or (self._left and not self._stopping):
+                    self._start_some(executor)
+                    executor.poll()
+                    if self._changed:
+                        executor.stop()
+        finally:
+            executor.close()
+        self._journal.flush()
+        if self._changed:
+            raise ReplayMismatch(
+                f"{self._changed} What was recorded before is untouched. Bring back what it was to go on, "
+                "begin another run file, or play such cells anew with --retry."
+            )
+        if self._stopping:
+            raise Cancelled(
+                f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(self._journal.path))}"
+            )
+        if self._elsewhere:
+            raise RunBusy(
+                f"Another process is working on {len(self._elsewhere)} cells of {self._journal.path}; "
+                f"the others are done. When it has finished: openfield report {quote(str(self._journal.path))}"
+            )
+
+    def _start_some(self, executor: Executor) -> None:
+        while executor.free and not self._stopping and (ready := next(filter(self._is_ready, self._left), None)):
+            self._left.remove(ready)
+            if self._cells[ready].after in self._elsewhere or not self._journal.lease(ready):
+                self._elsewhere.append(ready)
+            else:
+                self._start(self._cells[ready], executor)
+        if self._left and not self._running and not self._stopping and not self._elsewhere:
+            raise InvalidInput("The trials that are left wait for each other (`after`).")
+
+    def _start(self, cell: Cell, executor: Executor) -> None:
+        (record,) = self._read(cell.id)
+        self._outcomes[cell.id] = record.outcome
+        if not _is_left(record.outcome, self._retry):  # another process was faster
+            return
+        self._running.add(cell.id)
+        attempt, steps = record.attempt, record.steps
+        if not attempt or cell.id in self._anew or not (record.outcome in RESUMABLE or cell.id in self._torn):
+            attempt, steps = self._journal.begin(cell.id), 0
+        before = None if cell.after is None else self._cells[cell.after]
+        if before is not None and self._outcomes[before.id] not in SCORED:
+            (failed,) = self._read(before.id)
+            note = f"The trial it comes after ended as {failed.outcome}: {failed.note or 'nothing more is known.'}"
+            self._emit(AttemptEnd(cell.id, attempt, str(self._outcomes[before.id]), note, 0.0))
+            return
+        start = None if before is None else (before, self._read(before.id)[0].attempt)
+        source, path = domain_source(cell.trial.domain), self._journal.path.absolute()  # an agent may change folders
+        executor.start(Job(cell, attempt, self._agents[cell.agent], source or cell.trial.domain, path, steps, start))
+
+    def _emit(self, *entries: Entry) -> None:
+        self._journal.add(*entries)
+        for entry in entries:
+            if isinstance(entry, AttemptEnd):
+                self._finish(entry)
+            if self._watch is not None:
+                self._watch(entry)
+
+    def _finish(self, entry: AttemptEnd) -> None:
+        """Books an outcome; our own failures and superseded attempts put the cell back in line."""
+        self._running.discard(entry.cell)
+        self._outcomes[entry.cell] = entry.outcome
+        self._failures[entry.cell] += entry.outcome in OUR_FAILURES
+        (self._torn.add if entry.torn else self._torn.discard)(entry.cell)
+        again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
+        differs = entry.outcome == "cancelled" and bool(entry.note)
+        if differs and self._retry:
+            self._anew.add(entry.cell)
+        elif differs:
+            self._changed = f"Cell {entry.cell}: {entry.note}"
+        if again or entry.outcome == "superseded" or (differs and self._retry):
+            self._left.insert(0, entry.cell)
+        else:
+            self._stopping |= entry.outcome == "cancelled"  # a player who leaves is not asked to play the next trial
+
+    def _stop(self, executor: Executor) -> None:
+        self._stopping = True
+        executor.stop()
+
+    def _is_ready(self, cell: str) -> bool:
+        after = self._cells[cell].after
+        return after is None or not (after in self._left or after in self._running)
+
+    def _read(self, cell: str | None = None) -> list[CellRecord]:
+        self._journal.flush()
+        with Run(self._journal.path) as run:
+            return run.cells(with_episodes=False, only=cell)
+
+
+def _is_left(outcome: str | None, retry: bool) -> bool:
+    """Whether a cell is still to be played: failures of an agent are tried again only on request."""
+    return outcome not in SCORED and (retry or outcome is None or not outcome.startswith("agent_"))
+
+
+@contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C, or a request to terminate, stops gently; a second Ctrl-C stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop()
+        os.write(2, b"Stopping after the turn under way. Ctrl-C again stops at once.\n")  # safe in a handler
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _check_records(journal: str | Path, records: Iterable[CellRecord], sources: Mapping[str, str | None]) -> None:
+    """Sees that a run file has cells, that they are what they were, and that their agents are entered."""
+    if not records:
+        raise InvalidInput(
+            f"{journal} has no cells yet: it was stopped before it began. The command that made it begins anew."
+        )
+    for record in records:
+        if record.cell.id != record.id:
+            raise DamagedRun(f"{journal} is damaged: agent, trial or repeat of cell {record.id} is not what it was.")
+        if record.agent not in sources:
+            raise DamagedRun(f"{journal} is damaged: its agent '{record.agent}' is not entered.")
+
+
+def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> None:
+    """Sees that every domain and agent can be found, before anything is written."""
+    for domain, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
+        known = find_domain(domain)
+        check_extra(known)
+        check_agent(agents[agent], known)

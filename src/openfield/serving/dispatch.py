@@ -1,0 +1,249 @@
+"""Where foreign agents get their trials: a desk hands out seats, a wire does the talking.
+
+A wire is to a foreign agent what `drive` is to one that lives here; both go through the same rollout and journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from openfield.core import Reply
+from openfield.domain import Domain, spec_of
+from openfield.errors import AgentFault, OpenfieldError, WorldFault
+from openfield.journal.reader import CellRecord, Run
+from openfield.journal.steps import Recorder
+from openfield.journal.writer import Journal
+from openfield.registry import find_domain
+from openfield.runner.plan import Cell, check_visitor
+from openfield.runner.player import explain, open_rollout
+from openfield.serving.assignments import Docket
+from openfield.serving.listen import check_port
+from openfield.serving.recovery import RecordingDesk
+from openfield.serving.remote import Seat
+from openfield.trial import Trial
+
+
+class Wire(Protocol):
+    """A protocol foreign agents speak.
+
+    Optional: `offer` says what agents get and where; `command(words, cell)` and `check_command(words)` say how a
+    program is told of the wire, and whether it can be, where not by host and port; `finished()` waits for what agents
+    have to say after the last turn.
+    """
+
+    port: int
+    """Where its agents expect it."""
+
+    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+        """Serves until cancelled; tells `ready` the port it listens on."""
+        ...
+
+
+class Desk(Protocol):
+    """Hands out seats."""
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """A seat for an agent: the one it had, if it names a session, or the next free one.
+
+        Raises:
+            AgentFault: The token is wrong, the session unknown, or there is nothing left to play.
+        """
+        ...
+
+
+class TrialDesk(RecordingDesk):
+    """Hands out the trials of a run to whoever comes, each agent under its own name."""
+
+    def __init__(
+        self, journal: Journal, domain: Domain[Any], trials: Iterable[Trial], agent: str, token: str | None
+    ) -> None:
+        super().__init__(journal, token)
+        self._domain = domain
+        self._docket = Docket(journal, trials)
+        self._announce(self._docket.trials)
+        self._agent = agent
+        self._seats: dict[str, tuple[Cell, Seat]] = {}
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """A seat for an agent: the one it had, or the next of its trials that is left."""
+        self.check(token)
+        check_visitor(name or "")
+        await self.recover()
+        async with self._lock:
+            self._book()
+            if session is not None:
+                return await self._seat_of(session)
+            return await asyncio.to_thread(self._open, name or self._agent)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """What agents get that have no trials of their own."""
+        return list(self._docket.trials)
+
+    async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
+        """Gives an agent trials of its own, and puts on record what it says of itself."""
+        check_visitor(name)
+        own = list(trials)
+        self._announce(own)
+        await asyncio.to_thread(self._docket.enroll, name, own, facts or {})
+
+    async def enrolled(self, name: str) -> list[CellRecord]:
+        """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
+        return [record for record in await asyncio.to_thread(self._docket.records) if record.agent == name]
+
+    async def agents(self) -> list[str]:
+        """Whoever is on record."""
+        return sorted({record.agent for record in await asyncio.to_thread(self._docket.records)})
+
+    async def start(self, name: str, training: bool = False) -> Seat | None:
+        """A seat in the next test (or training) trial of an agent, from its beginning; None if none is left."""
+        async with self._lock:
+            self._book()
+            cells = await asyncio.to_thread(self._docket.find, name)
+            wanted = [cell for cell in cells if cell.trial.is_training is training]
+            return await asyncio.to_thread(self._start, wanted)
+
+    async def settle(self) -> None:
+        """Books every seat whose trial is over, now rather than with the next request."""
+        async with self._lock:
+            self._book()
+
+    async def leave(self, session: str, fault: OpenfieldError) -> None:
+        """Books a seat whose agent failed or went away; where it went away the trial is offered again."""
+        async with self._lock:
+            if session in self._seats:
+                self._seats[session][1].fault = fault
+                self._book()
+
+    def close(self) -> None:
+        """Books all seats; trials that are not over can be resumed."""
+        try:
+            self._book(closing=True)
+        finally:
+            self._close_reopened()
+
+    def _start_over(self) -> None:
+        """Offers the trials under way again."""
+        for _, seat in self._seats.values():
+            seat.settle()
+            seat.rollout.world.close()
+        self._seats.clear()
+        self._reopen()
+        self._docket = Docket(self._journal, self._docket.trials)
+        said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
+        self._journal.enter([], {}, said)  # finds out whether there is room
+
+    async def _seat_of(self, session: str) -> Seat:
+        if session not in self._seats:
+            raise AgentFault("There is no trial under way for this session.")
+        cell, seat = self._seats[session]
+        self._seats[session] = cell, (heir := await seat.hand_over())
+        return heir
+
+    def _open(self, name: str) -> Seat:
+        """Opens, or resumes, the first of an agent's trials that nobody plays."""
+        for cell in self._docket.enter(name):
+            while (attempt := self._docket.attempt(cell, self._is_taken)) is not None:
+                seat = self._sit(cell, attempt)
+                if seat is not None and not seat.rollout.over:
+                    return seat
+                self._book()
+        raise AgentFault(f"There is no trial left for '{name}'.")
+
+    def _start(self, cells: list[Cell]) -> Seat | None:
+        """Begins the first of these that nobody plays and nobody finished."""
+        broken = ""
+        for cell, attempt in self._docket.begin(cells, {cell.id for cell, _ in list(self._seats.values())}):
+            seat = self._sit(cell, attempt)
+            if seat is not None:
+                return seat
+            broken = cell.trial.id
+        if broken:  # whoever hears that none is left would think all were played
+            raise WorldFault(f"Trial {broken} cannot be opened.")
+        return None
+
+    def _announce(self, trials: Sequence[Trial]) -> None:
+        """Tells domains which of their trials agents may come for."""
+        for trial in {trial.domain: trial for trial in trials}.values():
+            self._domain_of(trial).expect(each for each in trials if each.domain == trial.domain)
+
+    def _domain_of(self, trial: Trial) -> Domain[Any]:
+        return self._domain if trial.domain == self._domain.name else find_domain(trial.domain)
+
+    def _is_taken(self, cell: Cell) -> bool:
+        return any(cell.id == other.id for other, _ in list(self._seats.values()))
+
+    def _sit(self, cell: Cell, attempt: int) -> Seat | None:
+        """A seat in an attempt; None if it cannot be gone on with, which is booked."""
+        with Run(self._journal.path) as run:
+            past = list(run.raw_steps(cell.id, attempt))
+        recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
+        domain = self._domain_of(cell.trial)
+        try:
+            rollout = open_rollout(domain, cell, recorder, past)
+        except OpenfieldError as error:
+            recorder.end(*explain(error), len(past), 0.0)
+            return None
+        seat = Seat(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
+        self._seats[seat.session] = cell, seat
+        return seat
+
+    def _book(self, closing: bool = False) -> None:
+        """Writes down the outcome of every seat whose trial is over or whose agent failed."""
+        for session, (_, seat) in list(self._seats.items()):
+            if not (closing or seat.rollout.over or seat.fault is not None):
+                continue
+            if self._seats.pop(session, None) is None:
+                continue  # another thread was faster
+            seat.settle()
+            if closing and seat.rollout.turn.last is not None and not seat.rollout.over:
+                seat.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
+            outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
+            if seat.fault is not None:
+                outcome, note = explain(seat.fault)
+            seat.rollout.close(outcome, note)
+
+
+class SingleDesk:
+    """Has one seat, for the program that plays one cell."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.current = seat
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """The seat, until its trial is over."""
+        if self.current.rollout.over or self.current.fault is not None:
+            raise AgentFault("The trial is over.")
+        if self.current.taken:
+            self.current = await self.current.hand_over()
+        return self.current
+
+
+class Closable(Desk, Protocol):
+    """A desk whose seats are booked at the end."""
+
+    def close(self) -> None:
+        """Books all seats; trials that are not over can be resumed."""
+        ...
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """How a domain is served: who may come, and what its own flags say beyond that."""
+
+    agent: str = "remote"
+    token: str | None = None
+    options: dict[str, Any] = {}
+
+
+async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, ready: Callable[[int], None]) -> None:
+    """Serves a domain's trials until cancelled, and books what is left then."""
+    try:
+        check_port(port, "--port")
+        await wire.serve(desk, host, wire.port if port is None else port, ready)
+    finally:
+        desk.close()

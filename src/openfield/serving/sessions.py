@@ -1,0 +1,237 @@
+"""Sessions of several trials: a group of cells that one foreign agent plays in any order, each when it first asks.
+
+The desk of wires whose sessions hold many tests. A group is entered into the journal with its cells; what is said of
+it later (when it ended, which tests are finished) are further facts of the journal. There is no second store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from openfield.core import Reply
+from openfield.domain import Domain, spec_of
+from openfield.errors import AgentFault, RunBusy
+from openfield.journal.reader import RESUMABLE, Run
+from openfield.journal.steps import Emit, Recorder, Step
+from openfield.journal.writer import Journal
+from openfield.runner.plan import Cell, check_visitor, facts_of
+from openfield.runner.player import open_rollout
+from openfield.serving.recovery import RecordingDesk
+from openfield.serving.remote import Seat
+from openfield.trial import Trial
+
+KEPT = 32
+"""How many finished trials are kept in memory; others are replayed when asked for."""
+
+
+class Group(msgspec.Struct):
+    """A session: who plays which trials, and what was said of it."""
+
+    id: str
+    agent: str
+    repeat: int
+    trials: dict[str, str]
+    """The session's own name of a trial -> its id."""
+    facts: dict[str, Any]
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The steps an attempt had at some time: read anew whenever asked for, and never all in memory."""
+
+    path: Path
+    cell: str
+    attempt: int
+    count: int
+
+    def __iter__(self) -> Iterator[Step]:
+        with Run(self.path) as run:
+            yield from islice(run.steps(self.cell, self.attempt), self.count)
+
+
+class GroupDesk(RecordingDesk):
+    """Keeps sessions, and the seats of their trials."""
+
+    def __init__(self, journal: Journal, domain: Domain[Any], token: str | None = None) -> None:
+        super().__init__(journal, token)
+        self.groups: dict[str, Group] = {}
+        self._domain = domain
+        self._trials: dict[str, Trial] = {}
+        self._seats: dict[tuple[str, str], Seat] = {}
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._finished: OrderedDict[tuple[str, str], Seat] = OrderedDict()
+        self._load()
+
+    async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Group:
+        """Enters a session; returns when it is safely on disk."""
+        check_visitor(agent)
+        repeat = sum(group.agent == agent for group in self.groups.values())
+        ids = {known: trial.id for known, trial in trials.items()}
+        group = Group(name, agent, repeat, ids, dict(facts))
+        self.groups[name] = group
+        self._trials |= {trial.id: trial for trial in trials.values()}
+        cells = [Cell(agent, trial, repeat) for trial in trials.values()]
+        said = facts_of(cells) | {f"session {name}": _TEXT.encode(group).decode()}
+        await asyncio.to_thread(self._journal.enter, cells, {agent: None}, said)
+        return group
+
+    async def note(self, group: Group, key: str, value: Any) -> None:
+        """Says something more of a session, once; returns when it is safely on disk."""
+        group.facts[key] = value
+        text = _TEXT.encode(value).decode()
+        await asyncio.to_thread(self._journal.enter, [], {}, {f"session {group.id} {key}": text})
+
+    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+        """Refuses: a session here holds several trials; wires ask `take` for one of them."""
+        raise AgentFault("Here a session holds several trials; this wire cannot play them.")
+
+    def at_hand(self, group: Group, trial: str) -> Seat | None:
+        """The seat of a trial, if it is open or was finished lately."""
+        key = group.id, trial
+        return self._seats.get(key) or self._finished.get(key)
+
+    async def begun(self, group: Group) -> list[str]:
+        """The trials of a session that are under way or over."""
+        return await asyncio.to_thread(self._begun, group)
+
+    async def take(self, group: Group, trial: str) -> Seat:
+        """The seat of a trial, opened or resumed if it is not at hand."""
+        found = self.at_hand(group, trial)
+        if found is not None:
+            return found
+        async with self._lock_of(group, trial):
+            found = self.at_hand(group, trial)
+            if found is None:
+                found = await asyncio.to_thread(self._sit, group, trial)
+                self._keep((group.id, trial), found)
+        return found
+
+    async def restart(self, group: Group, trial: str, carry: Callable[[Seat], Reply]) -> Seat:
+        """Starts a new attempt at a trial; the old one stays on record as superseded.
+
+        Whoever asks for the seat meanwhile waits for the new one, or would do what is not carried over.
+
+        Args:
+            group: The session.
+            trial: Its own name of the trial.
+            carry: Gives the first reply of the new attempt, from the seat of the old one.
+        """
+        async with self._lock_of(group, trial):
+            old = self.at_hand(group, trial)
+            if old is None:
+                old = await asyncio.to_thread(self._sit, group, trial)
+            first = carry(old)
+            self._seats.pop((group.id, trial), None)
+            seat = await asyncio.to_thread(self._sit, group, trial, True)
+            _, written = seat.take(first)
+            self._seats[group.id, trial] = seat
+        if written is not None:
+            await written
+        return seat
+
+    def finish(self, group: Group, trial: str, seat: Seat) -> None:
+        """Books a trial that is over."""
+        if self._seats.pop((group.id, trial), None) is not None:
+            seat.rollout.close(seat.rollout.outcome)
+        self._keep((group.id, trial), seat)
+
+    async def leave(self, group: Group) -> None:
+        """Books the trials of a session that are not over, and frees what they hold; one asked for is replayed."""
+        for trial in group.trials:
+            async with self._lock_of(group, trial):
+                seat = self._seats.pop((group.id, trial), None)
+                if seat is not None:
+                    await asyncio.to_thread(seat.settle)
+                    seat.rollout.close("cancelled")
+
+    def steps(self, group: Group, trial: str) -> Recorded:
+        """All recorded steps of a trial's latest attempt."""
+        cell = self._cell(group, trial)
+        with Run(self._journal.path) as run:
+            (record,) = run.cells(with_episodes=False, only=cell.id)
+        return Recorded(self._journal.path, cell.id, record.attempt, record.steps)
+
+    def close(self) -> None:
+        """Books all seats; trials that are not over can be resumed."""
+        if not self._journal.failed:
+            for seat in self._seats.values():
+                seat.rollout.close("cancelled")
+        self._seats.clear()
+        self._close_reopened()
+
+    def _load(self) -> None:
+        """Finds the sessions of earlier servers in the journal."""
+        with Run(self._journal.path) as run:
+            facts = {key: value for key, value in run.facts.items() if key.startswith("session ")}
+            self._trials = {cell.trial.id: cell.trial for cell in run.cells(with_episodes=False)} if facts else {}
+        for key, value in facts.items():
+            _, name, *rest = key.split(" ", 2)
+            if not rest:
+                self.groups[name] = _GROUP.decode(value)
+        for key, value in facts.items():
+            _, name, *rest = key.split(" ", 2)
+            if rest and name in self.groups:
+                self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
+
+    def _start_over(self) -> None:
+        """Reads sessions and trials again."""
+        self._reopen()
+        self._seats.clear()
+        self._finished.clear()
+        self.groups.clear()
+        self._load()
+
+    def _begun(self, group: Group) -> list[str]:
+        names = {self._cell(group, trial).id: trial for trial in group.trials}
+        with Run(self._journal.path) as run:
+            found = [record for key in names for record in run.cells(with_episodes=False, only=key)]
+        return [names[record.id] for record in found if record.attempt]
+
+    def _sit(self, group: Group, trial: str, again: bool = False) -> Seat:
+        """Opens a trial: a new attempt, or what is recorded of the latest one, replayed."""
+        cell = self._cell(group, trial)
+        with Run(self._journal.path) as run:
+            (record,) = run.cells(with_episodes=False, only=cell.id)
+            live = record.outcome in RESUMABLE or again
+            if live and not self._journal.lease(cell.id):
+                raise RunBusy(f"Another process plays test {trial} of session {group.id}.")
+            begun = bool(record.attempt) and not again
+            attempt = record.attempt + 1 if again else record.attempt or self._journal.begin(cell.id)
+            emit = self._emit_anew(cell.id, attempt) if again else self._journal.add
+            past = run.raw_steps(cell.id, attempt) if begun else ()
+            recorder = Recorder(cell.id, attempt, emit, record.steps if begun else 0) if live else None
+            rollout = open_rollout(self._domain, cell, recorder, past)
+        if live and rollout.over:  # a crash came between the last reply and the outcome
+            rollout.close(rollout.outcome)
+        return Seat(rollout, spec_of(self._domain, cell.trial), cell.seed, group.id)
+
+    def _emit_anew(self, cell: str, attempt: int) -> Emit:
+        """Begins an attempt with what it takes over: had a crash come in between, that would be forgotten."""
+        first: Emit = partial(self._journal.add_anew, cell, attempt)
+        emits: Iterator[Emit] = chain([first], repeat(self._journal.add))
+        return lambda *entries: next(emits)(*entries)
+
+    def _cell(self, group: Group, trial: str) -> Cell:
+        return Cell(group.agent, self._trials[group.trials[trial]], group.repeat)
+
+    def _lock_of(self, group: Group, trial: str) -> asyncio.Lock:
+        return self._locks.setdefault((group.id, trial), asyncio.Lock())
+
+    def _keep(self, key: tuple[str, str], seat: Seat) -> None:
+        if not seat.rollout.over:
+            self._seats[key] = seat
+            return
+        self._finished[key] = seat
+        while len(self._finished) > KEPT:
+            self._finished.popitem(last=False)
+
+
+_TEXT = msgspec.json.Encoder()
+_GROUP = msgspec.json.Decoder(Group)

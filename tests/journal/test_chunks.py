@@ -1,0 +1,106 @@
+"""When steps are emitted: full chunks without hurry, costly replies at once, everything with the end of an episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_journal import enter, episode
+
+import openfield as of
+from openfield import rollout
+from openfield.journal import writer as journals
+from openfield.journal.reader import Run
+from openfield.journal.steps import Chunk, EpisodeEnd, Recorder, read_chunk, write_step
+from openfield.journal.writer import Journal
+from support.walks import WALKS
+
+
+def play(replies: int, length: int = 1000) -> list[tuple[Any, ...]]:
+    """What is emitted, group by group, while an agent replies so often."""
+    groups: list[tuple[Any, ...]] = []
+    (trial,) = WALKS.trials(count=1, length=length, training=0, before=2)
+    under_way = of.Rollout(WALKS.world(trial), recorder=Recorder("cell", 1, lambda *group: groups.append(group)))
+    for _ in range(replies):
+        under_way.reply(of.Reply(1))
+    return groups
+
+
+def kept(groups: list[tuple[Any, ...]]) -> list[int]:
+    """How many steps each chunk holds that no later one replaces."""
+    chunks: list[Chunk] = []
+    for chunk in (entry for group in groups for entry in group if isinstance(entry, Chunk)):
+        chunks = [*(earlier for earlier in chunks if earlier.first < chunk.first), chunk]
+    assert [chunk.first for chunk in chunks[1:]] == [chunk.first + chunk.count for chunk in chunks[:-1]]
+    return [len(read_chunk(chunk)) for chunk in chunks]
+
+
+def test_full_chunks_are_emitted_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
+    groups = play(900)
+    assert all(chunk.full for group in groups for chunk in group)
+    assert 800 < sum(kept(groups)) < 901
+
+
+def test_full_chunks_wait_for_company_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "LEISURE_SECONDS", 3600.0)
+    with Journal(tmp_path / "run.sqlite") as journal:
+        waiting = journal.add(Chunk("cell", 1, 0, 1, 0, b"", full=True))
+        assert not waiting.done()
+        journal.add(Chunk("cell", 1, 1, 1, 0, b"")).result(timeout=60)
+        assert waiting.done()
+
+
+def test_the_end_of_an_episode_takes_all_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
+    groups = play(21, length=20)
+    assert [isinstance(group[-1], EpisodeEnd) for group in groups][-1]
+    assert sum(kept(groups)) == 22
+
+
+def test_a_costly_reply_is_emitted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "COSTLY_REPLY", -1)
+    monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
+    for replies in (1, 2, 30):
+        groups = play(replies)
+        assert sum(kept(groups)) == replies + 1
+
+
+def test_a_cheap_reply_waits_for_its_chunk() -> None:
+    assert play(30) == []
+
+
+def write(recorder: Recorder, first: int, last: int, took: int) -> None:
+    for _ in range(first, last):
+        write_step((None, took, None), recorder.buffer)
+
+
+@pytest.mark.parametrize("early", [(), (5,), (6,), (5, 6)])
+def test_who_goes_on_from_the_middle_of_a_chunk_cuts_it_short(tmp_path: Path, early: tuple[int, ...]) -> None:
+    """A state that was saved in a hidden episode waits a moment, and is then written with the steps after it."""
+    path = tmp_path / "run.sqlite"
+    with Journal(path) as journal:
+        (cell,) = enter(journal)
+        before = Recorder(cell.id, journal.begin(cell.id), journal.add)
+        write(before, 0, 3, took=1)
+        before.end_episode(episode(cell.id, 0), b"first", 3, hidden=True)
+        write(before, 3, 5, took=1)
+        before.end_episode(episode(cell.id, 1), b"second", 5, hidden=True)
+        for steps in early:
+            write(before, 5, steps, took=1)
+            before.commit(steps)
+        write(before, max(early, default=5), 8, took=1)
+        before.flush(8)
+        journal.flush()
+        with Run(path) as run:
+            assert run.state(cell.id, 1) == (5, b"second")
+        after = Recorder(cell.id, 1, journal.add, 8)
+        after.rewind(5)
+        write(after, 5, 7, took=2)
+        after.commit(7)
+        write(after, 7, 9, took=2)
+        after.flush(9)
+    with Run(path) as run:
+        assert [step.took for step in run.steps(cell.id, 1)] == [1] * 5 + [2] * 4
+        assert not any("turns before" in fault for fault in run.verify())

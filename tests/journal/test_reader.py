@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import sqlite3
+import warnings
+from pathlib import Path
+
+import pytest
+
+import openfield as of
+from openfield import registry
+from openfield.errors import DamagedRun, UnknownName
+from openfield.journal.reader import Run
+from support.players import Learner, copycat
+from support.stories import rows, story
+from support.worlds import tiny_trials
+
+
+@pytest.fixture
+def run_file(path: Path) -> Path:
+    of.run([Learner, copycat], tiny_trials(2, padding=3_000), path)
+    return path
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    db = sqlite3.connect(path)
+    with db:
+        assert db.execute(statement, values).rowcount == 1
+    db.close()
+
+
+def test_cells_come_with_trials_outcomes_and_episodes(run_file: Path) -> None:
+    with Run(run_file) as run:
+        cells = run.cells()
+    assert [(cell.agent, cell.trial) for cell in cells] == [
+        (agent, trial) for trial in tiny_trials(2, padding=3_000) for agent in ("Learner", "copycat")
+    ]
+    for cell in cells:
+        assert (cell.outcome, cell.attempt, cell.repeat, cell.steps) == ("done", 1, 0, 57)
+        assert [(e.number, e.phase, e.novel) for e in cell.episodes] == [
+            (n, "training" if n < 2 else "test", n >= 5) for n in range(8)
+        ]
+        assert all(e.turns == 7 for e in cell.episodes)
+    assert [e.performance for e in cells[1].episodes] == [1.0] * 5 + [0.0] * 3
+
+
+def test_steps_hold_what_was_shown_answered_and_true(run_file: Path) -> None:
+    with Run(run_file) as run:
+        cell = run.cells()[1]
+        steps = list(run.steps(cell.id, 1))
+    assert (steps[0].reply, steps[-1].turn) == (None, None)
+    for before, after in itertools.pairwise(steps):
+        if before.turn is not None and before.turn.last is None:
+            assert after.reply == of.Reply(before.turn.observation["cue"])
+    assert {step.truth.novel for step in steps if step.truth} == {False, True}
+    assert all(len(step.turn.observation["noise"]) == 3_000 for step in steps[:-1] if step.turn)
+
+
+def test_a_cell_is_found_by_how_its_id_begins(run_file: Path) -> None:
+    with Run(run_file) as run:
+        first, *_ = run.cells()
+        assert run.cell(first.id[:8]).id == first.id
+        with pytest.raises(UnknownName, match="Unknown cell 'zzz'"):
+            run.cell("zzz")
+        with pytest.raises(UnknownName, match="Unknown cell ''"):
+            run.cell("")
+
+
+def test_verify_names_the_damaged_chunk(run_file: Path) -> None:
+    with Run(run_file) as run:
+        assert run.verify() == []
+    cell, first, count, data = rows(run_file, "SELECT cell, first, count, data FROM chunks ORDER BY rowid DESC")[0]
+    damaged = bytearray(data)
+    damaged[len(data) // 2] ^= 4
+    change(run_file, "UPDATE chunks SET data = ? WHERE cell = ? AND first = ?", bytes(damaged), cell, first)
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+        assert f"cell {cell}, attempt 1, turns {first} to {first + count - 1}" in fault
+        with pytest.raises(DamagedRun, match=f"cell {cell}"):
+            list(run.steps(cell, 1))
+
+
+def test_verify_finds_a_flipped_byte_in_the_file_itself(run_file: Path) -> None:
+    (data,) = rows(run_file, "SELECT data FROM chunks")[3]
+    content = bytearray(run_file.read_bytes())
+    content[content.index(data[100:140]) + 20] ^= 1
+    run_file.write_bytes(content)
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+    assert "A chunk of the record is damaged (cell " in fault
+
+
+def test_verify_finds_a_missing_chunk(run_file: Path) -> None:
+    cell, first = rows(run_file, "SELECT cell, first FROM chunks WHERE first > 0")[0]
+    change(run_file, "DELETE FROM chunks WHERE cell = ? AND first = 0", cell)
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+    assert fault == f"Cell {cell}, attempt 1: turns before {first} are missing."
+
+
+def test_verify_lists_what_sqlite_cannot_read(run_file: Path) -> None:
+    content = bytearray(run_file.read_bytes())
+    for page in range(8, len(content) // 4096, 3):
+        content[page * 4096 : page * 4096 + 64] = os.urandom(64)
+    run_file.write_bytes(content)
+    with Run(run_file) as run:
+        assert run.verify()
+
+
+def test_a_trial_that_cannot_be_read_is_named(run_file: Path) -> None:
+    key = tiny_trials(1, padding=3_000)[0].id
+    change(run_file, "UPDATE trials SET content = '{' WHERE id = ?", key)
+    with Run(run_file) as run, pytest.raises(DamagedRun, match=f"trial {key} cannot be read"):
+        run.cells()
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE episodes SET belief = x'ff'", r"episode 0\): Expected `object`, got `int`"),
+        ("UPDATE episodes SET detail = x'c1'", r"episode 0\): MessagePack data is malformed"),
+        ("UPDATE episodes SET phase = 'exam'", r"episode 0\): 'exam'"),
+        ("DELETE FROM trials", "the trial [0-9a-f]{12} of cell [0-9a-f]{12} is missing"),
+        ("DELETE FROM agents", "its agent 'Learner' is not entered"),
+        ("UPDATE episodes SET performance = 0.123 WHERE number = 1", "episode 1 is not what its turns say"),
+        ("UPDATE episodes SET turns = turns + 1 WHERE number = 0", "episode [0-9] is not what its turns say"),
+        ("DELETE FROM episodes WHERE number = 0", "episode 1 is not what its turns say"),
+    ],
+)
+def test_verify_finds_what_turns_do_not_bear_out(run_file: Path, statement: str, words: str) -> None:
+    db = sqlite3.connect(run_file)
+    with db:
+        db.execute(statement)
+    db.close()
+    with Run(run_file) as run:
+        assert any(re.search(words, fault) for fault in run.verify()), run.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE facts SET key = NULL WHERE rowid = 1",
+        "UPDATE agents SET name = 7 WHERE rowid = 1",
+        "UPDATE trials SET content = 5 WHERE rowid = 1",
+        "UPDATE cells SET repeat = x'00' WHERE rowid = 1",
+        "UPDATE attempts SET note = 1.5 WHERE rowid = 1",
+        "UPDATE episodes SET turns = 'few' WHERE rowid = 1",
+        "UPDATE chunks SET count = 'some' WHERE rowid = 1",
+        "UPDATE chunks SET first = NULL WHERE rowid = 1",
+    ],
+)
+def test_values_of_another_kind_than_was_written_are_damage(run_file: Path, statement: str) -> None:
+    db = sqlite3.connect(run_file)
+    db.execute("PRAGMA writable_schema = ON")
+    # a damaged file is not held to its rules, SQLite is
+    db.execute("UPDATE sqlite_master SET sql = replace(replace(sql, 'STRICT', ''), 'INTEGER', 'BLOB') WHERE sql != ''")
+    db.execute("UPDATE sqlite_master SET sql = replace(replace(sql, 'NOT NULL', ''), 'TEXT', 'BLOB') WHERE sql != ''")
+    db.commit()
+    db.close()
+    change(run_file, statement)
+    with Run(run_file) as run, pytest.raises(DamagedRun, match="is damaged: Expected"):
+        list(itertools.chain(run.facts, run.agents, run.cells(), run._all_chunks()))
+    with Run(run_file) as run:
+        assert run.verify()
+
+
+def test_complaints_that_are_no_text_are_damage(run_file: Path) -> None:
+    db = sqlite3.connect(run_file)
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET sql = CAST(x'435245415445209e' AS TEXT) WHERE name = 'facts'")
+    db.commit()
+    db.close()
+    with pytest.raises(DamagedRun, match="is damaged"), Run(run_file) as run:
+        run.cells()
+
+
+def test_what_a_killed_process_had_half_written_is_taken_back(run_file: Path, tmp_path: Path) -> None:
+    """Where there is no write-ahead log, or not any more: a reader may not do that, and `resume` began with reading."""
+    killed = tmp_path / "killed.sqlite"
+    db = sqlite3.connect(run_file, isolation_level=None)
+    db.execute("PRAGMA journal_mode = DELETE")
+    db.execute("PRAGMA cache_size = 1")
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("UPDATE chunks SET data = zeroblob(200000)")
+    for end in ("", "-journal"):
+        shutil.copy(f"{run_file}{end}", f"{killed}{end}")  # what is on disk when it is killed here
+    db.execute("ROLLBACK")
+    db.close()
+    with Run(killed) as run:
+        assert run.verify() == []
+    assert story(killed) == story(run_file)
+
+
+def test_a_trial_that_is_not_what_it_was_is_damage(run_file: Path) -> None:
+    change(run_file, """UPDATE trials SET content = replace(content, '"seed":', '"seed":1') WHERE rowid = 1""")
+    with Run(run_file) as run:
+        (fault,) = run.verify()
+    assert re.fullmatch("Trial [0-9a-f]{12} is not what it was.", fault)
+    with pytest.raises(DamagedRun, match="is not what it was"):
+        of.resume(run_file)
+
+
+def test_a_run_is_read_without_its_domain_with_a_warning(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(run_file, "UPDATE facts SET value = 'gone.module:TINY' WHERE key = 'domain tiny'")
+    with Run(run_file) as run:
+        with pytest.warns(UserWarning, match=r"beliefs of 0\.5 and more count as detections: .*gone"):
+            cells = run.cells()
+        with warnings.catch_warnings():
+            assert len(run.cells(with_episodes=False)) == 4
+    assert any(episode.detected for episode in cells[0].episodes)
+    assert "tiny" in registry._domains
+
+
+def test_a_finished_run_in_a_read_only_folder_is_read(run_file: Path) -> None:
+    real = os.access
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "access", lambda place, mode: Path(place) != run_file.parent and real(place, mode))
+        with Run(run_file) as run:
+            assert len(run.cells()) == 4

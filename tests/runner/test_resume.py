@@ -1,0 +1,165 @@
+"""Runs that are killed the hard way, at chosen and at random instants, and then go on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Spawn
+from openfield.journal.reader import Run
+from support.stories import attempts, rows, story, wait_until
+
+WHOLE: dict[str, object] = {}
+AGENTS = ["Learner", "Redriven", "Stateless"]
+
+
+def episodes(path: Path) -> set[tuple[object, ...]]:
+    return set(rows(path, "SELECT cell, attempt, number, turns, performance, belief, ended FROM episodes"))
+
+
+@pytest.fixture
+def whole(tmp_path: Path, spawn: Spawn, request: pytest.FixtureRequest) -> object:
+    """The story of a run that nobody disturbed."""
+    agent = request.getfixturevalue("agent")
+    if agent not in WHOLE:
+        path = tmp_path / "whole.sqlite"
+        assert spawn("tests/support/run_program.py", path, agent).wait(60) == 0
+        WHOLE[agent] = story(path)
+    return WHOLE[agent]
+
+
+def finish(path: Path, agent: str, workers: int, spawn: Spawn) -> None:
+    """Runs to the end what was killed, and sees that nothing finished was lost or done again."""
+    before = episodes(path) if path.exists() and path.stat().st_size else set()
+    assert spawn("tests/support/run_program.py", path, agent, str(workers)).wait(60) == 0
+    assert before <= episodes(path)
+    assert [(number, outcome) for number, outcome, _ in attempts(path)] == [(1, "done")] * 3
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_killed_again_and_again_ends_as_if_nothing_had_happened(
+    path: Path, agent: str, workers: int, whole: object, spawn: Spawn
+) -> None:
+    fates = random.Random(f"{agent} {workers}")
+    for _ in range(3):
+        entries = str(fates.randrange(1, 160))
+        assert spawn("tests/support/run_program.py", path, agent, str(workers), entries).wait(60) in (
+            -signal.SIGKILL,
+            0,
+        )
+    finish(path, agent, workers, spawn)
+    assert story(path) == whole
+
+
+@pytest.mark.parametrize("agent", ["Learner"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_run_killed_at_any_instant_ends_as_if_nothing_had_happened(
+    path: Path, agent: str, workers: int, whole: object, spawn: Spawn
+) -> None:
+    fates = random.Random(workers)
+    for _ in range(3):
+        program = spawn("tests/support/run_program.py", path, agent, str(workers))
+        wait_until(path.exists)
+        time.sleep(fates.uniform(0, 0.25))
+        os.kill(program.pid, signal.SIGKILL)
+        program.wait()
+    finish(path, agent, workers, spawn)
+    assert story(path) == whole
+
+
+def test_a_fickle_agent_loses_only_the_cell_under_way(path: Path, spawn: Spawn) -> None:
+    assert spawn("tests/support/run_program.py", path, "Fickle", "0", "200").wait(60) == -signal.SIGKILL
+    finished = {cell for (cell,) in rows(path, "SELECT cell FROM attempts WHERE outcome = 'done'")}
+    begun = {cell for (cell,) in rows(path, "SELECT DISTINCT cell FROM chunks")} - finished
+    before = {row for row in episodes(path) if row[0] in finished}
+    assert spawn("tests/support/run_program.py", path, "Fickle").wait(60) == 0
+    assert finished
+    assert before <= episodes(path)
+    with Run(path) as run:
+        assert [cell.outcome for cell in run.cells()] == ["done"] * 3
+    assert [(number, outcome) for number, outcome, _ in attempts(path)] == [
+        *[(1, "done")] * len(finished),
+        *[(1, "superseded"), (2, "done")] * len(begun),
+        *[(1, "done")] * (3 - len(finished) - len(begun)),
+    ]
+
+
+def test_a_fickle_agent_that_can_be_saved_loses_no_finished_episode(path: Path, spawn: Spawn) -> None:
+    before: set[tuple[object, ...]] = set()
+    for entries in (20, 77, 0):
+        assert spawn("tests/support/run_program.py", path, "FickleSaver", "0", str(entries)).wait(60) in (
+            -signal.SIGKILL,
+            0,
+        )
+        assert before <= (before := episodes(path))
+    with Run(path) as run:
+        assert [(cell.outcome, len(cell.episodes)) for cell in run.cells()] == [("done", 12)] * 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ctrl_c_ends_a_program_gently_and_a_terminal_reaches_its_workers_too(
+    path: Path, workers: int, spawn: Spawn
+) -> None:
+    """A terminal sends Ctrl-C to the whole process group; workers leave it to their parent."""
+    code = f"""
+import campaigner, sys
+from openfield.errors import Cancelled
+if __name__ == "__main__":
+    try:
+        campaigner.TRIALS = 400
+        campaigner.main({str(path)!r}, "Learner", "{workers}")
+    except Cancelled as stopped:
+        print(stopped)
+        sys.exit(stopped.exit_status)
+"""
+    script = path.with_suffix(".py")
+    script.write_text(code)
+    program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
+    wait_until(lambda: path.exists() and path.stat().st_size > 50_000)
+    os.killpg(program.pid, signal.SIGINT)
+    out, err = program.communicate(timeout=60)
+    assert (program.returncode, err) == (
+        130,
+        b"Stopping after the turn under way. Ctrl-C again stops at once.\n",
+    )
+    assert out.decode() == f"Stopped; all that was recorded is safe. To go on: openfield resume {path}\n"
+    with Run(path) as run:
+        assert run.verify() == []
+        assert {cell.outcome for cell in run.cells()} <= {"done", "cancelled", None}
+
+
+SLOW_START = """
+import pathlib, signal, sys, time
+if "--multiprocessing-fork" in sys.orig_argv:
+    here = pathlib.Path(__file__).parent
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which the parent sends next, and would hide what Ctrl-C does
+    (here / "begun").touch()
+    while not (here / "go").exists():
+        time.sleep(0.01)
+"""
+
+
+def test_ctrl_c_finds_workers_that_are_only_starting(path: Path, tmp_path: Path, spawn: Spawn) -> None:
+    slow, script = tmp_path / "slow", tmp_path / "script.py"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(SLOW_START)
+    script.write_text(f"""
+import campaigner, os
+if __name__ == "__main__":
+    os.environ["PYTHONPATH"] += os.pathsep + {str(slow)!r}
+    campaigner.main({str(path)!r}, "Learner", "1")
+""")
+    program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
+    wait_until((slow / "begun").exists)
+    os.killpg(program.pid, signal.SIGINT)
+    (slow / "go").touch()
+    _, err = program.communicate(timeout=60)
+    assert err.startswith(b"Stopping after the turn under way.")
+    assert b"sitecustomize" not in err
+    assert b"KeyboardInterrupt" not in err

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openfield.core import Ask, Belief, Spec, Turn
+from openfield.errors import AgentFault, AgentProtocol
+from openfield.rollout import Rollout
+from openfield.serving import jsonlines as lines
+from openfield.serving.jsonlines import (
+    Answer,
+    Hello,
+    Lines,
+    LineWire,
+    Loaded,
+    State,
+    bye,
+    load_line,
+    save_line,
+    turn_line,
+    welcome,
+)
+from openfield.serving.remote import Seat
+from openfield.spaces import Discrete
+from support.worlds import Scripted, act
+
+texts = st.text(max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+messages = (
+    st.builds(Hello, st.just(1), st.none() | texts, st.booleans(), st.none() | texts, st.none() | texts)
+    | st.builds(
+        Answer,
+        values,
+        st.none() | st.builds(Belief, finite | st.lists(finite).map(tuple), st.none() | st.integers(0, 9), values),
+    )
+    | st.builds(State, st.binary())
+    | st.just(Loaded())
+)
+
+
+@settings(deadline=None)
+@given(st.lists(messages, max_size=6), st.data())
+def test_messages_come_out_as_they_went_in_however_they_are_cut(sent: list[Any], data: st.DataObject) -> None:
+    stream = b"".join(
+        msgspec.json.encode(message) + data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"])) for message in sent
+    )
+    reader, got = Lines(), list[Any]()
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        got += reader.feed(stream[:size])
+        stream = stream[size:]
+    assert got == sent
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60))
+def test_noise_is_a_protocol_fault_and_nothing_else(noise: bytes) -> None:
+    with suppress(AgentProtocol):
+        for message in Lines().feed(noise + b"\n"):
+            assert isinstance(message, Hello | Answer | State | Loaded)
+
+
+def test_bytes_that_are_no_text_are_a_protocol_fault() -> None:
+    with pytest.raises(AgentProtocol, match="not a message of the protocol"):
+        list(Lines().feed(b'{"type": "reply", "action": "\xff"}\n'))
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"type": "reply", "action": ' + b"[" * 100_000])
+def test_nesting_without_end_is_a_protocol_fault(line: bytes) -> None:
+    with pytest.raises(AgentProtocol):
+        list(Lines().feed(line + b"\n"))
+
+
+def test_a_line_without_end_is_a_protocol_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
+    reader = Lines()
+    for _ in range(10):
+        assert list(reader.feed(b"x" * 100)) == []
+    assert list(reader.feed(b"x" * 100)) == []
+    with pytest.raises(AgentProtocol, match="a line of more than"):
+        list(reader.feed(b"x" * 100))
+
+
+def read(line: bytes) -> dict[str, Any]:
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    return json.loads(line)
+
+
+@settings(deadline=None)
+@given(values, values, st.sampled_from(Ask), st.sampled_from([None, "terminated", "truncated"]), finite)
+def test_turns_are_shown_whole(seen: Any, feedback: Any, ask: Ask, last: Any, reward: float) -> None:
+    turn = Turn(ask=ask, observation=seen, feedback=feedback, last=last, reward=reward, phase="training", first=True)
+    shown = read(turn_line(turn))
+    assert shown.pop("type") == "turn"
+    assert shown == {
+        "ask": ask.value,
+        "observation": seen,
+        "reward": reward,
+        "feedback": feedback,
+        "phase": "training",
+        "first": True,
+        "last": last,
+        "red_light": None,
+    }
+
+
+def test_large_arrays_are_shown_in_full() -> None:
+    image = np.arange(10_000, dtype="uint8").reshape(100, 100)
+    shown = read(turn_line(Turn(observation={"image": image, "x": np.float32(0.5)})))
+    assert np.array_equal(np.array(shown["observation"]["image"], "uint8"), image)
+    assert shown["observation"]["x"] == 0.5
+    with pytest.raises(TypeError, match="a object cannot be shown over a wire"):
+        turn_line(Turn(observation=object()))
+
+
+def test_the_other_messages() -> None:
+    spec = Spec(domain="tiny", task="Answer.", actions=Discrete(2), reply_seconds=5.0)
+    assert read(welcome(spec, 2**62, "secret")) == {
+        "type": "welcome",
+        "protocol": 1,
+        "spec": {"domain": "tiny", "task": "Answer.", "actions": {"type": "discrete", "n": 2}, "reply_seconds": 5.0},
+        "seed": 2**62,
+        "session": "secret",
+    }
+    assert read(save_line()) == {"type": "save"}
+    assert read(load_line(b"\x00state")) == {"type": "load", "state": "AHN0YXRl"}
+    assert read(bye("why")) == {"type": "bye", "note": "why"}
+
+
+class Gone:
+    """A connection that was broken off; the fastest event loop lets nobody write to it then."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> None:
+        raise RuntimeError("the handler is closed")
+
+    def close(self) -> None: ...
+
+
+class Giving:
+    """A desk with one seat, or none."""
+
+    def __init__(self, seat: Seat | None) -> None:
+        self._seat = seat
+
+    async def seat(self, *_: object) -> Seat:
+        if self._seat is None:
+            raise AgentFault("There is no trial left.")
+        return self._seat
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_hangs_up_before_the_answer_is_no_failure(refused: bool) -> None:
+    """Neither of the server's, which it told at length, nor of the trial, which ended as one."""
+
+    async def talk() -> Seat:
+        reader, seat = asyncio.StreamReader(), Seat(Rollout(Scripted([act(), act()])), Spec(domain="tiny", task=""), 7)
+        reader.feed_data(b'{"type": "hello"}\n')
+        await LineWire()._talk(Giving(None if refused else seat), reader, Gone())  # type: ignore[arg-type]
+        return seat
+
+    assert asyncio.run(talk()).fault is None

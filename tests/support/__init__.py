@@ -1,0 +1,1 @@
+"""Worlds, agents, programs and records that the tests share."""
