@@ -36,7 +36,7 @@ from openfield.domains.birds.wire.ground_truth import ground_truth
 from openfield.domains.birds.wire.remote_agent import play
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDesk, serve_domain
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from openfield.trial import Trial
 
 SESSIONS = 16
@@ -177,8 +177,8 @@ def serving(path: Path, trials: list[Trial]) -> Iterator[int]:
     def run() -> None:
         loop = asyncio.new_event_loop()
         with Journal(path) as journal:
-            desk = TrialDesk(journal, DOMAIN, trials, "remote", None)
-            task = loop.create_task(serve_domain(BirdsWire(), desk, "127.0.0.1", 0, ready))
+            dispatcher = TrialDispatcher(journal, DOMAIN, trials, "remote", None)
+            task = loop.create_task(serve_domain(BirdsWire(), dispatcher, "127.0.0.1", 0, ready))
             stops.append(lambda: loop.call_soon_threadsafe(task.cancel))
             with contextlib.suppress(asyncio.CancelledError):
                 loop.run_until_complete(task)

@@ -29,8 +29,8 @@ from openfield.domains.doom.wire.messages import Message
 from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.wire.rpc import Rpc
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDesk, serve_domain
-from openfield.serving.remote import Seat
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from openfield.serving.remote import RemoteRollout
 
 CALLS = 100
 ROUNDS = 60
@@ -79,10 +79,10 @@ async def cost_of(call: Callable[[], Awaitable[object]], turns: Turns) -> Cost:
 
 
 class Turns:
-    """Plays turns in a seat, and knows how long they took."""
+    """Plays turns in a remote, and knows how long they took."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._reply = seat.reply
+    def __init__(self, remote: RemoteRollout) -> None:
+        self._reply = remote.reply
         self._seconds: list[float] = []
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
@@ -113,23 +113,23 @@ async def measure(url: str, path: Path) -> None:
     ready = asyncio.Event()
     settings: dict[str, Any] = {"training": 0, "episodes": 4, "limit": 100_000, "enemy_damage": 0}
     with Journal(path) as journal:
-        desk = TrialDesk(journal, DUEL, DUEL.trials(1, novelty="none", **settings), "bench", None)
-        server = asyncio.create_task(serve_domain(AmqpWire(url), desk, "", None, lambda _: ready.set()))
+        dispatcher = TrialDispatcher(journal, DUEL, DUEL.trials(1, novelty="none", **settings), "bench", None)
+        server = asyncio.create_task(serve_domain(AmqpWire(url), dispatcher, "", None, lambda _: ready.set()))
         await ready.wait()
         bare = await echo(url, "echo")
         async with Rpc(url) as rpc:
             queue, see, act = await start_episode(rpc)
             vector = await rpc.call(queue, see)
-            (_, seat), *_ = desk._seats.values()
-            turns = Turns(seat)
-            seat.reply = turns.reply  # type: ignore[method-assign]
-            busy = await echo(url, "busy echo", lambda: seat.reply(Reply("nothing")))
+            (_, remote), *_ = dispatcher._remotes.values()
+            turns = Turns(remote)
+            remote.reply = turns.reply  # type: ignore[method-assign]
+            busy = await echo(url, "busy echo", lambda: remote.reply(Reply("nothing")))
             calls: dict[str, Callable[[], Awaitable[object]]] = {
                 "ping": lambda: rpc.call("echo", vector),
                 "busy": lambda: rpc.call("busy echo", vector),
                 "see": lambda: rpc.call(queue, see),
                 "act": lambda: rpc.call(queue, act),
-                "turn": lambda: seat.reply(Reply("nothing")),
+                "turn": lambda: remote.reply(Reply("nothing")),
             }
             for _ in range(WARM_UP):
                 for call in calls.values():

@@ -104,7 +104,7 @@ def test_what_is_no_domain_is_refused(module: Any) -> None:
         find_domain("support.worlds:FAR")
     with pytest.raises(InvalidInput, match=r"holds 0 domains; name one: plugin_under_test\.py:NAME"):
         find_domain(module("x = 1"))
-    two = "from worlds import Tiny\na, b = Tiny(), Tiny()"
+    two = "from support.worlds import Tiny\na, b = Tiny(), Tiny()"
     with pytest.raises(
         InvalidInput, match=r"holds 2 domains; name one: \S*two_under_test\.py:a, \S*two_under_test\.py:b\.$"
     ):
@@ -147,9 +147,13 @@ def test_a_plugin_may_be_broken_in_any_way(plugins: Any, module: Any, code: str,
 
 
 def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("random", f"{place}:RandomAgent", "g") for place in ("players", "openfield.agents.random")]
+    points = [
+        EntryPoint("random", f"{place}:RandomAgent", "g") for place in ("support.players", "openfield.agents.random")
+    ]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    with pytest.warns(PluginWarning, match="taken by openfield.agents.random:RandomAgent; players:RandomAgent is not"):
+    with pytest.warns(
+        PluginWarning, match="taken by openfield.agents.random:RandomAgent; support.players:RandomAgent is not"
+    ):
         assert registry.installed_agents() == ["random"]
 
 
@@ -177,7 +181,7 @@ def test_agents_of_plugins_are_loaded_to_be_listed(plugins: Any) -> None:
 
 
 def test_agents_are_found_in_every_form(module: Any) -> None:
-    module("from players import Learner, copycat\nclass Nest:\n    Egg = Learner")
+    module("from support.players import Learner, copycat\nclass Nest:\n    Egg = Learner")
     function: Any = find_agent(copycat, TINY)(SPEC, 1)
     assert function(TURN) == Reply(1)
     for source in (

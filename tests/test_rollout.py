@@ -568,19 +568,19 @@ def test_time_used_before_counts_against_the_trial_limit(clock: Clock) -> None:
 
 
 def test_the_pulse_shows_when_the_agent_is_being_asked() -> None:
-    pulse = [0]
+    heartbeat = [0]
     seen: list[bool] = []
 
     class Watched(Scripted):
         def step(self, reply: Reply) -> Turn:
-            seen.append(bool(pulse[0]))
+            seen.append(bool(heartbeat[0]))
             return super().step(reply)
 
-    rollout = Rollout(Watched([act(0), act(1), end(2)]), recorder=Kept().recorder(), pulse=pulse)
-    assert pulse[0] > time.monotonic_ns()  # by then it must have answered
-    drive(rollout, lambda turn: (seen.append(bool(pulse[0])), Reply(1))[1])
+    rollout = Rollout(Watched([act(0), act(1), end(2)]), recorder=Kept().recorder(), heartbeat=heartbeat)
+    assert heartbeat[0] > time.monotonic_ns()  # by then it must have answered
+    drive(rollout, lambda turn: (seen.append(bool(heartbeat[0])), Reply(1))[1])
     assert seen == [True, False, True, False, True]
-    assert pulse[0] == 0
+    assert heartbeat[0] == 0
 
 
 def test_commits_are_replaced_by_the_chunk_they_belong_to() -> None:

@@ -175,15 +175,15 @@ class Domain(ABC, Generic[S]):
 
     def wire(self) -> Wire:
         """The protocol foreign agents speak; JSON lines over TCP unless the domain brings its own."""
-        from openfield.serving.jsonlines import LineWire
+        from openfield.serving.jsonlines import JsonLinesWire
 
-        return LineWire()
+        return JsonLinesWire()
 
-    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
-        """What `openfield serve` needs: the wire, and the desk its agents come to."""
-        from openfield.serving.dispatch import TrialDesk
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+        """What `openfield serve` needs: the wire, and the dispatcher its agents come to."""
+        from openfield.serving.dispatch import TrialDispatcher
 
-        return self.wire(), TrialDesk(journal, self, trials, serving.agent, serving.token)
+        return self.wire(), TrialDispatcher(journal, self, trials, serving.agent, serving.token)
 
     def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
         """What the report page shows of a scenario's agents beyond the common charts: HTML, everything escaped.

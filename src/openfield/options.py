@@ -38,7 +38,7 @@ class Launch:
     view: AgentFactory | None = None
     """How a person plays, if not in the domain's usual way."""
     notes: dict[str, Any] | None = None
-    """What flags leave for `Domain.prepare`, for the domain's own desk, or for `visit`."""
+    """What flags leave for `Domain.prepare`, for the domain's own dispatcher, or for `visit`."""
     visit: Callable[[Launch, dict[str, Any]], Any] | None = None
     """Has the agents play elsewhere instead of here; told the launch and the user's options, returns what to print."""
     settled: str = ""

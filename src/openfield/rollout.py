@@ -24,11 +24,11 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.journal.episode import Save, Underway
+from openfield.journal.episode import EpisodeInProgress, Save
 from openfield.journal.receipt import Receipt
 from openfield.journal.replay import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
 from openfield.journal.steps import CHUNK_BYTES, REPLY_ENCODER, STEP_ENCODER, LargeArray, RawStep, Recorder, write_step
-from openfield.runner.deadline import NEVER, Pulse, crash, nanoseconds, shorten
+from openfield.runner.deadline import NEVER, Heartbeat, crash, nanoseconds, shorten
 from openfield.trial import Limits
 
 MOST_HESITATIONS = 1_000
@@ -76,7 +76,7 @@ class Rollout:
         recorder: Recorder | None = None,
         past: Iterable[RawStep] = (),
         rehearse_from: int = NEVER,
-        pulse: Pulse | None = None,
+        heartbeat: Heartbeat | None = None,
     ) -> None:
         """Opens a trial, or goes on with one.
 
@@ -87,7 +87,7 @@ class Rollout:
             past: What was recorded before: it is replayed and compared turn by turn.
             rehearse_from: The number of recorded steps the agent knows of. The turns after them are shown to it again,
                 and it must answer as it did; by default it knows of all.
-            pulse: Where a watchdog outside sees by when the agent must answer.
+            heartbeat: Where a watchdog outside sees by when the agent must answer.
 
         Raises:
             ReplayMismatch: A replayed turn differs from the recorded one; the message says which.
@@ -102,7 +102,7 @@ class Rollout:
         self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
         self._book = recorder
         self._truth = Truth()
-        self._episode = Underway()
+        self._episode = EpisodeInProgress()
         self._away = 0  # nanoseconds of the reply that is awaited in which there was nobody to give it
         self._hesitations = self._hesitated_at = 0  # in a row, and before which turn the last of them was
         self._stopping = self._late = False
@@ -110,7 +110,7 @@ class Rollout:
         self._open(next(steps, None), recorder)
         for step in itertools.islice(steps, max(rehearse_from - 1, 0)):
             self._repeat(step)
-        life = self._live(steps, recorder, pulse)
+        life = self._live(steps, recorder, heartbeat)
         self.reply = life.send
         next(life)
 
@@ -146,7 +146,7 @@ class Rollout:
             self.world.close()
 
     def _live(
-        self, past: Iterator[RawStep], recorder: Recorder | None, pulse: Pulse | None
+        self, past: Iterator[RawStep], recorder: Recorder | None, heartbeat: Heartbeat | None
     ) -> Generator[Turn, Reply | _Resident, None]:
         """Takes replies until the trial is over.
 
@@ -154,14 +154,14 @@ class Rollout:
         costs. `_take` says what every reply means and handles the others.
         """
         try:
-            ask = yield from self._rehearse(past, pulse)
+            ask = yield from self._rehearse(past, heartbeat)
             world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
             if self.turns >= self._pause_at:
                 self._pause()
             write, buffer = STEP_ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
             timed, clock, act, recording = self._timed, time.monotonic_ns, Ask.ACT, recorder is not None
             deadline, curfew = nanoseconds(limits.reply_seconds), nanoseconds(limits.trial_seconds, self._started)
-            stamped = bool(recorder or timed or pulse or min(deadline, curfew) < NEVER)
+            stamped = bool(recorder or timed or heartbeat or min(deadline, curfew) < NEVER)
             remarkable, has_curfew, costly = min(deadline, COSTLY_REPLY), curfew < NEVER, False
             bounded = has_curfew or limits.episode_turns is not None
             episode = self._episode
@@ -169,8 +169,8 @@ class Rollout:
             while not over:
                 if stamped:
                     shown = clock()
-                    if pulse:
-                        pulse[0] = shown + deadline
+                    if heartbeat:
+                        heartbeat[0] = shown + deadline
                 if ask is None:
                     reply = yield turn
                     if self._away:
@@ -190,8 +190,8 @@ class Rollout:
                 if stamped:
                     now = clock()
                     took = (now - shown) & MICROSECONDS
-                    if pulse:
-                        pulse[0] = 0
+                    if heartbeat:
+                        heartbeat[0] = 0
                     if took > remarkable:
                         if took > deadline:
                             raise AgentTimeout(f"Turn {turns}: no reply within {limits.reply_seconds:g} s.")
@@ -354,19 +354,19 @@ class Rollout:
             self._compare(recorded)
 
     def _rehearse(
-        self, past: Iterator[RawStep], pulse: Pulse | None
+        self, past: Iterator[RawStep], heartbeat: Heartbeat | None
     ) -> Generator[Turn, Reply | _Resident, Callable[[Turn], Reply] | None]:
         """Shows the agent turns it has answered before and sees that it answers them again as it did."""
         ask: Callable[[Turn], Reply] | None = None
         for step in past:
-            if pulse:
-                pulse[0] = nanoseconds(self._limits.reply_seconds, time.monotonic_ns())
+            if heartbeat:
+                heartbeat[0] = nanoseconds(self._limits.reply_seconds, time.monotonic_ns())
             reply = (yield self.turn) if ask is None else self._asked(ask)
             if isinstance(reply, _Resident):
                 ask = reply.ask
                 reply = self._asked(ask)
-            if pulse:
-                pulse[0] = 0
+            if heartbeat:
+                heartbeat[0] = 0
             if not is_same_reply(reply, step.reply):
                 raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
             self._repeat(step)

@@ -16,8 +16,8 @@ from openfield.agents import legacy as wire
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.lock import take_lock
 from openfield.journal.reader import Run
-from openfield.serving.dispatch import SingleDesk
-from openfield.serving.jsonlines import LineWire
+from openfield.serving.dispatch import SingleDispatcher
+from openfield.serving.jsonlines import JsonLinesWire
 from openfield.trial import Limits
 from support.stories import attempts, press_ctrl_c_after, story
 from support.worlds import tiny_trials
@@ -81,16 +81,16 @@ def test_a_program_plays_a_cell_over_the_wire(path: Path, client: Any, workers: 
 
 def test_a_server_is_told_to_end_once_and_waited_for(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that is told again while it ends may never do so."""
-    serve, ended = LineWire.serve, []
+    serve, ended = JsonLinesWire.serve, []
 
-    async def serve_and_end_slowly(self: LineWire, *arguments: Any) -> None:
+    async def serve_and_end_slowly(self: JsonLinesWire, *arguments: Any) -> None:
         try:
             await serve(self, *arguments)
         finally:
             await asyncio.sleep(0.5)  # longer than the program takes to leave
             ended.append(self)
 
-    monkeypatch.setattr(LineWire, "serve", serve_and_end_slowly)
+    monkeypatch.setattr(JsonLinesWire, "serve", serve_and_end_slowly)
     of.run(client("play()"), tiny_trials(1), path, workers=0)
     assert len(ended) == 1
 
@@ -150,21 +150,21 @@ def test_a_program_that_ends_because_the_run_is_stopped_did_not_fail() -> None:
         await program.wait()
         rollout = SimpleNamespace(over=False, stopping=True, turns=5)
         limits = SimpleNamespace(reply_seconds=None)
-        seat = SimpleNamespace(rollout=rollout, fault=None, taken=False, left=asyncio.Event(), spec=limits)
-        await wire._watch(SingleDesk(seat), program)  # type: ignore[arg-type]
+        remote = SimpleNamespace(rollout=rollout, fault=None, taken=False, left=asyncio.Event(), spec=limits)
+        await wire._watch(SingleDispatcher(remote), program)  # type: ignore[arg-type]
 
     with pytest.raises(Cancelled):
         asyncio.run(work())
 
 
 def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    serve = LineWire.serve
+    serve = JsonLinesWire.serve
 
-    async def wait_and_serve(self: LineWire, *arguments: Any) -> None:
+    async def wait_and_serve(self: JsonLinesWire, *arguments: Any) -> None:
         await asyncio.sleep(2.5)  # as a broker that starts, or a port that another cell has
         await serve(self, *arguments)
 
-    monkeypatch.setattr(LineWire, "serve", wait_and_serve)
+    monkeypatch.setattr(JsonLinesWire, "serve", wait_and_serve)
     of.run(client("play()"), tiny_trials(1, Limits(reply_seconds=2)), path)
     assert outcome(path) == ("done", "", 57)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_journal import enter, episode
 
 import openfield as of
+from journal.test_writer import enter, episode
 from openfield import rollout
 from openfield.journal import writer as journals
 from openfield.journal.reader import Run

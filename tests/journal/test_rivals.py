@@ -8,8 +8,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from test_journal import chunk, enter
 
+from journal.test_writer import chunk, enter
 from openfield.errors import JournalError, RunBusy
 from openfield.journal.receipt import Receipt
 from openfield.journal.steps import AttemptEnd

@@ -358,7 +358,7 @@ def test_the_lease_of_a_dead_process_is_void_at_once(path: Path, spawn: Spawn) -
     code = f"""
 import os, signal
 from openfield.journal.writer import Journal, _birth
-from test_journal import enter
+from journal.test_writer import enter
 record = Journal({str(path)!r})
 (cell,) = enter(record)
 assert record.lease(cell.id)

@@ -14,9 +14,9 @@ from openfield.objectives import (
     encode_frames,
     encode_packed,
     input_entropy,
-    resize,
     transitions,
 )
+from openfield.objectives.frames import resize
 from openfield.objectives.frames.encode import index_words
 from openfield.objectives.tables.codes import integers_of, words_of
 

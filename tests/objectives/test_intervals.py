@@ -33,8 +33,7 @@ def test_intervals_over_episodes():
     for a, action, b in rows:
         key = names[a], action, names[b]
         table[key] = table.get(key, 0) + 1
-    from openfield.objectives import input_entropy
-    from openfield.objectives.measures import empowerment
+    from openfield.objectives import empowerment, input_entropy
 
     assert found["free"]["empowerment"].value == empowerment(table)
     assert found["free"]["input_entropy"].value == input_entropy(table)

@@ -12,15 +12,15 @@ from openfield.errors import InvalidInput
 from openfield.objectives import (
     compare,
     compare_conditionals,
-    conditional_files,
     jaccard,
     jensen_shannon,
-    joins,
     load_table,
 )
 from openfield.objectives.formats.convert import convert
 from openfield.objectives.measures.rarefaction import chance_met, coverage, default_sizes, rarefy
 from openfield.objectives.measures.similarity import similarity_of
+from openfield.objectives.outofcore import conditional_joins as conditional_files
+from openfield.objectives.outofcore import joins
 from openfield.objectives.outofcore.conditional_joins import compare_conditional_files, stream_conditionals
 from openfield.objectives.outofcore.joins import compare_files, stream_pairs
 from openfield.objectives.outofcore.partitions import Parts

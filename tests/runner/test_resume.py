@@ -108,12 +108,12 @@ def test_ctrl_c_ends_a_program_gently_and_a_terminal_reaches_its_workers_too(
 ) -> None:
     """A terminal sends Ctrl-C to the whole process group; workers leave it to their parent."""
     code = f"""
-import campaigner, sys
+from support import run_program, sys
 from openfield.errors import Cancelled
 if __name__ == "__main__":
     try:
-        campaigner.TRIALS = 400
-        campaigner.main({str(path)!r}, "Learner", "{workers}")
+        run_program.TRIALS = 400
+        run_program.main({str(path)!r}, "Learner", "{workers}")
     except Cancelled as stopped:
         print(stopped)
         sys.exit(stopped.exit_status)
@@ -150,10 +150,10 @@ def test_ctrl_c_finds_workers_that_are_only_starting(path: Path, tmp_path: Path,
     slow.mkdir()
     (slow / "sitecustomize.py").write_text(SLOW_START)
     script.write_text(f"""
-import campaigner, os
+from support import run_program, os
 if __name__ == "__main__":
     os.environ["PYTHONPATH"] += os.pathsep + {str(slow)!r}
-    campaigner.main({str(path)!r}, "Learner", "1")
+    run_program.main({str(path)!r}, "Learner", "1")
 """)
     program = spawn(script, start_new_session=True, stdout=-1, stderr=-1)
     wait_until((slow / "begun").exists)

@@ -24,7 +24,7 @@ from openfield.core import Reply
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDesk
+from openfield.serving.dispatch import TrialDispatcher
 from openfield.serving.listen import check_exposure, refuse_place
 from support.stories import attempts, rows, story, wait_until
 from support.worlds import TINY, tiny_trials
@@ -363,16 +363,16 @@ def test_the_command_books_what_is_under_way_when_told_to_end(spawn: Spawn, path
 def test_a_reply_whose_wait_is_given_up_is_taken_all_the_same(path: Path) -> None:
     async def play() -> int:
         with Journal(path) as journal:
-            desk = TrialDesk(journal, TINY, tiny_trials(1), "guest", None)
-            seat = await desk.seat("ada")
-            impatient = asyncio.create_task(seat.reply(Reply(seat.rollout.turn.observation["cue"])))
+            dispatcher = TrialDispatcher(journal, TINY, tiny_trials(1), "guest", None)
+            remote = await dispatcher.join("ada")
+            impatient = asyncio.create_task(remote.reply(Reply(remote.rollout.turn.observation["cue"])))
             await asyncio.sleep(0)  # now it waits
             impatient.cancel()
             await asyncio.gather(impatient, return_exceptions=True)
             assert impatient.cancelled()
-            await seat.reply(Reply(None))
-            desk.close()
-            return seat.rollout.turns
+            await remote.reply(Reply(None))
+            dispatcher.close()
+            return remote.rollout.turns
 
     assert asyncio.run(play()) == 2
     assert attempts(path) == [(1, "cancelled", "")]

@@ -18,8 +18,8 @@ from openfield.serving import jsonlines as lines
 from openfield.serving.jsonlines import (
     Answer,
     Hello,
+    JsonLinesWire,
     Lines,
-    LineWire,
     Loaded,
     State,
     bye,
@@ -28,7 +28,7 @@ from openfield.serving.jsonlines import (
     turn_line,
     welcome,
 )
-from openfield.serving.remote import Seat
+from openfield.serving.remote import RemoteRollout
 from openfield.spaces import Discrete
 from support.worlds import Scripted, act
 
@@ -154,12 +154,12 @@ class Gone:
 
 
 class Giving:
-    """A desk with one seat, or none."""
+    """A dispatcher with one remote, or none."""
 
-    def __init__(self, seat: Seat | None) -> None:
-        self._seat = seat
+    def __init__(self, remote: RemoteRollout | None) -> None:
+        self._seat = remote
 
-    async def seat(self, *_: object) -> Seat:
+    async def join(self, *_: object) -> RemoteRollout:
         if self._seat is None:
             raise AgentFault("There is no trial left.")
         return self._seat
@@ -169,10 +169,13 @@ class Giving:
 def test_who_hangs_up_before_the_answer_is_no_failure(refused: bool) -> None:
     """Neither of the server's, which it told at length, nor of the trial, which ended as one."""
 
-    async def talk() -> Seat:
-        reader, seat = asyncio.StreamReader(), Seat(Rollout(Scripted([act(), act()])), Spec(domain="tiny", task=""), 7)
+    async def talk() -> RemoteRollout:
+        reader, remote = (
+            asyncio.StreamReader(),
+            RemoteRollout(Rollout(Scripted([act(), act()])), Spec(domain="tiny", task=""), 7),
+        )
         reader.feed_data(b'{"type": "hello"}\n')
-        await LineWire()._talk(Giving(None if refused else seat), reader, Gone())  # type: ignore[arg-type]
-        return seat
+        await JsonLinesWire()._talk(Giving(None if refused else remote), reader, Gone())  # type: ignore[arg-type]
+        return remote
 
     assert asyncio.run(talk()).fault is None

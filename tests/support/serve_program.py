@@ -7,16 +7,16 @@ import signal
 import sys
 
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDesk, serve_domain
-from openfield.serving.jsonlines import LineWire
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from openfield.serving.jsonlines import JsonLinesWire
 from support.worlds import TINY, tiny_trials
 
 
 async def serve(path: str, count: int, token: str | None) -> None:
     with Journal(path) as journal:
-        desk = TrialDesk(journal, TINY, tiny_trials(count), "guest", token)
+        dispatcher = TrialDispatcher(journal, TINY, tiny_trials(count), "guest", token)
         task = asyncio.create_task(
-            serve_domain(LineWire(), desk, "127.0.0.1", 0, lambda port: print(port, flush=True))  # noqa: T201
+            serve_domain(JsonLinesWire(), dispatcher, "127.0.0.1", 0, lambda port: print(port, flush=True))  # noqa: T201
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         await asyncio.gather(task, return_exceptions=True)

@@ -15,7 +15,7 @@ from openfield.errors import ReplayMismatch
 from openfield.journal.steps import ENCODER
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
-from openfield.serving.jsonlines import LineWire
+from openfield.serving.jsonlines import JsonLinesWire
 from openfield.testing import Conformance, Report, check_agent, check_domain, check_wire, check_world
 from openfield.testing.tape import record, replay
 from support import bad_agents, bad_worlds
@@ -169,22 +169,22 @@ def test_conformance_tells_what_failed() -> None:
         Broken().test_world()
 
 
-class ForgetfulWire(LineWire):
+class ForgetfulWire(JsonLinesWire):
     """Loses beliefs on the way."""
 
-    async def serve(self, desk: Any, *rest: Any) -> None:
-        await super().serve(ForgetfulDesk(desk), *rest)
+    async def serve(self, dispatcher: Any, *rest: Any) -> None:
+        await super().serve(ForgetfulDispatcher(dispatcher), *rest)
 
 
-class ForgetfulDesk:
-    def __init__(self, desk: Any) -> None:
-        self.desk = desk
+class ForgetfulDispatcher:
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
 
-    async def seat(self, *asked: Any) -> Any:
-        seat = await self.desk.seat(*asked)
-        reply = seat.reply
-        seat.reply = lambda answer: reply(of.Reply(answer.action))
-        return seat
+    async def join(self, *asked: Any) -> Any:
+        remote = await self.dispatcher.join(*asked)
+        reply = remote.reply
+        remote.reply = lambda answer: reply(of.Reply(answer.action))
+        return remote
 
 
 def test_a_wire_that_loses_something_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,9 @@ from openfield.journal.lock import take_lock
 from openfield.rollout import Rollout
 from openfield.runner.plan import Cell
 from openfield.runner.processes import Guard
-from openfield.serving.dispatch import SingleDesk
+from openfield.serving.dispatch import SingleDispatcher
 from openfield.serving.listen import check_port
-from openfield.serving.remote import Seat
+from openfield.serving.remote import RemoteRollout
 
 HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
@@ -40,7 +40,7 @@ PORT_SECONDS, PORT_TRIES = 0.2, 150
 
 def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
     """Has a program play a rollout over the domain's wire; returns the outcome."""
-    return asyncio.run(_play(Seat(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
+    return asyncio.run(_play(RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
 
 
 def is_watched(command: str) -> bool:
@@ -52,24 +52,24 @@ def is_watched(command: str) -> bool:
     return bool(_place(command)[2])
 
 
-async def _play(seat: Seat, domain: Domain[Any], cell: Cell, command: str) -> str:
+async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command: str) -> str:
     host, wanted, command = _place(command)
-    wire, desk, asked = domain.wire(), SingleDesk(seat), time.monotonic_ns()
+    wire, dispatcher, asked = domain.wire(), SingleDispatcher(remote), time.monotonic_ns()
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
-        server, port = await _listen(wire, desk, host, wanted)
-        seat.rollout.excuse(time.monotonic_ns() - asked)  # so long it waited for its turn, or for a broker to start
+        server, port = await _listen(wire, dispatcher, host, wanted)
+        remote.rollout.excuse(time.monotonic_ns() - asked)  # so long it waited for its turn, or for a broker to start
         try:
             if not command:
-                return await _wait(desk)
-            return await _run(_say(command, host, port, wire, cell), desk, wire, server)
+                return await _wait(dispatcher)
+            return await _run(_say(command, host, port, wire, cell), dispatcher, wire, server)
         finally:
             await _see_off(server)
-            desk.current.settle()
+            dispatcher.current.settle()
 
 
-async def _listen(wire: Any, desk: SingleDesk, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
+async def _listen(wire: Any, dispatcher: SingleDispatcher, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
     """The wire's server, and the port it listens on by now."""
     port, listening = 0, asyncio.Event()
 
@@ -78,7 +78,7 @@ async def _listen(wire: Any, desk: SingleDesk, host: str, wanted: int) -> tuple[
         port = number
         listening.set()
 
-    server = asyncio.create_task(wire.serve(desk, host, wanted, ready))
+    server = asyncio.create_task(wire.serve(dispatcher, host, wanted, ready))
     opened = asyncio.create_task(listening.wait())
     await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
@@ -94,7 +94,7 @@ def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]
     return words
 
 
-async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Task[None]) -> str:
+async def _run(words: list[str], dispatcher: SingleDispatcher, wire: Any, server: asyncio.Task[None]) -> str:
     """Starts a program, waits until it has played, and ends it."""
     guard = Guard()
     try:
@@ -107,7 +107,7 @@ async def _run(words: list[str], desk: SingleDesk, wire: Any, server: asyncio.Ta
         raise
     guard.watch(program.pid)
     try:
-        outcome = await _watch(desk, program)
+        outcome = await _watch(dispatcher, program)
         if hasattr(wire, "finished"):  # a protocol that goes on after the last turn: the model is to be saved
             await _first(wire.finished(), program.wait())
         return outcome
@@ -145,27 +145,27 @@ def _place(command: str) -> tuple[str, int | None, str]:
     return host or HOST, int(port), command
 
 
-async def _wait(desk: SingleDesk) -> str:
+async def _wait(dispatcher: SingleDispatcher) -> str:
     """Waits until whoever comes has played the trial to its end, or failed, or left and stays away."""
-    patience, gone = desk.current.spec.reply_seconds, None
-    while not (seat := desk.current).rollout.over and seat.fault is None:
+    patience, gone = dispatcher.current.spec.reply_seconds, None
+    while not (remote := dispatcher.current).rollout.over and remote.fault is None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(seat.left.wait(), POLL_SECONDS)
-            seat.left.clear()
+            await asyncio.wait_for(remote.left.wait(), POLL_SECONDS)
+            remote.left.clear()
             gone = time.monotonic()
-        _heed(seat)
-        if seat.taken:
+        _heed(remote)
+        if remote.taken:
             gone = None
         elif gone is not None and patience is not None and time.monotonic() - gone > patience:
             raise AgentGone(f"The program left and did not come back within {patience:g} s.")
-    if seat.fault is not None:
-        raise seat.fault
-    return seat.rollout.outcome
+    if remote.fault is not None:
+        raise remote.fault
+    return remote.rollout.outcome
 
 
-def _heed(seat: Seat) -> None:
+def _heed(remote: RemoteRollout) -> None:
     """Ends the trial if somebody said stop while nobody was answering."""
-    if seat.rollout.stopping and not seat.rollout.over and seat.fault is None:
+    if remote.rollout.stopping and not remote.rollout.over and remote.fault is None:
         raise Cancelled("Stopped on request.")
 
 
@@ -214,29 +214,29 @@ async def _wait_for_port(port: int) -> None:
     raise InvalidInput(f"Port {port}, where the program looks for the world, is taken by another program.")
 
 
-async def _watch(desk: SingleDesk, program: asyncio.subprocess.Process) -> str:
+async def _watch(dispatcher: SingleDispatcher, program: asyncio.subprocess.Process) -> str:
     """Waits until the trial is over, the agent fails, or the program ends before its time."""
     ended = asyncio.create_task(program.wait())
-    turns, since, patience = desk.current.rollout.turns, time.monotonic(), desk.current.spec.reply_seconds
-    while not (seat := desk.current).rollout.over and seat.fault is None:
-        left = asyncio.create_task(seat.left.wait())
+    turns, since, patience = dispatcher.current.rollout.turns, time.monotonic(), dispatcher.current.spec.reply_seconds
+    while not (remote := dispatcher.current).rollout.over and remote.fault is None:
+        left = asyncio.create_task(remote.left.wait())
         done, _ = await asyncio.wait([ended, left], timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         left.cancel()
-        if ended in done and seat.taken:  # it may have said its last words and left
+        if ended in done and remote.taken:  # it may have said its last words and left
             with suppress(TimeoutError):
-                await asyncio.wait_for(seat.left.wait(), FAREWELL_SECONDS)
-        _heed(seat)  # a program may end because it was told so
-        if ended in done and not seat.rollout.over and seat.fault is None:
+                await asyncio.wait_for(remote.left.wait(), FAREWELL_SECONDS)
+        _heed(remote)  # a program may end because it was told so
+        if ended in done and not remote.rollout.over and remote.fault is None:
             raise AgentGone(f"The program ended (status {program.returncode}) before the trial was over.")
-        if seat.rollout.turns != turns:
-            turns, since = seat.rollout.turns, time.monotonic()
+        if remote.rollout.turns != turns:
+            turns, since = remote.rollout.turns, time.monotonic()
         elif patience is not None and time.monotonic() - since > patience:
             raise AgentTimeout(f"The program did nothing for {patience:g} s.")
         if left in done:
-            seat.left.clear()
-    if seat.fault is not None:
-        raise seat.fault
-    return seat.rollout.outcome
+            remote.left.clear()
+    if remote.fault is not None:
+        raise remote.fault
+    return remote.rollout.outcome
 
 
 async def _first(*things: Coroutine[Any, Any, Any]) -> None:

@@ -78,9 +78,9 @@ def serve(
 
     try:
         with _ending_when_told(), holding(path) as begun, Journal(path) as journal:
-            wire, desk = known.open_desk(journal, made, Serving(agent_name, token, launch.notes or {}))
+            wire, dispatcher = known.open_dispatcher(journal, made, Serving(agent_name, token, launch.notes or {}))
             with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(place, number):
-                runner.run(serve_domain(launch.wire or wire, desk, place, number, ready))
+                runner.run(serve_domain(launch.wire or wire, dispatcher, place, number, ready))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
     finally:

@@ -15,7 +15,7 @@ Save = Callable[[], bytes]
 """Gives the agent's state, or raises an `AgentFault`."""
 
 
-class Underway:
+class EpisodeInProgress:
     """The episode under way."""
 
     def __init__(self) -> None:

@@ -16,24 +16,24 @@ from openfield.errors import AgentCrashed, AgentFault, AgentProtocol, Cancelled
 
 NEVER = 1 << 62
 """A moment, or a number of turns, that is not reached."""
-Pulse = MutableSequence[int] | memoryview
+Heartbeat = MutableSequence[int] | memoryview
 """A shared place for the moment by which the agent must have answered, in nanoseconds; 0 while it is not asked."""
 LEAST_PATIENCE, PATIENCE = 10.0, 10.0
 """What is not a reply may take ten times as long as one, and ten seconds at least: models are loaded there."""
 T = TypeVar("T")
 
 
-class Asking:
+class Deadline:
     """Asks an agent for what is not a reply, in time."""
 
-    def __init__(self, pulse: Pulse | None = None, reply_seconds: float | None = None) -> None:
-        self._pulse: Pulse = [0] if pulse is None else pulse
+    def __init__(self, heartbeat: Heartbeat | None = None, reply_seconds: float | None = None) -> None:
+        self._heartbeat: Heartbeat = [0] if heartbeat is None else heartbeat
         patience = None if reply_seconds is None else max(LEAST_PATIENCE, PATIENCE * reply_seconds)
         self._patience = nanoseconds(patience)
 
     def __call__(self, question: Callable[[], T], complaint: str) -> T:
         """The answer; what goes wrong is the agent's fault, and the complaint says where."""
-        self._pulse[0] = time.monotonic_ns() + self._patience
+        self._heartbeat[0] = time.monotonic_ns() + self._patience
         try:
             return question()
         except (AgentFault, Cancelled):
@@ -41,7 +41,7 @@ class Asking:
         except BaseException as error:
             raise crash(complaint, error) from error
         finally:
-            self._pulse[0] = 0
+            self._heartbeat[0] = 0
 
     def load(self, agent: Saves, state: bytes) -> None:
         """Has an agent become the one that was saved."""

@@ -31,7 +31,7 @@ from openfield.journal.reader import Run
 from openfield.journal.steps import Emit, RawStep, Recorder
 from openfield.registry import AgentSource, find_agent, find_domain
 from openfield.rollout import Rollout, drive
-from openfield.runner.deadline import NEVER, Asking, Pulse
+from openfield.runner.deadline import NEVER, Deadline, Heartbeat
 from openfield.runner.plan import Cell
 
 
@@ -54,9 +54,9 @@ class Job(msgspec.Struct, frozen=True):
 class Player:
     """Plays cells, one at a time."""
 
-    def __init__(self, emit: Emit, pulse: Pulse | None = None) -> None:
+    def __init__(self, emit: Emit, heartbeat: Heartbeat | None = None) -> None:
         self._emit = emit
-        self._pulse = pulse
+        self._heartbeat = heartbeat
         self._rollout: Rollout | None = None
         self._stopping = False
         self._interrupted = 0
@@ -71,10 +71,10 @@ class Player:
     def interrupt(self) -> None:
         """Ends what the agent is being asked as timed out, if it still is; for a signal handler.
 
-        It raises once a question and leaves the pulse as it is: an agent that swallows the error stays overdue, and
+        It raises once a question and leaves the heartbeat as it is: an agent that swallows the error stays overdue, and
         its worker is ended from outside.
         """
-        due = 0 if self._pulse is None else self._pulse[0]
+        due = 0 if self._heartbeat is None else self._heartbeat[0]
         if due not in (0, self._interrupted) and time.monotonic_ns() > due:
             self._interrupted = due
             raise AgentTimeout("No answer in time.")
@@ -96,8 +96,8 @@ class Player:
             self._end(recorder, outcome, note)
 
     def _end(self, recorder: Recorder, outcome: str, note: str) -> None:
-        if self._pulse is not None:
-            self._pulse[0] = 0  # a turn may have been left without an answer
+        if self._heartbeat is not None:
+            self._heartbeat[0] = 0  # a turn may have been left without an answer
         rollout, self._rollout = self._rollout, None
         if rollout is None:
             recorder.end(outcome, note, recorder.written, 0.0)
@@ -112,13 +112,13 @@ class Player:
 
             command = job.agent.removeprefix("wire:")
             rollout = self._open(
-                job, domain, recorder, rehearse_from=0, pulse=None if is_watched(command) else self._pulse
+                job, domain, recorder, rehearse_from=0, heartbeat=None if is_watched(command) else self._heartbeat
             )
             return drive_program(rollout, domain, job.cell, command)
-        ask = Asking(self._pulse, trial.limits.reply_seconds)
+        ask = Deadline(self._heartbeat, trial.limits.reply_seconds)
         agent = make_agent(job, domain, ask, _seed_before(job))
         afterwards.callback(ask.close, agent)
-        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._pulse)
+        rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._heartbeat)
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
         if job.agent in domain.oracles:
             agent.attend(rollout.world)  # type: ignore[attr-defined]
@@ -131,7 +131,7 @@ class Player:
             with Run(job.run) as run:
                 domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
 
-    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Asking) -> int:
+    def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Deadline) -> int:
         """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
 
         A saved agent goes on right after its last finished episode, whether it is deterministic or not.
@@ -147,14 +147,14 @@ class Player:
                 self._go_on_from(agent, *job.start, domain, run, ask)
         return NEVER if stateless else 0
 
-    def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run, ask: Asking) -> None:
+    def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run, ask: Deadline) -> None:
         """Makes an agent what it was at the end of another trial: by loading its state, or by living through it."""
         state = run.state(cell.id, attempt)
         if state is not None and isinstance(agent, Saves):
             ask.load(agent, state[1])
             return
         past = list(run.raw_steps(cell.id, attempt))
-        rollout = open_rollout(domain, cell, None, past, 0, self._pulse)
+        rollout = open_rollout(domain, cell, None, past, 0, self._heartbeat)
         rollout.stop()  # where the record ends
         try:
             with suppress(Cancelled):
@@ -167,11 +167,11 @@ class Player:
             rollout.close()
 
     def _open(
-        self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int, pulse: Pulse | None
+        self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int, heartbeat: Heartbeat | None
     ) -> Rollout:
         with Run(job.run) as run:
             past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
-            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, pulse)
+            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, heartbeat)
         if self._stopping:
             self._rollout.stop()
         return self._rollout
@@ -196,18 +196,18 @@ def open_rollout(
     recorder: Recorder | None,
     past: Iterable[RawStep],
     rehearse_from: int = NEVER,
-    pulse: Pulse | None = None,
+    heartbeat: Heartbeat | None = None,
 ) -> Rollout:
     """A rollout of a cell's trial in a fresh world, which is closed again if it cannot be opened."""
     world = _make_world(domain, cell)
     try:
-        return Rollout(world, cell.trial.limits, recorder, past, rehearse_from, pulse)
+        return Rollout(world, cell.trial.limits, recorder, past, rehearse_from, heartbeat)
     except BaseException:
         world.close()
         raise
 
 
-def make_agent(job: Job, domain: Domain[Any], ask: Asking, before: int | None = None) -> Agent:
+def make_agent(job: Job, domain: Domain[Any], ask: Deadline, before: int | None = None) -> Agent:
     """A fresh agent for a cell, with the seed it had before if it is to do again what it did then."""
     factory, spec = find_agent(job.agent, domain), spec_of(domain, job.cell.trial)
     seed = job.cell.seed if before is None or getattr(factory, "stateless", False) else before

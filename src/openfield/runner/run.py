@@ -67,7 +67,7 @@ def run(
     with Journal(journal) as record:
         texts = {name: agent_text(source) for name, source in named.items()}
         record.enter(cells, texts, facts_of(cells))
-        Campaign(record, cells, named, retry, watch).run(workers)
+        CellScheduler(record, cells, named, retry, watch).run(workers)
     return Result([journal])
 
 
@@ -86,11 +86,11 @@ def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Wa
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
     _check_agents(left, agents)
     with Journal(journal) as record:
-        Campaign(record, cells, agents, retry, watch).run(workers)
+        CellScheduler(record, cells, agents, retry, watch).run(workers)
     return Result([journal])
 
 
-class Campaign:
+class CellScheduler:
     """The cells of a plan on their way to being done."""
 
     def __init__(

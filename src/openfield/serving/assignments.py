@@ -1,6 +1,6 @@
 """Which trials are left for whom: the cells of foreign agents, and which of them the record lets somebody play now.
 
-Stands between serve, whose desk hands out seats, and the journal, which knows how every attempt ended.
+Stands between serve, whose dispatcher hands out remotes, and the journal, which knows how every attempt ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
 """Outcomes of trials that are offered again, from their beginning, where a protocol has no way to go on."""
 
 
-class Docket:
+class Assignments:
     """The trials of whoever comes: those everybody gets, or those an agent was enrolled with."""
 
     def __init__(self, journal: Journal, trials: Iterable[Trial]) -> None:

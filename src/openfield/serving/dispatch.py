@@ -1,4 +1,4 @@
-"""Where foreign agents get their trials: a desk hands out seats, a wire does the talking.
+"""Where foreign agents get their trials: a dispatcher hands out remotes, a wire does the talking.
 
 A wire is to a foreign agent what `drive` is to one that lives here; both go through the same rollout and journal.
 """
@@ -21,10 +21,10 @@ from openfield.journal.writer import Journal
 from openfield.registry import find_domain
 from openfield.runner.plan import Cell, check_visitor
 from openfield.runner.player import explain, open_rollout
-from openfield.serving.assignments import Docket
+from openfield.serving.assignments import Assignments
 from openfield.serving.listen import check_port
-from openfield.serving.recovery import RecordingDesk
-from openfield.serving.remote import Seat
+from openfield.serving.recovery import RecordingDispatcher
+from openfield.serving.remote import RemoteRollout
 from openfield.trial import Trial
 
 
@@ -39,16 +39,18 @@ class Wire(Protocol):
     port: int
     """Where its agents expect it."""
 
-    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled; tells `ready` the port it listens on."""
         ...
 
 
-class Desk(Protocol):
-    """Hands out seats."""
+class Dispatcher(Protocol):
+    """Hands out remotes."""
 
-    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
-        """A seat for an agent: the one it had, if it names a session, or the next free one.
+    async def join(
+        self, name: str | None = None, token: str | None = None, session: str | None = None
+    ) -> RemoteRollout:
+        """A remote for an agent: the one it had, if it names a session, or the next free one.
 
         Raises:
             AgentFault: The token is wrong, the session unknown, or there is nothing left to play.
@@ -56,7 +58,7 @@ class Desk(Protocol):
         ...
 
 
-class TrialDesk(RecordingDesk):
+class TrialDispatcher(RecordingDispatcher):
     """Hands out the trials of a run to whoever comes, each agent under its own name."""
 
     def __init__(
@@ -64,64 +66,66 @@ class TrialDesk(RecordingDesk):
     ) -> None:
         super().__init__(journal, token)
         self._domain = domain
-        self._docket = Docket(journal, trials)
-        self._announce(self._docket.trials)
+        self._assignments = Assignments(journal, trials)
+        self._announce(self._assignments.trials)
         self._agent = agent
-        self._seats: dict[str, tuple[Cell, Seat]] = {}
+        self._remotes: dict[str, tuple[Cell, RemoteRollout]] = {}
 
-    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
-        """A seat for an agent: the one it had, or the next of its trials that is left."""
+    async def join(
+        self, name: str | None = None, token: str | None = None, session: str | None = None
+    ) -> RemoteRollout:
+        """A remote for an agent: the one it had, or the next of its trials that is left."""
         self.check(token)
         check_visitor(name or "")
         await self.recover()
         async with self._lock:
             self._book()
             if session is not None:
-                return await self._seat_of(session)
+                return await self._remote_of(session)
             return await asyncio.to_thread(self._open, name or self._agent)
 
     @property
     def trials(self) -> list[Trial]:
         """What agents get that have no trials of their own."""
-        return list(self._docket.trials)
+        return list(self._assignments.trials)
 
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
         """Gives an agent trials of its own, and puts on record what it says of itself."""
         check_visitor(name)
         own = list(trials)
         self._announce(own)
-        await asyncio.to_thread(self._docket.enroll, name, own, facts or {})
+        await asyncio.to_thread(self._assignments.enroll, name, own, facts or {})
 
     async def enrolled(self, name: str) -> list[CellRecord]:
         """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
-        return [record for record in await asyncio.to_thread(self._docket.records) if record.agent == name]
+        return [record for record in await asyncio.to_thread(self._assignments.records) if record.agent == name]
 
     async def agents(self) -> list[str]:
         """Whoever is on record."""
-        return sorted({record.agent for record in await asyncio.to_thread(self._docket.records)})
+        return sorted({record.agent for record in await asyncio.to_thread(self._assignments.records)})
 
-    async def start(self, name: str, training: bool = False) -> Seat | None:
-        """A seat in the next test (or training) trial of an agent, from its beginning; None if none is left."""
+    async def start(self, name: str, training: bool = False) -> RemoteRollout | None:
+        """A remote in the next test (or training) trial of an agent, from its beginning; None if none is left."""
         async with self._lock:
             self._book()
-            cells = await asyncio.to_thread(self._docket.find, name)
+            cells = await asyncio.to_thread(self._assignments.find, name)
             wanted = [cell for cell in cells if cell.trial.is_training is training]
             return await asyncio.to_thread(self._start, wanted)
 
     async def settle(self) -> None:
-        """Books every seat whose trial is over, now rather than with the next request."""
+        """Books every remote whose trial is over, now rather than with the next request."""
         async with self._lock:
             self._book()
 
     async def leave(self, session: str, fault: OpenfieldError) -> None:
-        """Books a seat whose agent failed or went away; where it went away the trial is offered again."""
+        """Books a remote whose agent failed or went away; where it went away the trial is offered again."""
         async with self._lock:
-            if session in self._seats:
-                self._seats[session][1].fault = fault
+            if session in self._remotes:
+                self._remotes[session][1].fault = fault
                 self._book()
 
     def close(self) -> None:
-        """Books all seats; trials that are not over can be resumed."""
+        """Books all remotes; trials that are not over can be resumed."""
         try:
             self._book(closing=True)
         finally:
@@ -129,39 +133,39 @@ class TrialDesk(RecordingDesk):
 
     def _start_over(self) -> None:
         """Offers the trials under way again."""
-        for _, seat in self._seats.values():
-            seat.settle()
-            seat.rollout.world.close()
-        self._seats.clear()
+        for _, remote in self._remotes.values():
+            remote.settle()
+            remote.rollout.world.close()
+        self._remotes.clear()
         self._reopen()
-        self._docket = Docket(self._journal, self._docket.trials)
+        self._assignments = Assignments(self._journal, self._assignments.trials)
         said = {f"went on {uuid.uuid4().hex[:8]}": "Something could not be written before."}
         self._journal.enter([], {}, said)  # finds out whether there is room
 
-    async def _seat_of(self, session: str) -> Seat:
-        if session not in self._seats:
+    async def _remote_of(self, session: str) -> RemoteRollout:
+        if session not in self._remotes:
             raise AgentFault("There is no trial under way for this session.")
-        cell, seat = self._seats[session]
-        self._seats[session] = cell, (heir := await seat.hand_over())
+        cell, remote = self._remotes[session]
+        self._remotes[session] = cell, (heir := await remote.hand_over())
         return heir
 
-    def _open(self, name: str) -> Seat:
+    def _open(self, name: str) -> RemoteRollout:
         """Opens, or resumes, the first of an agent's trials that nobody plays."""
-        for cell in self._docket.enter(name):
-            while (attempt := self._docket.attempt(cell, self._is_taken)) is not None:
-                seat = self._sit(cell, attempt)
-                if seat is not None and not seat.rollout.over:
-                    return seat
+        for cell in self._assignments.enter(name):
+            while (attempt := self._assignments.attempt(cell, self._is_taken)) is not None:
+                remote = self._open_remote(cell, attempt)
+                if remote is not None and not remote.rollout.over:
+                    return remote
                 self._book()
         raise AgentFault(f"There is no trial left for '{name}'.")
 
-    def _start(self, cells: list[Cell]) -> Seat | None:
+    def _start(self, cells: list[Cell]) -> RemoteRollout | None:
         """Begins the first of these that nobody plays and nobody finished."""
         broken = ""
-        for cell, attempt in self._docket.begin(cells, {cell.id for cell, _ in list(self._seats.values())}):
-            seat = self._sit(cell, attempt)
-            if seat is not None:
-                return seat
+        for cell, attempt in self._assignments.begin(cells, {cell.id for cell, _ in list(self._remotes.values())}):
+            remote = self._open_remote(cell, attempt)
+            if remote is not None:
+                return remote
             broken = cell.trial.id
         if broken:  # whoever hears that none is left would think all were played
             raise WorldFault(f"Trial {broken} cannot be opened.")
@@ -176,10 +180,10 @@ class TrialDesk(RecordingDesk):
         return self._domain if trial.domain == self._domain.name else find_domain(trial.domain)
 
     def _is_taken(self, cell: Cell) -> bool:
-        return any(cell.id == other.id for other, _ in list(self._seats.values()))
+        return any(cell.id == other.id for other, _ in list(self._remotes.values()))
 
-    def _sit(self, cell: Cell, attempt: int) -> Seat | None:
-        """A seat in an attempt; None if it cannot be gone on with, which is booked."""
+    def _open_remote(self, cell: Cell, attempt: int) -> RemoteRollout | None:
+        """A remote in an attempt; None if it cannot be gone on with, which is booked."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
         recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
@@ -189,34 +193,36 @@ class TrialDesk(RecordingDesk):
         except OpenfieldError as error:
             recorder.end(*explain(error), len(past), 0.0)
             return None
-        seat = Seat(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
-        self._seats[seat.session] = cell, seat
-        return seat
+        remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
+        self._remotes[remote.session] = cell, remote
+        return remote
 
     def _book(self, closing: bool = False) -> None:
-        """Writes down the outcome of every seat whose trial is over or whose agent failed."""
-        for session, (_, seat) in list(self._seats.items()):
-            if not (closing or seat.rollout.over or seat.fault is not None):
+        """Writes down the outcome of every remote whose trial is over or whose agent failed."""
+        for session, (_, remote) in list(self._remotes.items()):
+            if not (closing or remote.rollout.over or remote.fault is not None):
                 continue
-            if self._seats.pop(session, None) is None:
+            if self._remotes.pop(session, None) is None:
                 continue  # another thread was faster
-            seat.settle()
-            if closing and seat.rollout.turn.last is not None and not seat.rollout.over:
-                seat.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
-            outcome, note = seat.rollout.outcome if seat.rollout.over else "cancelled", ""
-            if seat.fault is not None:
-                outcome, note = explain(seat.fault)
-            seat.rollout.close(outcome, note)
+            remote.settle()
+            if closing and remote.rollout.turn.last is not None and not remote.rollout.over:
+                remote.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
+            outcome, note = remote.rollout.outcome if remote.rollout.over else "cancelled", ""
+            if remote.fault is not None:
+                outcome, note = explain(remote.fault)
+            remote.rollout.close(outcome, note)
 
 
-class SingleDesk:
-    """Has one seat, for the program that plays one cell."""
+class SingleDispatcher:
+    """Has one remote, for the program that plays one cell."""
 
-    def __init__(self, seat: Seat) -> None:
-        self.current = seat
+    def __init__(self, remote: RemoteRollout) -> None:
+        self.current = remote
 
-    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
-        """The seat, until its trial is over."""
+    async def join(
+        self, name: str | None = None, token: str | None = None, session: str | None = None
+    ) -> RemoteRollout:
+        """The remote, until its trial is over."""
         if self.current.rollout.over or self.current.fault is not None:
             raise AgentFault("The trial is over.")
         if self.current.taken:
@@ -224,11 +230,11 @@ class SingleDesk:
         return self.current
 
 
-class Closable(Desk, Protocol):
-    """A desk whose seats are booked at the end."""
+class Closable(Dispatcher, Protocol):
+    """A dispatcher whose remotes are booked at the end."""
 
     def close(self) -> None:
-        """Books all seats; trials that are not over can be resumed."""
+        """Books all remotes; trials that are not over can be resumed."""
         ...
 
 
@@ -240,10 +246,12 @@ class Serving(msgspec.Struct, frozen=True):
     options: dict[str, Any] = {}
 
 
-async def serve_domain(wire: Wire, desk: Closable, host: str, port: int | None, ready: Callable[[int], None]) -> None:
+async def serve_domain(
+    wire: Wire, dispatcher: Closable, host: str, port: int | None, ready: Callable[[int], None]
+) -> None:
     """Serves a domain's trials until cancelled, and books what is left then."""
     try:
         check_port(port, "--port")
-        await wire.serve(desk, host, wire.port if port is None else port, ready)
+        await wire.serve(dispatcher, host, wire.port if port is None else port, ready)
     finally:
-        desk.close()
+        dispatcher.close()

@@ -21,7 +21,7 @@ from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
 from openfield.serving.listen import receiving
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Desk
+    from openfield.serving.dispatch import Dispatcher
 
 PROTOCOL: Literal[1] = 1
 LONGEST_LINE = 16 << 20
@@ -109,22 +109,22 @@ def bye(note: str = "") -> bytes:
     return _line(type="bye", note=note)
 
 
-class LineWire:
+class JsonLinesWire:
     """Serves the protocol over TCP, a trial per `hello`."""
 
     port = 5570
 
-    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled; then nobody is waited for, and no conversation goes on."""
-        async with receiving(partial(self._talk, desk), host, port, limit=LONGEST_LINE) as opened:
+        async with receiving(partial(self._talk, dispatcher), host, port, limit=LONGEST_LINE) as opened:
             ready(opened)
             await asyncio.Event().wait()
 
-    async def _talk(self, desk: Desk, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _talk(self, dispatcher: Dispatcher, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lines = _Conversation(reader, writer)
         try:
             while True:
-                await self._play(desk, lines)
+                await self._play(dispatcher, lines)
         except (EOFError, ConnectionError):
             pass  # whoever comes back with the session goes on
         except OpenfieldError as error:
@@ -133,22 +133,22 @@ class LineWire:
         finally:
             writer.close()
 
-    async def _play(self, desk: Desk, lines: _Conversation) -> None:
+    async def _play(self, dispatcher: Dispatcher, lines: _Conversation) -> None:
         hello = await lines.read(None)
         if not isinstance(hello, Hello):
             raise AgentProtocol("the first message must be a hello")
-        seat = await desk.seat(hello.name, hello.token, hello.session)
-        with seat:
-            await lines.write(welcome(seat.spec, seat.seed, seat.session))
-            while not seat.rollout.over:
-                await lines.write(turn_line(seat.rollout.turn))
-                if seat.rollout.turn.ask is Ask.NONE:
-                    await seat.reply(Reply())
+        remote = await dispatcher.join(hello.name, hello.token, hello.session)
+        with remote:
+            await lines.write(welcome(remote.spec, remote.seed, remote.session))
+            while not remote.rollout.over:
+                await lines.write(turn_line(remote.rollout.turn))
+                if remote.rollout.turn.ask is Ask.NONE:
+                    await remote.reply(Reply())
                     continue
-                answer = await lines.read(seat.spec.reply_seconds)
+                answer = await lines.read(remote.spec.reply_seconds)
                 if not isinstance(answer, Answer):
-                    raise AgentProtocol(f"Turn {seat.rollout.turns}: expected a reply")
-                await seat.reply(Reply(answer.action, answer.belief))
+                    raise AgentProtocol(f"Turn {remote.rollout.turns}: expected a reply")
+                await remote.reply(Reply(answer.action, answer.belief))
             await lines.write(bye())
 
 

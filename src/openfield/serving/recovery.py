@@ -1,6 +1,6 @@
-"""What every desk with a journal does: lets in who shows the token, and goes on after there was no room to write.
+"""What every dispatcher with a journal does: lets in who shows the token, and goes on after there was no room to write.
 
-Stands under serve and groups, whose desks hand out seats.
+Stands under serve and groups, whose dispatchers hand out remotes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from openfield.errors import AgentFault
 from openfield.journal.writer import Journal
 
 
-class RecordingDesk(ABC):
-    """A desk whose seats are recorded in a journal."""
+class RecordingDispatcher(ABC):
+    """A dispatcher whose remotes are recorded in a journal."""
 
     def __init__(self, journal: Journal, token: str | None) -> None:
         self._journal = journal

@@ -1,6 +1,6 @@
 """A foreign agent's place in a trial: holds the rollout, takes replies off the event loop, knows who sits there.
 
-Between wires, which do the talking, and rollouts; `serve` hands seats out.
+Between wires, which do the talking, and rollouts; `serve` hands remotes out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from openfield.journal.receipt import Receipt
 from openfield.rollout import Rollout
 
 
-class Seat:
+class RemoteRollout:
     """A foreign agent's place in a trial. As a context it books faults of the agent; a lost connection is none."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Seat:
         """Takes a reply here and now, for worlds that answer at once; the second value is done when it is on disk."""
         with self._one_at_a_time:
             if self._closed:
-                raise ConnectionError("this seat is closed; the agent may have come back over another connection")
+                raise ConnectionError("this remote is closed; the agent may have come back over another connection")
             if self._away:
                 self.rollout.excuse(self._away)
                 self._away = 0
@@ -78,17 +78,17 @@ class Seat:
         with self._one_at_a_time:
             self._closed = True
 
-    async def hand_over(self) -> Seat:
-        """The seat for an agent that comes back: whatever still happens on the old connection counts no more."""
+    async def hand_over(self) -> RemoteRollout:
+        """The remote for an agent that comes back: whatever still happens on the old connection counts no more."""
         await asyncio.to_thread(self.settle)
         written = self.rollout.commit()
         if written is not None:
             await written
-        heir = Seat(self.rollout, self.spec, self.seed, self.session, self._leave)
+        heir = RemoteRollout(self.rollout, self.spec, self.seed, self.session, self._leave)
         heir._left_at, heir._away = self._left_at, self._away
         return heir
 
-    def __enter__(self) -> Seat:
+    def __enter__(self) -> RemoteRollout:
         if self._left_at:
             self._away += time.monotonic_ns() - self._left_at
             self._left_at = 0
@@ -106,5 +106,5 @@ class Seat:
         self._leave()
 
 
-_workers = ThreadPoolExecutor(thread_name_prefix="seat")
+_workers = ThreadPoolExecutor(thread_name_prefix="remote")
 """Where worlds step; as many at a time as Python thinks good for this machine."""

@@ -1,6 +1,6 @@
 """Sessions of several trials: a group of cells that one foreign agent plays in any order, each when it first asks.
 
-The desk of wires whose sessions hold many tests. A group is entered into the journal with its cells; what is said of
+For wires whose sessions hold many tests. A group is entered into the journal with its cells; what is said of
 it later (when it ended, which tests are finished) are further facts of the journal. There is no second store.
 """
 
@@ -24,15 +24,15 @@ from openfield.journal.steps import Emit, Recorder, Step
 from openfield.journal.writer import Journal
 from openfield.runner.plan import Cell, check_visitor, facts_of
 from openfield.runner.player import open_rollout
-from openfield.serving.recovery import RecordingDesk
-from openfield.serving.remote import Seat
+from openfield.serving.recovery import RecordingDispatcher
+from openfield.serving.remote import RemoteRollout
 from openfield.trial import Trial
 
 KEPT = 32
 """How many finished trials are kept in memory; others are replayed when asked for."""
 
 
-class Group(msgspec.Struct):
+class Session(msgspec.Struct):
     """A session: who plays which trials, and what was said of it."""
 
     id: str
@@ -56,25 +56,25 @@ class Recorded(msgspec.Struct, frozen=True):
             yield from islice(run.steps(self.cell, self.attempt), self.count)
 
 
-class GroupDesk(RecordingDesk):
-    """Keeps sessions, and the seats of their trials."""
+class SessionDispatcher(RecordingDispatcher):
+    """Keeps sessions, and the remotes of their trials."""
 
     def __init__(self, journal: Journal, domain: Domain[Any], token: str | None = None) -> None:
         super().__init__(journal, token)
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, Session] = {}
         self._domain = domain
         self._trials: dict[str, Trial] = {}
-        self._seats: dict[tuple[str, str], Seat] = {}
+        self._remotes: dict[tuple[str, str], RemoteRollout] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
-        self._finished: OrderedDict[tuple[str, str], Seat] = OrderedDict()
+        self._finished: OrderedDict[tuple[str, str], RemoteRollout] = OrderedDict()
         self._load()
 
-    async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Group:
+    async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
         """Enters a session; returns when it is safely on disk."""
         check_visitor(agent)
         repeat = sum(group.agent == agent for group in self.groups.values())
         ids = {known: trial.id for known, trial in trials.items()}
-        group = Group(name, agent, repeat, ids, dict(facts))
+        group = Session(name, agent, repeat, ids, dict(facts))
         self.groups[name] = group
         self._trials |= {trial.id: trial for trial in trials.values()}
         cells = [Cell(agent, trial, repeat) for trial in trials.values()]
@@ -82,76 +82,78 @@ class GroupDesk(RecordingDesk):
         await asyncio.to_thread(self._journal.enter, cells, {agent: None}, said)
         return group
 
-    async def note(self, group: Group, key: str, value: Any) -> None:
+    async def note(self, group: Session, key: str, value: Any) -> None:
         """Says something more of a session, once; returns when it is safely on disk."""
         group.facts[key] = value
         text = _TEXT.encode(value).decode()
         await asyncio.to_thread(self._journal.enter, [], {}, {f"session {group.id} {key}": text})
 
-    async def seat(self, name: str | None = None, token: str | None = None, session: str | None = None) -> Seat:
+    async def join(
+        self, name: str | None = None, token: str | None = None, session: str | None = None
+    ) -> RemoteRollout:
         """Refuses: a session here holds several trials; wires ask `take` for one of them."""
         raise AgentFault("Here a session holds several trials; this wire cannot play them.")
 
-    def at_hand(self, group: Group, trial: str) -> Seat | None:
-        """The seat of a trial, if it is open or was finished lately."""
+    def at_hand(self, group: Session, trial: str) -> RemoteRollout | None:
+        """The remote of a trial, if it is open or was finished lately."""
         key = group.id, trial
-        return self._seats.get(key) or self._finished.get(key)
+        return self._remotes.get(key) or self._finished.get(key)
 
-    async def begun(self, group: Group) -> list[str]:
+    async def begun(self, group: Session) -> list[str]:
         """The trials of a session that are under way or over."""
         return await asyncio.to_thread(self._begun, group)
 
-    async def take(self, group: Group, trial: str) -> Seat:
-        """The seat of a trial, opened or resumed if it is not at hand."""
+    async def take(self, group: Session, trial: str) -> RemoteRollout:
+        """The remote of a trial, opened or resumed if it is not at hand."""
         found = self.at_hand(group, trial)
         if found is not None:
             return found
         async with self._lock_of(group, trial):
             found = self.at_hand(group, trial)
             if found is None:
-                found = await asyncio.to_thread(self._sit, group, trial)
+                found = await asyncio.to_thread(self._open_remote, group, trial)
                 self._keep((group.id, trial), found)
         return found
 
-    async def restart(self, group: Group, trial: str, carry: Callable[[Seat], Reply]) -> Seat:
+    async def restart(self, group: Session, trial: str, carry: Callable[[RemoteRollout], Reply]) -> RemoteRollout:
         """Starts a new attempt at a trial; the old one stays on record as superseded.
 
-        Whoever asks for the seat meanwhile waits for the new one, or would do what is not carried over.
+        Whoever asks for the remote meanwhile waits for the new one, or would do what is not carried over.
 
         Args:
             group: The session.
             trial: Its own name of the trial.
-            carry: Gives the first reply of the new attempt, from the seat of the old one.
+            carry: Gives the first reply of the new attempt, from the remote of the old one.
         """
         async with self._lock_of(group, trial):
             old = self.at_hand(group, trial)
             if old is None:
-                old = await asyncio.to_thread(self._sit, group, trial)
+                old = await asyncio.to_thread(self._open_remote, group, trial)
             first = carry(old)
-            self._seats.pop((group.id, trial), None)
-            seat = await asyncio.to_thread(self._sit, group, trial, True)
-            _, written = seat.take(first)
-            self._seats[group.id, trial] = seat
+            self._remotes.pop((group.id, trial), None)
+            remote = await asyncio.to_thread(self._open_remote, group, trial, True)
+            _, written = remote.take(first)
+            self._remotes[group.id, trial] = remote
         if written is not None:
             await written
-        return seat
+        return remote
 
-    def finish(self, group: Group, trial: str, seat: Seat) -> None:
+    def finish(self, group: Session, trial: str, remote: RemoteRollout) -> None:
         """Books a trial that is over."""
-        if self._seats.pop((group.id, trial), None) is not None:
-            seat.rollout.close(seat.rollout.outcome)
-        self._keep((group.id, trial), seat)
+        if self._remotes.pop((group.id, trial), None) is not None:
+            remote.rollout.close(remote.rollout.outcome)
+        self._keep((group.id, trial), remote)
 
-    async def leave(self, group: Group) -> None:
+    async def leave(self, group: Session) -> None:
         """Books the trials of a session that are not over, and frees what they hold; one asked for is replayed."""
         for trial in group.trials:
             async with self._lock_of(group, trial):
-                seat = self._seats.pop((group.id, trial), None)
-                if seat is not None:
-                    await asyncio.to_thread(seat.settle)
-                    seat.rollout.close("cancelled")
+                remote = self._remotes.pop((group.id, trial), None)
+                if remote is not None:
+                    await asyncio.to_thread(remote.settle)
+                    remote.rollout.close("cancelled")
 
-    def steps(self, group: Group, trial: str) -> Recorded:
+    def steps(self, group: Session, trial: str) -> Recorded:
         """All recorded steps of a trial's latest attempt."""
         cell = self._cell(group, trial)
         with Run(self._journal.path) as run:
@@ -159,11 +161,11 @@ class GroupDesk(RecordingDesk):
         return Recorded(self._journal.path, cell.id, record.attempt, record.steps)
 
     def close(self) -> None:
-        """Books all seats; trials that are not over can be resumed."""
+        """Books all remotes; trials that are not over can be resumed."""
         if not self._journal.failed:
-            for seat in self._seats.values():
-                seat.rollout.close("cancelled")
-        self._seats.clear()
+            for remote in self._remotes.values():
+                remote.rollout.close("cancelled")
+        self._remotes.clear()
         self._close_reopened()
 
     def _load(self) -> None:
@@ -183,18 +185,18 @@ class GroupDesk(RecordingDesk):
     def _start_over(self) -> None:
         """Reads sessions and trials again."""
         self._reopen()
-        self._seats.clear()
+        self._remotes.clear()
         self._finished.clear()
         self.groups.clear()
         self._load()
 
-    def _begun(self, group: Group) -> list[str]:
+    def _begun(self, group: Session) -> list[str]:
         names = {self._cell(group, trial).id: trial for trial in group.trials}
         with Run(self._journal.path) as run:
             found = [record for key in names for record in run.cells(with_episodes=False, only=key)]
         return [names[record.id] for record in found if record.attempt]
 
-    def _sit(self, group: Group, trial: str, again: bool = False) -> Seat:
+    def _open_remote(self, group: Session, trial: str, again: bool = False) -> RemoteRollout:
         """Opens a trial: a new attempt, or what is recorded of the latest one, replayed."""
         cell = self._cell(group, trial)
         with Run(self._journal.path) as run:
@@ -210,7 +212,7 @@ class GroupDesk(RecordingDesk):
             rollout = open_rollout(self._domain, cell, recorder, past)
         if live and rollout.over:  # a crash came between the last reply and the outcome
             rollout.close(rollout.outcome)
-        return Seat(rollout, spec_of(self._domain, cell.trial), cell.seed, group.id)
+        return RemoteRollout(rollout, spec_of(self._domain, cell.trial), cell.seed, group.id)
 
     def _emit_anew(self, cell: str, attempt: int) -> Emit:
         """Begins an attempt with what it takes over: had a crash come in between, that would be forgotten."""
@@ -218,20 +220,20 @@ class GroupDesk(RecordingDesk):
         emits: Iterator[Emit] = chain([first], repeat(self._journal.add))
         return lambda *entries: next(emits)(*entries)
 
-    def _cell(self, group: Group, trial: str) -> Cell:
+    def _cell(self, group: Session, trial: str) -> Cell:
         return Cell(group.agent, self._trials[group.trials[trial]], group.repeat)
 
-    def _lock_of(self, group: Group, trial: str) -> asyncio.Lock:
+    def _lock_of(self, group: Session, trial: str) -> asyncio.Lock:
         return self._locks.setdefault((group.id, trial), asyncio.Lock())
 
-    def _keep(self, key: tuple[str, str], seat: Seat) -> None:
-        if not seat.rollout.over:
-            self._seats[key] = seat
+    def _keep(self, key: tuple[str, str], remote: RemoteRollout) -> None:
+        if not remote.rollout.over:
+            self._remotes[key] = remote
             return
-        self._finished[key] = seat
+        self._finished[key] = remote
         while len(self._finished) > KEPT:
             self._finished.popitem(last=False)
 
 
 _TEXT = msgspec.json.Encoder()
-_GROUP = msgspec.json.Decoder(Group)
+_GROUP = msgspec.json.Decoder(Session)

@@ -19,7 +19,7 @@ from openfield.journal.reader import SCORED
 from openfield.journal.steps import ENCODER
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
 from openfield.rollout import MOST_HESITATIONS
-from openfield.runner.deadline import Asking
+from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
 from openfield.testing.report import Judgement, Report, judge
@@ -93,7 +93,7 @@ class Hearing:
             try:
                 return rehearse_agent(self._domain, self._trial, again, self.tape)
             finally:
-                Asking().close(again)
+                Deadline().close(again)
 
 
 def audition(source: str, agent: AgentSource, trial: Trial, seed: int) -> Audition:
@@ -110,7 +110,7 @@ def audition(source: str, agent: AgentSource, trial: Trial, seed: int) -> Auditi
         return Audition(tape, twin, _resume(domain, trial, made[2], tape))
     finally:
         for each in made:
-            Asking().close(each)
+            Deadline().close(each)
 
 
 def _resume(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape) -> str | None:

@@ -17,7 +17,7 @@ from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput
 from openfield.journal.steps import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
-from openfield.runner.deadline import Asking
+from openfield.runner.deadline import Deadline
 from openfield.testing.clocks import clock_looks, drifting_clocks
 from openfield.testing.places import Constants, sort_turns
 from openfield.testing.report import Judgement
@@ -142,7 +142,7 @@ def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
     player = find_agent(agent, domain)(spec_of(domain, trial), 0)
     with global_random(1):
         tape = record(domain, trial, player)
-    Asking().close(player)
+    Deadline().close(player)
     with global_random(1):
         _, plain = replay(domain, trial, tape.steps)
     looks = clock_looks()

@@ -23,8 +23,8 @@ from openfield.journal.reader import Run
 from openfield.journal.steps import ENCODER, RawStep
 from openfield.journal.writer import Journal
 from openfield.registry import AgentSource, find_agent, use_domain
-from openfield.serving.dispatch import TrialDesk, serve_domain
-from openfield.serving.jsonlines import PROTOCOL, LineWire
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
 from openfield.testing.evidence import check_agents, check_trials
 from openfield.testing.report import Report, judge, unjudged
 from openfield.testing.tape import record
@@ -56,7 +56,7 @@ def check_wire(
     """
     use_domain(domain)
     speaker = peer or getattr(domain, "scripted_peer", None)
-    if speaker is None and isinstance(domain.wire(), LineWire):
+    if speaker is None and isinstance(domain.wire(), JsonLinesWire):
         speaker = play_lines
     if speaker is None:
         note = "the domain has a wire of its own and no scripted_peer"
@@ -120,9 +120,9 @@ def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, pa
 
 async def _serve(domain: Domain[Any], trial: Trial, journal: Journal, peer: Peer, replies: Sequence[Reply]) -> None:
     """Serves one trial, and has the peer play it."""
-    desk = TrialDesk(journal, domain, [trial], "peer", None)
+    dispatcher = TrialDispatcher(journal, domain, [trial], "peer", None)
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve_domain(domain.wire(), desk, HOST, 0, port.set_result))
+    server = asyncio.create_task(serve_domain(domain.wire(), dispatcher, HOST, 0, port.set_result))
     try:
         server.add_done_callback(lambda _: port.cancel())
         await asyncio.wait([port])

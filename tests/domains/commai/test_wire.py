@@ -24,7 +24,7 @@ from openfield.errors import AgentProtocol
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.runner.experiment import limit
-from openfield.serving.dispatch import TrialDesk, serve_domain
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from support.places import SUPPORT
 
 PEER = SUPPORT / "commai" / "peer.py"
@@ -163,12 +163,14 @@ def test_a_new_hello_goes_on_with_the_trial_and_the_next_one_starts_the_next(tmp
 
     async def serve():
         with Journal(path) as journal:
-            desk = TrialDesk(journal, DOMAIN, of.trials("commai", 2, tasks="micro4", max_steps=300), "remote", None)
-            server = asyncio.create_task(serve_domain(PairWire(), desk, "127.0.0.1", 0, ready))
+            dispatcher = TrialDispatcher(
+                journal, DOMAIN, of.trials("commai", 2, tasks="micro4", max_steps=300), "remote", None
+            )
+            server = asyncio.create_task(serve_domain(PairWire(), dispatcher, "127.0.0.1", 0, ready))
             await asyncio.to_thread(opened.wait)
-            for fault, seats in (("dies", 0), ("-", 1), ("-", 2)):
+            for fault, remotes in (("dies", 0), ("-", 1), ("-", 2)):
                 program = await asyncio.create_subprocess_exec(sys.executable, str(PEER), str(port[0]), fault)
-                while program.returncode is None and count_done() < (seats or 9):
+                while program.returncode is None and count_done() < (remotes or 9):
                     await asyncio.sleep(0.02)
                 if program.returncode is None:
                     program.kill()

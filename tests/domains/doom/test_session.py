@@ -57,7 +57,7 @@ class FakeRollout:
         self.over = True
 
 
-class FakeSeat:
+class FakeRemoteRollout:
     spec = Spec(domain="doom", task="", actions=Choice(("left", "shoot")))
 
     def __init__(self, episodes: int) -> None:
@@ -74,25 +74,25 @@ class FakeOffice:
 
     def __init__(self) -> None:
         self.machine: dict[str, Any] = {}
-        self.seats: list[FakeSeat] = []
+        self.remotes: list[FakeRemoteRollout] = []
         self._left = self.trials
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         self.machine = facts
 
     async def training(self) -> Any:
-        return self._sit()
+        return self._open_remote()
 
     async def trial(self) -> Any:
         self._left -= 1
-        return self._sit() if self._left >= 0 else None
+        return self._open_remote() if self._left >= 0 else None
 
     async def settle(self) -> None:
         pass
 
-    def _sit(self) -> FakeSeat:
-        self.seats.append(FakeSeat(2))
-        return self.seats[-1]
+    def _open_remote(self) -> FakeRemoteRollout:
+        self.remotes.append(FakeRemoteRollout(2))
+        return self.remotes[-1]
 
 
 class Rules:
@@ -276,8 +276,8 @@ def test_without_the_secret_nothing_is_told_or_done(kind: str, secret: str | Non
     reply = ask(session, {**request(kind), "secret": secret})
     assert reply["obj_type"] == "error"
     assert "secret is" in reply["message"]
-    assert session.seat is not None
-    assert session.seat.rollout.turn.first
+    assert session.remote is not None
+    assert session.remote.rollout.turn.first
 
 
 @pytest.mark.parametrize("novelty", [-1, 0, 8, 208, 2**63 - 1, None])
@@ -292,7 +292,7 @@ def test_opinions_are_put_on_record_as_they_are_given(novelty: int | None) -> No
     reply = ask(session, {**request("training_episode_novelty"), **sent})
     assert reply["obj_type"] == "training_episode_novelty_ack"
     assert isinstance(office, FakeOffice)
-    (belief,) = office.seats[0].rollout.beliefs
+    (belief,) = office.remotes[0].rollout.beliefs
     assert (belief.novel, belief.level) == (0.25, novelty)
     assert belief.detail == {"threshold": 0.5, "characterization": words}
 

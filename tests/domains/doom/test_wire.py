@@ -36,7 +36,7 @@ from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal.reader import CellRecord, Run
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDesk, serve_domain
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from support.stories import wait_until
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
@@ -61,9 +61,9 @@ async def serving(
     """A server of some duels under way."""
     ready = asyncio.Event()
     with Journal(path) as journal:
-        desk = TrialDesk(journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL), "remote", None)
+        dispatcher = TrialDispatcher(journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL), "remote", None)
         served = wire or AmqpWire(url, lease=lease)
-        server = asyncio.create_task(serve_domain(served, desk, "127.0.0.1", None, lambda _: ready.set()))
+        server = asyncio.create_task(serve_domain(served, dispatcher, "127.0.0.1", None, lambda _: ready.set()))
         opened = asyncio.create_task(ready.wait())
         await asyncio.wait([server, opened], return_when=asyncio.FIRST_COMPLETED)
         if server.done():
@@ -559,7 +559,7 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
                 state = await client._ask({"obj_type": "request_state"})
             assert state["obj_type"] == "training_episode_active"
             (line,) = wire._server._lines.values()
-            world = weakref.ref(line.session.seat.rollout.world)
+            world = weakref.ref(line.session.remote.rollout.world)
             with pytest.raises(AgentFault, match="said nothing for"):
                 await doze(client)
             gc.collect()

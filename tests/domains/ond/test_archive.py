@@ -30,7 +30,7 @@ def unpack(client: Client, session: str, folder: Path) -> dict[str, Any]:
 def moved(data: Path, run: Path, results: Path) -> Client:
     """Another server, which takes over what lies in a folder."""
     client = Client(data, run)
-    import_results(results, client.shelf, client.desk, DOMAIN.version)
+    import_results(results, client.shelf, client.dispatcher, DOMAIN.version)
     return client
 
 
@@ -151,7 +151,7 @@ def test_told_answers_that_cannot_be_stop_no_import(data: Path, tmp_path: Path, 
     legacy(tmp_path / "old", 30, {"told_answers": {"answers": {"classification": [told], "nonsense": []}}})
     client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
     if told not in MISFITS:  # not even of the right type
-        assert not client.desk.groups
+        assert not client.dispatcher.groups
     else:
         assert client.complete(SID).text == "OK"
         found = client.ask("GET", "/session/evaluations", params={"session_id": SID, "test_id": TEST}).json()
@@ -244,7 +244,7 @@ def test_a_test_that_is_listed_and_not_closed_stays_so_from_server_to_server(dat
 def test_what_cannot_be_read_leaves_no_half_of_a_session(data: Path, tmp_path: Path, broken, caplog) -> None:
     legacy(tmp_path / "old", 10, broken)
     client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
-    assert not client.desk.groups
+    assert not client.dispatcher.groups
     assert f"{SID}.json is left out" in caplog.text
     client.close()
 
@@ -254,7 +254,7 @@ def test_open_sessions_of_the_original_may_play_any_test(data: Path, tmp_path: P
     legacy(tmp_path / "old", 10, {}, **({"termination": {"time": [WHEN]}} if ended else {}))
     write_test(data, "OND.new")
     client = moved(data, tmp_path / "n.sqlite", tmp_path / "old")
-    assert set(client.desk.groups[SID].trials) == ({TEST} if ended else {TEST, OTHER, "OND.new"})
+    assert set(client.dispatcher.groups[SID].trials) == ({TEST} if ended else {TEST, OTHER, "OND.new"})
     client.close()
 
 

@@ -71,7 +71,7 @@ def test_a_baseline_alone_is_told_by_its_session(calls, capsys) -> None:
     assert run("-a", "guests:Learner") == 0
     capsys.readouterr()
     client = Client(Path("data"), Path("run.sqlite"))
-    session = next(group.id for group in client.desk.groups.values() if group.agent.startswith("Learner"))
+    session = next(group.id for group in client.dispatcher.groups.values() if group.agent.startswith("Learner"))
     asked = {"session_id": session, "test_id": TEST, "baseline_session_id": alone[TEST]["baseline_session_id"]}
     found = client.ask("GET", "/session/evaluations", params=asked).json()
     assert found["m_nrp"]["M_nrp_post_top1"] == pytest.approx(100 * 0.28571 / 0.25)

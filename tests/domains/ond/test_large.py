@@ -82,8 +82,8 @@ def test_a_body_in_many_pieces_is_copied_once() -> None:
 def test_a_zip_has_one_post_in_memory_at_a_time(played: tuple[Client, str], monkeypatch) -> None:
     client, session = played
     monkeypatch.setattr(zipfile, "ZIP_BZIP2", zipfile.ZIP_DEFLATED)  # which itself takes eight megabytes
-    group, packed = client.desk.groups[session], list[bytes]()
-    steps = client.desk.steps(group, TEST)
+    group, packed = client.dispatcher.groups[session], list[bytes]()
+    steps = client.dispatcher.steps(group, TEST)
     assert peak(lambda: packed.append(archive.pack(group, {TEST: steps}, {}, threading.Event()))) < 3_000_000  # of 5
     with zipfile.ZipFile(io.BytesIO(packed[0])) as file:
         notes = file.read(f"OND/image_classification/{session}.{TEST}_x_notes.csv").decode().splitlines()
@@ -95,11 +95,11 @@ def test_a_zip_has_one_post_in_memory_at_a_time(played: tuple[Client, str], monk
 def test_a_zip_holds_what_there_was_when_it_was_begun(client: Client) -> None:
     session, test = client.open(), known(client)
     assert client.post(session, 0, **answers(test, test.ids[:10])).text == "OK"
-    steps = client.desk.steps(client.desk.groups[session], TEST)
+    steps = client.dispatcher.steps(client.dispatcher.groups[session], TEST)
     before = len(list(steps))
     assert client.post(session, 1, **answers(test, test.ids[10:20])).text == "OK"
     assert len(list(steps)) == before
-    assert len(list(client.desk.steps(client.desk.groups[session], TEST))) == before + 1
+    assert len(list(client.dispatcher.steps(client.dispatcher.groups[session], TEST))) == before + 1
 
 
 def test_a_zip_nobody_waits_for_is_given_up(client: Client) -> None:
@@ -113,7 +113,7 @@ def test_a_zip_nobody_waits_for_is_given_up(client: Client) -> None:
             assert len(asked) < 10, "it goes on"
             yield Step(Reply({"do": "post", "round": 0, "at": "now", "results": {"detection": "a,1\n"}}), 0, None)
 
-    archive.pack(client.desk.groups[session], {TEST: endless()}, {}, stopped)
+    archive.pack(client.dispatcher.groups[session], {TEST: endless()}, {}, stopped)
     assert len(asked) == 6  # the last was asked for its rows
 
 

@@ -20,8 +20,8 @@ from openfield.errors import DiskFull
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.writer import Journal
-from openfield.serving.remote import Seat
-from openfield.serving.sessions import GroupDesk
+from openfield.serving.remote import RemoteRollout
+from openfield.serving.sessions import SessionDispatcher
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 
@@ -38,8 +38,8 @@ def test_a_full_disk_is_told_and_nothing_half_recorded(data: Path, tmp_path: Pat
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "add", fail)
-        seat = client.desk.at_hand(client.desk.groups[session], TEST)
-        patch.setattr(seat.rollout._recorder, "_emit", fail.__get__(client.journal))
+        remote = client.dispatcher.at_hand(client.dispatcher.groups[session], TEST)
+        patch.setattr(remote.rollout._recorder, "_emit", fail.__get__(client.journal))
         refused(client.post(session, 1, **answers(test, test.ids[10:20])), 500, "StorageError")
     client.close(at_once=True)
     again = Client(data, tmp_path / "full.sqlite")
@@ -52,9 +52,9 @@ def test_a_session_that_was_ended_holds_nothing_in_memory(data: Path, tmp_path: 
     client = Client(data, tmp_path / "ended.sqlite")
     session, test = client.open(), known(client)
     client.post(session, 0, **answers(test, test.ids[:10]))
-    assert client.desk.at_hand(client.desk.groups[session], TEST) is not None
+    assert client.dispatcher.at_hand(client.dispatcher.groups[session], TEST) is not None
     client.ask("DELETE", "/session", params={"session_id": session})
-    assert client.desk.at_hand(client.desk.groups[session], TEST) is None
+    assert client.dispatcher.at_hand(client.dispatcher.groups[session], TEST) is None
     client.close()
     with Run(tmp_path / "ended.sqlite") as run:
         assert ([cell.outcome for cell in run.cells()], run.verify()) == (["cancelled"], [])
@@ -128,7 +128,7 @@ def test_a_crash_between_the_last_round_and_the_outcome_is_mended(data: Path, tm
     for number in range(3):
         client.post(session, number, **answers(test, test.ids[number * 10 : number * 10 + 10]))
     with monkeypatch.context() as patch:
-        patch.setattr(GroupDesk, "finish", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        patch.setattr(SessionDispatcher, "finish", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
         refused(client.complete(session), 500, "ServerError")
     client.close(at_once=True)
     client = Client(data, path)
@@ -146,7 +146,7 @@ def test_a_crash_while_a_test_starts_again_refunds_nothing(data: Path, tmp_path:
     assert client.post(session, 0, **answers(test, first)).text == "OK"
     client.feedback(session, "classification", feedback_ids="|".join(first[:3]))
     with monkeypatch.context() as patch:
-        patch.setattr(Seat, "take", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        patch.setattr(RemoteRollout, "take", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
         refused(client.dataset(session, 0), 500, "ServerError")
     client.close(at_once=True)
     client = Client(data, path)
@@ -181,9 +181,9 @@ def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, 
     session, other = client.open(), client.open()
     answered, close = threading.Event(), Office._close
 
-    def slow(office: Office, seat: Seat) -> object:
+    def slow(office: Office, remote: RemoteRollout) -> object:
         assert answered.wait(60)
-        return close(office, seat)
+        return close(office, remote)
 
     async def ask_both() -> list[httpx.Response]:
         asked = {"session_id": session, "test_id": TEST}

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from openfield.domains.ond.server.listing import finished_tests
-from openfield.serving.sessions import Group
+from openfield.serving.sessions import Session
 from support.ond.protocol import OTHER, REQUESTS, TEST, Client, answers, known, refused, write_test
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -70,7 +70,7 @@ def test_sessions_are_refused(client: Client, changes, tests: str, status: int, 
     asked = {key: value for key, value in asked.items() if value is not None}
     files = {"configuration": msgspec.json.encode(asked), "test_ids": tests.encode()}
     refused(client.ask("POST", "/session", files=files), status, reason)
-    assert not client.desk.groups
+    assert not client.dispatcher.groups
 
 
 def test_malformed_json_and_unknown_addresses_are_answered_with_error_objects(client: Client) -> None:
@@ -115,7 +115,7 @@ def test_ended_sessions_are_refused_everywhere(client: Client, method, path: str
         asked = {"session_id": session, "test_id": TEST} | extra
         refused(client.ask(method, path, params=asked), 400, "SessionEnded")
     refused(client.ask(method, path), 400, "MissingParamsError")
-    assert set(client.desk.groups) == {session}
+    assert set(client.dispatcher.groups) == {session}
 
 
 def test_tests_outside_the_session_are_refused(client: Client) -> None:
@@ -165,7 +165,7 @@ def test_devmode_scores_a_test_in_process_and_marks_the_session(client: Client) 
         assert client.post(session, number, **answers(test, ids[::-1])).text == "OK"
     asked = {"session_id": session, "test_id": TEST, "devmode": "false"}
     assert client.ask("GET", "/session/evaluations", params=asked).json()["m_acc"]["full_top1"] == 1
-    assert client.desk.groups[session].facts["devmode"] is True
+    assert client.dispatcher.groups[session].facts["devmode"] is True
 
 
 def test_status_lists_sessions_and_their_tests(client: Client) -> None:
@@ -226,7 +226,7 @@ def test_a_legacy_session_without_threshold_is_opened_in_compat_only(client: Cli
 
 @pytest.mark.parametrize("version", ["v" * 5000, "a\nb", "\x1b[2J"])
 def test_a_detector_is_called_by_a_name_that_can_be_read(client: Client, version: str) -> None:
-    name = client.desk.groups[client.open(novelty_detector_version=version)].agent
+    name = client.dispatcher.groups[client.open(novelty_detector_version=version)].agent
     assert name.isprintable()
     assert len(name) <= 200
 
@@ -256,4 +256,4 @@ def test_parameters_that_are_no_text_are_refused(client: Client, wrong: object) 
 
 def test_tests_are_finished_in_the_order_of_their_completion_whatever_the_clock_says() -> None:
     facts = {"test b": {"completed": "2026-01-02"}, "test a": {"completed": "2026-01-01"}}
-    assert list(finished_tests(Group("s", "x", 0, {}, facts))) == ["b", "a"]
+    assert list(finished_tests(Session("s", "x", 0, {}, facts))) == ["b", "a"]

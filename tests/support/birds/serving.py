@@ -10,7 +10,7 @@ from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.wire.conversation import Do, Done
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDesk, serve_domain
+from openfield.serving.dispatch import TrialDispatcher, serve_domain
 
 NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
 
@@ -27,9 +27,9 @@ def serving(path, trials, **options):
 
     def run():
         with Journal(path) as journal:
-            desk = TrialDesk(journal, DOMAIN, trials, "remote", None)
+            dispatcher = TrialDispatcher(journal, DOMAIN, trials, "remote", None)
             loop = asyncio.new_event_loop()
-            task = loop.create_task(serve_domain(BirdsWire(**options), desk, "127.0.0.1", 0, ready))
+            task = loop.create_task(serve_domain(BirdsWire(**options), dispatcher, "127.0.0.1", 0, ready))
             stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
             with contextlib.suppress(asyncio.CancelledError):
                 loop.run_until_complete(task)

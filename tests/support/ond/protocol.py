@@ -18,7 +18,7 @@ from openfield.domains.ond.server.service import Office
 from openfield.domains.ond.server.transport import Connection
 from openfield.domains.ond.testset.sheet import FACTS, SHEET, Shelf, Test, write_rows
 from openfield.journal.writer import Journal
-from openfield.serving.sessions import GroupDesk
+from openfield.serving.sessions import SessionDispatcher
 
 TEST = "OND.1.0000.7"
 OTHER = "OND.1.0001.8"
@@ -165,8 +165,10 @@ class Client(Requests):
 
     def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
         self.shelf, self.journal = Shelf(root), Journal(run)
-        self.desk = GroupDesk(self.journal, DOMAIN, token)
-        answer = make_answerer(Responder(Office(self.desk, self.shelf, DOMAIN.version, compat)), self.desk.check)
+        self.dispatcher = SessionDispatcher(self.journal, DOMAIN, token)
+        answer = make_answerer(
+            Responder(Office(self.dispatcher, self.shelf, DOMAIN.version, compat)), self.dispatcher.check
+        )
         self.loop = asyncio.new_event_loop()
         self.http = httpx.AsyncClient(transport=NoSocket(answer), base_url="http://ond")
 
@@ -176,7 +178,7 @@ class Client(Requests):
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
         if not at_once:
-            self.desk.close()
+            self.dispatcher.close()
         self.journal.close()
 
     def ask(self, method: str, path: str, **request: object) -> httpx.Response:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
     from openfield.report.film import Film
-    from openfield.serving.dispatch import Serving, TrialDesk
+    from openfield.serving.dispatch import Serving, TrialDispatcher
 
 _AGENTS = "openfield.domains.birds.agents.builtin"
 TRIAL_LIST = "trial_list.txt"
@@ -248,12 +248,14 @@ class BirdsDomain(Domain[BirdsSettings]):
         """The protocol the agents of this game have always spoken."""
         return BirdsWire()
 
-    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[BirdsWire, TrialDesk]:
+    def open_dispatcher(
+        self, journal: Journal, trials: Sequence[Trial], serving: Serving
+    ) -> tuple[BirdsWire, TrialDispatcher]:
         """The wire as flags want it; it asks for the token itself, which agents of this game say as their team."""
-        from openfield.serving.dispatch import TrialDesk
+        from openfield.serving.dispatch import TrialDispatcher
 
         wire = BirdsWire(agent=serving.agent, token=serving.token, **serving.options)
-        return wire, TrialDesk(journal, self, trials, serving.agent, None)
+        return wire, TrialDispatcher(journal, self, trials, serving.agent, None)
 
     def describe(self, names: Sequence[str]) -> str:
         """The novelties in words; those of a configuration by the folders its levels are in."""

@@ -196,11 +196,11 @@ class DoomDomain(Domain[Any]):
 
         return AmqpWire()
 
-    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
-        """The usual desk; whoever may speak to the broker may play."""
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+        """The usual dispatcher; whoever may speak to the broker may play."""
         if serving.token is not None:
             raise InvalidInput("Protocol 0.8 has no place for a token: the broker's user and password let agents in.")
-        return super().open_desk(journal, trials, serving)
+        return super().open_dispatcher(journal, trials, serving)
 
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:

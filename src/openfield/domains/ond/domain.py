@@ -160,25 +160,25 @@ class OndDomain(Domain[OndSettings]):
 
         await play_replies(host, port, replies)
 
-    def open_desk(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
         """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
         from openfield.domains.ond.server.http import OndWire
         from openfield.domains.ond.testset.builder import write_trials
         from openfield.domains.ond.trials import find_shelf
-        from openfield.serving.sessions import GroupDesk
+        from openfield.serving.sessions import SessionDispatcher
 
         options = serving.options
         root = options.get("data") or write_trials(self, trials, journal.path.with_suffix(".data"))
         if not root.is_dir():
             raise InvalidInput(f"There is no directory {root}.")
-        desk, shelf = GroupDesk(journal, self, serving.token), find_shelf(str(root))
+        dispatcher, shelf = SessionDispatcher(journal, self, serving.token), find_shelf(str(root))
         if not shelf.count():
             logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
         if "legacy" in options:
             from openfield.domains.ond.server.import_results import import_results
 
-            import_results(options["legacy"], shelf, desk, self.version, bool(options.get("compat")))
-        return OndWire(shelf, options.get("compat", False)), desk
+            import_results(options["legacy"], shelf, dispatcher, self.version, bool(options.get("compat")))
+        return OndWire(shelf, options.get("compat", False)), dispatcher
 
 
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Where an agent plays: its seat, and what is said there.
+"""Where an agent plays: its remote, and what is said there.
 
 Stands under wire, which leads agents to their tables; a table outlives a broken connection.
 """
@@ -14,7 +14,7 @@ from openfield.domains.birds.wire.conversation import Dialogue
 from openfield.errors import AgentFault, OpenfieldError
 
 if TYPE_CHECKING:
-    from openfield.serving.remote import Seat
+    from openfield.serving.remote import RemoteRollout
 
 
 class Table:
@@ -27,12 +27,12 @@ class Table:
         """The connection; None while there is none."""
         self.heard = self.replied = self.left = time.monotonic()
         """When the agent last said anything, when that was last taken for a reply, and when it last left."""
-        self.seat: Seat | None = None
+        self.remote: RemoteRollout | None = None
         """None where there is nothing left to play."""
-        self.ended: Seat | None = None
+        self.ended: RemoteRollout | None = None
         """That of the trial before, as long as more may be said of its last level."""
         self.world: World | None = None
-        """What there is to see: the world of the last seat, also when all is over."""
+        """What there is to see: the world of the last remote, also when all is over."""
         self.before: World | None = None
         """That of the trial before, until the agent has done something in the next one."""
         self.dialogue = Dialogue(Turn(ask=Ask.NONE))
@@ -40,17 +40,17 @@ class Table:
     @property
     def played_out(self) -> bool:
         """Whether the last level of the trial has ended."""
-        rollout = None if self.seat is None else self.seat.rollout
+        rollout = None if self.remote is None else self.remote.rollout
         return rollout is not None and rollout.turn.last is not None and rollout.world.over
 
-    def sit(self, seat: Seat | None) -> None:
-        """Takes a seat: the first, or that of the next trial."""
-        self.seat = seat
-        if seat is not None:
-            seat.__enter__()
-            self.before, self.world = self.world, seat.rollout.world
+    def sit(self, remote: RemoteRollout | None) -> None:
+        """Takes a remote: the first, or that of the next trial."""
+        self.remote = remote
+        if remote is not None:
+            remote.__enter__()
+            self.before, self.world = self.world, remote.rollout.world
             if self.ended is None:
-                self.dialogue.turn = seat.rollout.turn
+                self.dialogue.turn = remote.rollout.turn
 
     async def say(self, reply: Reply) -> None:
         """Says something of the trial before, or, with any reply that says nothing, goes on from it."""
@@ -69,11 +69,11 @@ class Table:
             self._part()
 
     def _part(self, fault: AgentFault | None = None) -> None:
-        seat, self.ended = self.ended, None
-        if seat is not None:
-            seat.__exit__(None, fault, None)
-        if self.seat is not None:
-            self.dialogue.turn = self.seat.rollout.turn
+        remote, self.ended = self.ended, None
+        if remote is not None:
+            remote.__exit__(None, fault, None)
+        if self.remote is not None:
+            self.dialogue.turn = self.remote.rollout.turn
 
     def return_to(self, writer: asyncio.StreamWriter) -> None:
         """Goes on over another connection; the old one is closed."""
@@ -83,12 +83,12 @@ class Table:
             away = time.monotonic() - self.left
             self.heard, self.replied = self.heard + away, self.replied + away
         self.writer = writer
-        if self.seat is not None:
-            self.seat.__enter__()
+        if self.remote is not None:
+            self.remote.__enter__()
 
     def leave(self, error: OpenfieldError | None = None) -> None:
-        """Leaves the seat, because its trial is over, the connection broke, or the agent failed."""
-        for seat in (self.ended, self.seat):
-            if seat is not None:
-                seat.__exit__(None, error, None)
+        """Leaves the remote, because its trial is over, the connection broke, or the agent failed."""
+        for remote in (self.ended, self.remote):
+            if remote is not None:
+                remote.__exit__(None, error, None)
                 error = None

@@ -24,8 +24,8 @@ from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.serving.listen import check_port, receiving
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Desk
-    from openfield.serving.remote import Seat
+    from openfield.serving.dispatch import Dispatcher
+    from openfield.serving.remote import RemoteRollout
 
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16
@@ -54,12 +54,12 @@ class BirdsWire:
     Agents of this game have no other secret they could show: they are started with the number of their team.
     """
 
-    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         if self.gtshoot_ints not in (5, 6):
             raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
         check_port(self.observer_port, "--observer-port")
-        hall = Hall(desk, self.gtshoot_ints, self.agent, None if self.token is None else read_token(self.token))
+        hall = Hall(dispatcher, self.gtshoot_ints, self.agent, None if self.token is None else read_token(self.token))
         async with AsyncExitStack() as open_ports:
             opened = await open_ports.enter_async_context(receiving(hall.meet_agent, host, port))
             await self._open_observers(open_ports, hall, host, port)
@@ -91,8 +91,8 @@ def read_token(token: str) -> list[int]:
 class Hall:
     """Leads agents to their tables, each with a game of its own."""
 
-    def __init__(self, desk: Desk, gtshoot_ints: int, agent: str, teams: list[int] | None = None) -> None:
-        self._desk, self._gtshoot_ints, self._agent, self._teams = desk, gtshoot_ints, agent, teams
+    def __init__(self, dispatcher: Dispatcher, gtshoot_ints: int, agent: str, teams: list[int] | None = None) -> None:
+        self._dispatcher, self._gtshoot_ints, self._agent, self._teams = dispatcher, gtshoot_ints, agent, teams
         self._tables: dict[str, Table] = {}
         self._doors: defaultdict[int | None, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._latest = Table("")
@@ -170,9 +170,9 @@ class Hall:
         if table.writer is None:
             table.leave()
 
-    async def _find_seat(self, name: str) -> Seat | None:
+    async def _find_seat(self, name: str) -> RemoteRollout | None:
         try:
-            return await self._desk.seat(name)
+            return await self._dispatcher.join(name)
         except AgentFault:  # all its trials are played
             return None
 
@@ -181,7 +181,7 @@ class Hall:
             elapsed, table.heard = time.monotonic() - table.heard, time.monotonic()
             talk = table.dialogue.answer(request, elapsed, time.monotonic() - table.replied)
             answer = await self._follow(table, talk)
-            if request.code == STATE and table.seat is None:
+            if request.code == STATE and table.remote is None:
                 await table.finish()  # it knows now that all is over
             return answer
 
@@ -213,43 +213,43 @@ class Hall:
             if table.ended is not None:
                 await table.say(Reply(step.action, step.belief))
                 return Done()
-            if table.seat is None:
+            if table.remote is None:
                 return Done()
             table.before = None
-            done = await self._reply(table.seat, Reply(step.action, step.belief))
+            done = await self._reply(table.remote, Reply(step.action, step.belief))
         except (OpenfieldError, ConnectionError) as error:
             table.leave(error if isinstance(error, OpenfieldError) else None)
             self._tables = {name: other for name, other in self._tables.items() if other is not table}
             raise
         table.replied = time.monotonic()
-        table.dialogue.turn = table.seat.rollout.turn
+        table.dialogue.turn = table.remote.rollout.turn
         await self._pass_on(table)
         return done
 
     async def _pass_on(self, table: Table) -> None:
         """Goes on from a trial that is over, or of which nothing is left but what is said of its last level."""
-        seat = table.seat
-        if seat is None or not (seat.rollout.over or table.played_out):
+        remote = table.remote
+        if remote is None or not (remote.rollout.over or table.played_out):
             return
-        if seat.rollout.over:
+        if remote.rollout.over:
             table.leave()
         following = await self._find_seat(table.name)
-        if following is not None and following.rollout is seat.rollout:  # a desk of one trial gives it again
+        if following is not None and following.rollout is remote.rollout:  # a dispatcher of one trial gives it again
             following.__enter__()
-            seat, following = following, None
-        table.ended = None if seat.rollout.over else seat
+            remote, following = following, None
+        table.ended = None if remote.rollout.over else remote
         table.sit(following)
 
-    async def _reply(self, seat: Seat, reply: Reply) -> Done:
+    async def _reply(self, remote: RemoteRollout, reply: Reply) -> Done:
         """What came of a reply; it is read before the last word of a trial, which closes the world.
 
         The end of a level is passed over when the agent goes on: until then it may say what it thinks of it.
         """
-        rollout = seat.rollout
-        turn = await seat.reply(reply)
+        rollout = remote.rollout
+        turn = await remote.reply(reply)
         done = Done(rollout.world.look("result"), rollout.world.look("frames"))
         while turn.ask is Ask.NONE and not rollout.over and not rollout.world.look("lingers"):
-            turn = await seat.reply(Reply())
+            turn = await remote.reply(Reply())
             if not rollout.over:
                 done = Done(rollout.world.look("result"), rollout.world.look("frames"))
         return done

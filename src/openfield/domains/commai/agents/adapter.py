@@ -117,7 +117,7 @@ class OracleAgent:
         self._inner: Agent | None = None
 
     def attend(self, world: World) -> None:
-        """Takes a seat beside the teacher."""
+        """Takes a remote beside the teacher."""
         if not isinstance(world, CommaiWorld):
             raise InvalidInput("The oracle knows the answers of CommAI only.")
         voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)

@@ -25,8 +25,8 @@ from openfield.errors import AgentFault, AgentProtocol, AgentTimeout
 from openfield.serving.listen import refusing_place
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Desk
-    from openfield.serving.remote import Seat
+    from openfield.serving.dispatch import Dispatcher
+    from openfield.serving.remote import RemoteRollout
 
 HELLO = b"hello"
 PATIENCE = 0.1
@@ -114,27 +114,27 @@ class PairWire:
 
     port = 5556
 
-    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         line, session = Line(host, port), None
         try:
             ready(line.port)
             while (caller := await asyncio.to_thread(line.wait_for_caller)) is not None:
-                session = await self._play(desk, line, caller, session)
+                session = await self._play(dispatcher, line, caller, session)
         finally:
             line.close()  # here and now: whoever is cancelled twice would never get to it in another thread
 
-    async def _play(self, desk: Desk, line: Line, caller: Caller, session: str | None) -> str | None:
+    async def _play(self, dispatcher: Dispatcher, line: Line, caller: Caller, session: str | None) -> str | None:
         """Plays a trial as far as the learner goes; returns the session if that is not its end."""
         try:
-            seat = await desk.seat(token=hello_token(caller.first), session=session)
-            with seat:
-                await asyncio.to_thread(line.converse, caller, seat)
+            remote = await dispatcher.join(token=hello_token(caller.first), session=session)
+            with remote:
+                await asyncio.to_thread(line.converse, caller, remote)
         except AgentFault:
-            return None  # booked with the seat; whoever was refused one hears nothing, as ever in this protocol
+            return None  # booked with the remote; whoever was refused one hears nothing, as ever in this protocol
         finally:
             line.drop(caller.peer)
-        return None if seat.rollout.over else seat.session
+        return None if remote.rollout.over else remote.session
 
 
 class Peer:
@@ -203,17 +203,17 @@ class Line:
                     return caller
         return None
 
-    def converse(self, caller: Caller, seat: Seat) -> None:
+    def converse(self, caller: Caller, remote: RemoteRollout) -> None:
         """Plays until the trial is over, the learner is gone or breaks a rule, or it is time to stop."""
         if not is_hello(caller.first):
             raise AgentProtocol(f"the learner sent {_shown(caller.first)} first; it must send {HELLO!r}")
-        peer, codec = caller.peer, Codec(seat.spec)
-        talk = _Talk(peer.socket, seat, codec)
+        peer, codec = caller.peer, Codec(remote.spec)
+        talk = _Talk(peer.socket, remote, codec)
         try:
-            talk.show(seat.rollout.turn)
+            talk.show(remote.rollout.turn)
             talk.take(caller.rest)
-            while not seat.rollout.over:
-                data = self._receive(peer.socket, seat.spec.reply_seconds)
+            while not remote.rollout.over:
+                data = self._receive(peer.socket, remote.spec.reply_seconds)
                 heard = None if peer.midway else codec.plain.get(data)
                 if heard is not None:
                     talk.answer(heard)
@@ -292,10 +292,10 @@ class Line:
 
 
 class _Talk:
-    """A seat and the socket its turns are shown on; every turn is encoded once."""
+    """A remote and the socket its turns are shown on; every turn is encoded once."""
 
-    def __init__(self, sock: socket.socket, seat: Seat, codec: Codec) -> None:
-        self.seat = seat
+    def __init__(self, sock: socket.socket, remote: RemoteRollout, codec: Codec) -> None:
+        self.remote = remote
         self._send, self._codec = sock.sendall, codec
         self._known: dict[tuple[int, float], bytes] = {}
 
@@ -304,16 +304,16 @@ class _Talk:
         for message in messages:
             heard = self._codec.read(message)
             if heard is None:
-                self.show(self.seat.rollout.turn)
-            elif not self.seat.rollout.over:
+                self.show(self.remote.rollout.turn)
+            elif not self.remote.rollout.over:
                 self.answer(heard)
 
     def answer(self, heard: Reply) -> None:
         """Takes a reply and shows what follows; the last turn is shown, and nothing is waited for."""
-        turn, _ = self.seat.take(heard, durable=False)
+        turn, _ = self.remote.take(heard, durable=False)
         self.show(turn)
         if turn.ask is Ask.NONE:
-            self.seat.take(Reply(), durable=False)
+            self.remote.take(Reply(), durable=False)
 
     def show(self, turn: Turn) -> None:
         key = turn.observation, turn.reward

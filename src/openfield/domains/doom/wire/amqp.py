@@ -20,7 +20,7 @@ from openfield.domains.doom.wire.private_broker import config_of, lead_to, need_
 from openfield.domains.doom.wire.server import PORT, Server, without_password
 from openfield.errors import InvalidInput, UnknownName
 from openfield.runner.plan import Cell
-from openfield.serving.dispatch import Desk
+from openfield.serving.dispatch import Dispatcher
 
 FINISHED_SECONDS = 0.05
 
@@ -72,11 +72,11 @@ class AmqpWire:
             what = f"training and {count} trials of {name} by its configuration"
         return f"every agent {what} through {without_password(self.url or '')}"
 
-    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         if self.url is None:
             self.url = f"amqp://guest:guest@{host}:{port}/" if port else await asyncio.to_thread(need_broker)
-        self._server = Server(self, desk, self.url)
+        self._server = Server(self, dispatcher, self.url)
         await self._server.run(ready)
 
     async def finished(self) -> None:

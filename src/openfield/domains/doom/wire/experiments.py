@@ -20,8 +20,8 @@ from openfield.domains.doom.wire.messages import RequestExperiment
 from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.journal.reader import SCORED
 from openfield.runner.plan import LONGEST_NAME, check_visitor
-from openfield.serving.dispatch import SingleDesk, TrialDesk
-from openfield.serving.remote import Seat
+from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
+from openfield.serving.remote import RemoteRollout
 from openfield.settings import make_settings
 from openfield.trial import Limits, Phase, Trial, derive, with_changes, with_limits
 
@@ -162,19 +162,19 @@ def _mark(secret: str) -> str:
     return f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
 
 
-async def find_experiment(desk: TrialDesk, secret: str) -> DeskOffice:
+async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> DeskOffice:
     """The experiment with a secret, whatever its model is called by now.
 
     Raises:
         AgentFault: There is none, or its training is not done.
     """
-    names = [name for name in await desk.agents() if name.endswith(_mark(secret))]
+    names = [name for name in await dispatcher.agents() if name.endswith(_mark(secret))]
     if not names:
         raise AgentFault("there is no experiment with this secret")
-    known = await desk.enrolled(names[0])
+    known = await dispatcher.enrolled(names[0])
     if any(record.trial.is_training and record.outcome not in SCORED for record in known):
         raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
-    return DeskOffice(desk, names[0], [record.trial for record in known])
+    return DeskOffice(dispatcher, names[0], [record.trial for record in known])
 
 
 def _read_model(model: str) -> _Model:
@@ -205,13 +205,15 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
 
 
 class DeskOffice:
-    """The seats of one experiment at a desk that has many."""
+    """The remotes of one experiment at a dispatcher that has many."""
 
-    def __init__(self, desk: TrialDesk, name: str, trials: list[Trial], facts: Mapping[str, str] | None = None) -> None:
-        self._desk = desk
+    def __init__(
+        self, dispatcher: TrialDispatcher, name: str, trials: list[Trial], facts: Mapping[str, str] | None = None
+    ) -> None:
+        self._dispatcher = dispatcher
         self._name = name
         self._new: list[Trial] = trials
-        """What is to be entered before the first seat; empty where the record has it."""
+        """What is to be entered before the first remote; empty where the record has it."""
         self._facts = dict(facts or {})
         self.trials = sum(not trial.is_training for trial in trials)
 
@@ -219,50 +221,50 @@ class DeskOffice:
         """Puts on record what machine the agent runs on."""
         self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:LONGEST_FACT]
 
-    async def training(self) -> Seat | None:
-        """A seat in the training trial; None if there is none, or it is done."""
+    async def training(self) -> RemoteRollout | None:
+        """A remote in the training trial; None if there is none, or it is done."""
         return await self._start(training=True)
 
-    async def trial(self) -> Seat | None:
-        """A seat in the next trial; None if none is left."""
+    async def trial(self) -> RemoteRollout | None:
+        """A remote in the next trial; None if none is left."""
         return await self._start(training=False)
 
     async def settle(self) -> None:
         """Books what is over."""
-        await self._desk.settle()
+        await self._dispatcher.settle()
 
-    async def _start(self, training: bool) -> Seat | None:
+    async def _start(self, training: bool) -> RemoteRollout | None:
         if self._new:
-            await self._desk.enroll(self._name, self._new, self._facts)
+            await self._dispatcher.enroll(self._name, self._new, self._facts)
             self._new = []
-        return await self._desk.start(self._name, training)
+        return await self._dispatcher.start(self._name, training)
 
 
 class SingleOffice:
-    """The one seat of a program that plays one cell."""
+    """The one remote of a program that plays one cell."""
 
     trials = 1
 
-    def __init__(self, desk: SingleDesk) -> None:
-        self._desk = desk
+    def __init__(self, dispatcher: SingleDispatcher) -> None:
+        self._dispatcher = dispatcher
 
     def note_machine(self, facts: dict[str, Any]) -> None:
         """It is this machine."""
 
-    async def training(self) -> Seat | None:
-        """The seat, if its trial is a training."""
-        return await self._sit("training")
+    async def training(self) -> RemoteRollout | None:
+        """The remote, if its trial is a training."""
+        return await self._open_remote("training")
 
-    async def trial(self) -> Seat | None:
-        """The seat, if its trial is none."""
-        return await self._sit("test")
+    async def trial(self) -> RemoteRollout | None:
+        """The remote, if its trial is none."""
+        return await self._open_remote("test")
 
     async def settle(self) -> None:
-        """Whoever made the seat books it."""
+        """Whoever made the remote books it."""
 
-    async def _sit(self, phase: str) -> Seat | None:
+    async def _open_remote(self, phase: str) -> RemoteRollout | None:
         try:
-            seat = await self._desk.seat()
+            remote = await self._dispatcher.join()
         except AgentFault:
             return None
-        return seat if seat.rollout.turn.phase == phase else None
+        return remote if remote.rollout.turn.phase == phase else None

@@ -1,6 +1,6 @@
 """Protocol 0.8, the server: all sessions on one broker, any number of agents at once.
 
-At the rim: queues in, queues out. `wire.Session` decides what is said, the desk's seats do what is done.
+At the rim: queues in, queues out. `wire.Session` decides what is said, the dispatcher's remotes do what is done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from openfield.domains.doom.wire.rpc import load_aio_pika
 from openfield.domains.doom.wire.session import Office, Session, mode_of
 from openfield.domains.doom.wire.unreadable import drop_unreadable
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
-from openfield.serving.dispatch import Desk, SingleDesk, TrialDesk
+from openfield.serving.dispatch import Dispatcher, SingleDispatcher, TrialDispatcher
 from openfield.trial import Trial, derive
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ LOG = logging.getLogger(__name__)
 class Server:
     """All sessions on one broker."""
 
-    def __init__(self, wire: AmqpWire, desk: Desk, url: str) -> None:
+    def __init__(self, wire: AmqpWire, dispatcher: Dispatcher, url: str) -> None:
         self._wire = wire
-        self._desk = desk
+        self._dispatcher = dispatcher
         self._url = url
         self._sessions: dict[str, Line] = {}
         self._lines: dict[str, Line] = {}
@@ -76,7 +76,7 @@ class Server:
             self._sure_channel = await connection.channel(publisher_confirms=True)
             await self._channel.set_qos(prefetch_count=1)
             self._channel.reopen_callbacks.add(self._listen_again)
-            if isinstance(self._desk, SingleDesk):
+            if isinstance(self._dispatcher, SingleDispatcher):
                 await self._take_turn(connection)
             registrations = await self._registrations()
             await self._sift()
@@ -205,24 +205,24 @@ class Server:
         await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent has whoever waits cancelled
 
     async def _office(self, request: Registration, secret: str) -> Office:
-        if isinstance(self._desk, SingleDesk):
+        if isinstance(self._dispatcher, SingleDispatcher):
             if self._wire.secret not in (None, secret):
                 raise AgentFault("there is no experiment with this secret")
-            return experiments.SingleOffice(self._desk)
-        if not isinstance(self._desk, TrialDesk):
-            raise InvalidInput("Protocol 0.8 needs a desk with trials.")
+            return experiments.SingleOffice(self._dispatcher)
+        if not isinstance(self._dispatcher, TrialDispatcher):
+            raise InvalidInput("Protocol 0.8 needs a dispatcher with trials.")
         name = experiments.agent_name(request.model, secret)
-        await self._desk.recover()
+        await self._dispatcher.recover()
         if isinstance(request, RequestTrials):
-            return await experiments.find_experiment(self._desk, secret)
+            return await experiments.find_experiment(self._dispatcher, secret)
         trials = await asyncio.to_thread(self._trials, request)
-        return experiments.DeskOffice(self._desk, name, trials, experiments.registration(request, name))
+        return experiments.DeskOffice(self._dispatcher, name, trials, experiments.registration(request, name))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
         """The trials of a new experiment: by the configuration, or those everybody gets."""
         episode_seed = experiments.episode_seed(request.generator_config or {})
-        if self._wire.config is None and isinstance(self._desk, TrialDesk):
-            return experiments.unhurried(experiments.reseeded(self._desk.trials, request.seed, episode_seed))
+        if self._wire.config is None and isinstance(self._dispatcher, TrialDispatcher):
+            return experiments.unhurried(experiments.reseeded(self._dispatcher.trials, request.seed, episode_seed))
         seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
         made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, episode_seed)
         return experiments.unhurried(made)
@@ -263,10 +263,10 @@ class Server:
             return
         line.dropped = str(fault)
         self._lines[name] = self._lines.pop(name)  # the last to be forgotten
-        seat, line.session.seat = line.session.seat, None  # a world is large, and the line stays
-        if seat is not None and isinstance(self._desk, TrialDesk):
+        remote, line.session.remote = line.session.remote, None  # a world is large, and the line stays
+        if remote is not None and isinstance(self._dispatcher, TrialDispatcher):
             with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
-                await self._desk.leave(seat.session, fault)
+                await self._dispatcher.leave(remote.session, fault)
         for old in [line for line in self._lines.values() if line.dropped][:-MOST_DROPPED]:
             await self._close(old)
 

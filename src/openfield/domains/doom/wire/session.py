@@ -1,6 +1,6 @@
 """Protocol 0.8, the conversation: one session per registration, state by state as the old family expects it.
 
-No bytes, no sockets, no clock but for stamps: `broker` brings requests and carries replies, an `Office` has the seats.
+No bytes, no sockets, no clock but for stamps: `broker` brings requests and carries replies, an `Office` has them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from openfield.domains.doom.wire.messages import (
 )
 from openfield.errors import AgentProtocol
 from openfield.journal.replay import UNWRITABLE, check_belief
-from openfield.serving.remote import Seat
+from openfield.serving.remote import RemoteRollout
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
 """What an agent may register for."""
@@ -41,7 +41,7 @@ TRAINING_OVER = "Training is over. Save the model."
 
 
 class Office(Protocol):
-    """Where a session gets its seats."""
+    """Where a session gets its remotes."""
 
     trials: int
     """How many trials there are, for the agent to know."""
@@ -50,12 +50,12 @@ class Office(Protocol):
         """Puts on record what machine the agent runs on."""
         ...
 
-    async def training(self) -> Seat | None:
-        """A seat in the training trial; None if there is none, or it is done."""
+    async def training(self) -> RemoteRollout | None:
+        """A remote in the training trial; None if there is none, or it is done."""
         ...
 
-    async def trial(self) -> Seat | None:
-        """A seat in the next trial; None if none is left."""
+    async def trial(self) -> RemoteRollout | None:
+        """A remote in the next trial; None if none is left."""
         ...
 
     async def settle(self) -> None:
@@ -77,7 +77,7 @@ class Session:
         """Starts before anything was asked.
 
         Args:
-            office: Where the seats are.
+            office: Where the remotes are.
             secret: What the agent shows with every request for data.
             mode: What it registered for.
             number: What its experiment is called.
@@ -89,7 +89,7 @@ class Session:
         self._number = number
         self.state = "benchmark_request" if benchmark else "experiment_start"
         """What the next `request_state` is answered with."""
-        self.seat: Seat | None = None
+        self.remote: RemoteRollout | None = None
         self._episode = 0
         self._trial = 0
         self._ending = False
@@ -160,14 +160,14 @@ class Session:
         return message("experiment_end" if state == "over" else state)
 
     async def _sit_down(self) -> Message:
-        """Takes the seat of the training or of the next trial; without a seat, goes past it."""
+        """Takes the remote of the training or of the next trial; without a remote, goes past it."""
         training = self.state == "training_start"
-        self.seat = await (self._office.training() if training else self._office.trial())
+        self.remote = await (self._office.training() if training else self._office.trial())
         self._episode, self._ending = 0, False
         if training:
-            self.state = "training_episode_start" if self.seat is not None else "training_end"
+            self.state = "training_episode_start" if self.remote is not None else "training_end"
             return message("training_start")
-        if self.seat is None:
+        if self.remote is None:
             self.state = "over"
             return message("experiment_end")
         self._trial += 1
@@ -199,23 +199,25 @@ class Session:
     async def _act(self, request: Prediction) -> Message:
         kind = "testing" if isinstance(request, TestingPrediction) else "training"
         self._identify(request)
-        seat = self._seat_in(kind)
+        remote = self._seat_in(kind)
         action = request.label_prediction.action
-        if seat.spec.actions is not None and not seat.spec.actions.contains(action):
-            known = ", ".join(getattr(seat.spec.actions, "options", ()))
+        if remote.spec.actions is not None and not remote.spec.actions.contains(action):
+            known = ", ".join(getattr(remote.spec.actions, "options", ()))
             raise AgentProtocol(f"unknown action '{action}'; known are {known}")
-        turn = await seat.reply(Reply(action))
+        turn = await remote.reply(Reply(action))
         self._ending |= bool(request.end_early)
         performance = turn.feedback["performance"]
         if turn.last is None:
             return message(f"{kind}_data_ack", secret=self._secret, performance=performance, feedback={})
-        last = self._ending or seat.rollout.world.over
+        last = self._ending or remote.rollout.world.over
         self.state = f"{kind}_end" if last else f"{kind}_episode_start"
         return message(f"{kind}_episode_end", performance=performance, feedback={})
 
     async def _believe(self, request: EpisodeNovelty) -> Message:
         kind = "testing" if isinstance(request, TestingNovelty) else "training"
-        at_border = self.seat is not None and self.seat.rollout.turn.ask is Ask.NONE and not self.seat.rollout.over
+        at_border = (
+            self.remote is not None and self.remote.rollout.turn.ask is Ask.NONE and not self.remote.rollout.over
+        )
         if not at_border or not self.state.startswith(kind):
             raise AgentProtocol(f"{kind}_episode_novelty belongs right after {kind}_episode_end")
         await self._pass_border(_belief(request))
@@ -226,29 +228,29 @@ class Session:
         if self.state == "training_episode_active":
             self._ending = True
             return message(self.state)
-        if self.state != "training_episode_start" or self.seat is None:
+        if self.state != "training_episode_start" or self.remote is None:
             raise AgentProtocol(f"training_end_early belongs into training; the state is {self.state}")
-        if self.seat.rollout.turn.ask is not Ask.NONE:  # else an opinion on the last episode may still come
+        if self.remote.rollout.turn.ask is not Ask.NONE:  # else an opinion on the last episode may still come
             await self._leave_seat()
         self.state = "training_end"
         return message(self.state, message=TRAINING_OVER)
 
     async def _pass_border(self, belief: Belief | None = None) -> None:
         """Leaves an episode that ended, with or without an opinion on it."""
-        seat = self.seat
-        if seat is None or seat.rollout.over or seat.rollout.turn.ask is not Ask.NONE:
+        remote = self.remote
+        if remote is None or remote.rollout.over or remote.rollout.turn.ask is not Ask.NONE:
             return
-        await seat.reply(Reply(None, belief))
+        await remote.reply(Reply(None, belief))
         if self.state.endswith("_end"):
             await self._leave_seat()
 
     async def _leave_seat(self) -> None:
-        """Gives the seat back; a trial that was ended early is truncated."""
-        if self.seat is not None:
-            if not self.seat.rollout.over:
-                self.seat.rollout.cut()
-            self.seat.left.set()
-            self.seat = None
+        """Gives the remote back; a trial that was ended early is truncated."""
+        if self.remote is not None:
+            if not self.remote.rollout.over:
+                self.remote.rollout.cut()
+            self.remote.left.set()
+            self.remote = None
             await self._office.settle()
 
     def _identify(self, request: RequestData | Prediction | EndExperiment) -> None:
@@ -259,11 +261,11 @@ class Session:
         if number is not None and number != self._number:
             raise AgentProtocol(f"this is experiment {self._number}, not {number}")
 
-    def _seat_in(self, kind: str) -> Seat:
-        """The seat, if data of this kind may be asked for now."""
-        if self.state != f"{kind}_episode_active" or self.seat is None:
+    def _seat_in(self, kind: str) -> RemoteRollout:
+        """The remote, if data of this kind may be asked for now."""
+        if self.state != f"{kind}_episode_active" or self.remote is None:
             raise AgentProtocol(f"{kind} data belongs into a {kind} episode; the state is {self.state}")
-        return self.seat
+        return self.remote
 
 
 def _belief(request: EpisodeNovelty) -> Belief | None:

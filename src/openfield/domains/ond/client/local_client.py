@@ -19,7 +19,7 @@ from openfield.domains.ond.trials import find_shelf
 from openfield.errors import InvalidInput
 from openfield.journal.lock import holding
 from openfield.journal.writer import Journal
-from openfield.serving.sessions import GroupDesk
+from openfield.serving.sessions import SessionDispatcher
 
 HERE = "here"
 """The address of the server in this process."""
@@ -41,12 +41,12 @@ class HereClient(Client):
         with ExitStack() as stack:
             begun = stack.enter_context(holding(run))
             journal = stack.enter_context(Journal(run))
-            desk = GroupDesk(journal, domain)
-            stack.callback(desk.close)
+            dispatcher = SessionDispatcher(journal, domain)
+            stack.callback(dispatcher.close)
             self.root = data or str(write_trials(domain, domain.trials(trials, seed), run.with_suffix(".data")))
             if not Path(self.root).is_dir():
                 raise InvalidInput(f"There is no directory {self.root}.")
-            self._responder = Responder(Office(desk, find_shelf(self.root), domain.version))
+            self._responder = Responder(Office(dispatcher, find_shelf(self.root), domain.version))
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = HERE
             self._open = stack.pop_all()

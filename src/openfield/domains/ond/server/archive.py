@@ -20,7 +20,7 @@ from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.areas import Area, Offer, find_area
 from openfield.domains.ond.server.listing import finished_tests
 from openfield.journal.steps import Step
-from openfield.serving.sessions import Group
+from openfield.serving.sessions import Session
 
 TOLD = "told_answers"
 """Where a test's state keeps which answers count because something was told about them."""
@@ -29,7 +29,7 @@ LABELS = "psuedo_labels"
 
 
 def pack(
-    group: Group, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
+    group: Session, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
 ) -> bytes:
     """The zip: the session, each test's doings, and all posted rows.
 
@@ -77,7 +77,7 @@ def _write_rows(file: zipfile.ZipFile, name: str, kind: str, steps: Iterable[Ste
                 member.write((text if text.endswith("\n") or not text else f"{text}\n").encode())
 
 
-def _session(group: Group) -> dict[str, Any]:
+def _session(group: Session) -> dict[str, Any]:
     facts = group.facts
     kept = ("protocol", "domain", "detection_threshold", "hints", "devmode")
     created = {"time": [facts["created"]], "detector": group.agent} | {key: facts[key] for key in kept if key in facts}
@@ -87,7 +87,7 @@ def _session(group: Group) -> dict[str, Any]:
     return {"created": created, "tests": tests} | ended | labels
 
 
-def _doings(group: Group, test: str, steps: list[Any], place: str) -> dict[str, Any]:
+def _doings(group: Session, test: str, steps: list[Any], place: str) -> dict[str, Any]:
     """What was asked for, posted, bought and completed."""
     posts, area = _posts(steps), find_area(group.facts["domain"])
     rounds: dict[str, dict[str, list[str]]] = {}

@@ -19,10 +19,10 @@ from openfield.domains.ond.server.routes import Answer, Responder, refuse
 from openfield.domains.ond.server.service import Office
 from openfield.domains.ond.testset.sheet import Shelf
 from openfield.errors import AgentFault, JournalError, MissingExtra
-from openfield.serving.sessions import GroupDesk
+from openfield.serving.sessions import SessionDispatcher
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Desk
+    from openfield.serving.dispatch import Dispatcher
 
 GRACE = 3
 """Seconds that requests under way have to be answered in when the server is told to end; a large zip takes longer."""
@@ -40,16 +40,16 @@ class OndWire:
     def __init__(self, shelf: Shelf | None = None, compat: bool = False) -> None:
         self._shelf, self._compat = shelf, compat
 
-    async def serve(self, desk: Desk, host: str, port: int, ready: Callable[[int], None]) -> None:
+    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
         from openfield.domains.ond.domain import DOMAIN
         from openfield.domains.ond.server.single_test import UNTIMED, make_single
 
-        if isinstance(desk, GroupDesk) and self._shelf is not None:
-            groups, shelf = desk, self._shelf
+        if isinstance(dispatcher, SessionDispatcher) and self._shelf is not None:
+            groups, shelf = dispatcher, self._shelf
             office = Office(groups, shelf, DOMAIN.version, self._compat)
         else:
-            groups, shelf = make_single(await desk.seat())
+            groups, shelf = make_single(await dispatcher.join())
             office = Office(groups, shelf, DOMAIN.version, self._compat, lambda: UNTIMED)
 
         def listening(opened: int) -> None:

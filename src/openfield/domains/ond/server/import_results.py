@@ -27,12 +27,14 @@ from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.rollout import Rollout
 from openfield.runner.plan import LONGEST_NAME
-from openfield.serving.sessions import Group, GroupDesk
+from openfield.serving.sessions import Session, SessionDispatcher
 
 LOG = logging.getLogger("openfield.ond")
 
 
-def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int, compat: bool = False) -> list[str]:
+def import_results(
+    folder: Path, shelf: Shelf, dispatcher: SessionDispatcher, version: int, compat: bool = False
+) -> list[str]:
     """Takes over every session of a results directory that is not known yet; returns their ids.
 
     What is in the files is taken as it is; what comes later goes by the server's own rules (`compat`).
@@ -42,10 +44,10 @@ def import_results(folder: Path, shelf: Shelf, desk: GroupDesk, version: int, co
     taken = []
     for path in sorted(folder.glob("*.json")):
         session = path.stem
-        if "." in session or session in desk.groups:
+        if "." in session or session in dispatcher.groups:
             continue  # a file with a dot is the state of one test
         try:
-            asyncio.run(_Import(folder, shelf, desk, version, compat).take(session, _read(path)))
+            asyncio.run(_Import(folder, shelf, dispatcher, version, compat).take(session, _read(path)))
             taken.append(session)
         except (OpenfieldError, ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             LOG.warning("%s is left out: %s", path.name, error)
@@ -74,8 +76,8 @@ class _Told(msgspec.Struct, frozen=True):
 class _Import:
     """One session on its way into the journal."""
 
-    def __init__(self, folder: Path, shelf: Shelf, desk: GroupDesk, version: int, compat: bool) -> None:
-        self._folder, self._shelf, self._desk, self._version = folder, shelf, desk, version
+    def __init__(self, folder: Path, shelf: Shelf, dispatcher: SessionDispatcher, version: int, compat: bool) -> None:
+        self._folder, self._shelf, self._dispatcher, self._version = folder, shelf, dispatcher, version
         self._compat = compat
 
     async def take(self, session: str, facts: dict[str, Any]) -> None:
@@ -87,13 +89,13 @@ class _Import:
             story.test.name: session_trial(story.test, story.digests, root, said, version, compat) for story in stories
         }
         detector = str(facts.get("created", {}).get("detector", "legacy"))[:LONGEST_NAME]
-        group = await self._desk.open(session, detector, trials, said)
+        group = await self._dispatcher.open(session, detector, trials, said)
         done = list(facts.get("tests", {}).get("completed_tests", []))
         for story in sorted(stories, key=lambda story: done.index(story.test.name) if story.listed else len(done)):
             if story.state or story.posts or story.listed:
                 await self._play(group, story)
         if "termination" in facts:
-            await self._desk.note(group, "ended", _time(facts["termination"]))
+            await self._dispatcher.note(group, "ended", _time(facts["termination"]))
 
     def _read_stories(self, session: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_Story]:
         """The tests of a session; the original keeps no list, and while it is open any test can be played."""
@@ -115,14 +117,14 @@ class _Import:
         posts = list(_make_posts(files, test, posted, said["protocol"] == "CONDDA"))
         return _Story(test, digests, state, posts, _used_feedback(state), listed)
 
-    async def _play(self, group: Group, story: _Story) -> None:
+    async def _play(self, group: Session, story: _Story) -> None:
         """Posts what was posted; a test is closed if its own file says so, and scored if the session lists it."""
         name, state = story.test.name, story.state
         asked = state.get("data_request")
         if isinstance(asked, dict) and isinstance(asked.get("rounds", {}), dict):
-            await self._desk.note(group, f"asked {name}", asked)
-        seat = await self._desk.take(group, name)
-        world, rollout = world_of(seat), seat.rollout
+            await self._dispatcher.note(group, f"asked {name}", asked)
+        remote = await self._dispatcher.take(group, name)
+        world, rollout = world_of(remote), remote.rollout
         if story.used:
             rollout.reply(Reply(story.used))
         for post in story.posts:
@@ -135,12 +137,12 @@ class _Import:
             while not rollout.over:
                 rollout.reply(Reply(None, world.look("beliefs")))
             await wait_for_disk(rollout.commit())
-            self._desk.finish(group, name, seat)
+            self._dispatcher.finish(group, name, remote)
         else:
             await wait_for_disk(rollout.commit())
         if story.listed:  # a test that is listed and not closed can be scored and gone on with
             key = "test" if "completion" in state else "listed"
-            await self._desk.note(group, f"{key} {name}", {"first": world.first_post, "completed": at})
+            await self._dispatcher.note(group, f"{key} {name}", {"first": world.first_post, "completed": at})
 
     def _files(self, own: str, said: dict[str, Any], posted: dict[str, Any]) -> dict[str, Path]:
         """The file of each type, detections first; that of another session only where the state names it."""

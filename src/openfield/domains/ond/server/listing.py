@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from openfield.domains.ond.server.errors import Refusal
-from openfield.serving.sessions import Group
+from openfield.serving.sessions import Session
 
 
-def choose_sessions(groups: Iterable[Group], wanted: Mapping[str, str]) -> list[Group]:
+def choose_sessions(groups: Iterable[Session], wanted: Mapping[str, str]) -> list[Session]:
     """The sessions a request is about, by detector and id: all, one, those of a detector, those ended after a time."""
     after = _moment(wanted["after"]) if "after" in wanted else None
     return [
@@ -24,12 +24,12 @@ def choose_sessions(groups: Iterable[Group], wanted: Mapping[str, str]) -> list[
     ]
 
 
-def session_line(group: Group) -> str:
+def session_line(group: Session) -> str:
     """A session: its id, its detector, when it was opened and when it ended."""
     return f"{group.id},{group.agent},{group.facts['created']},{group.facts.get('ended') or 'Incomplete'}"
 
 
-def test_lines(group: Group, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
+def test_lines(group: Session, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
     """The tests of a session that were asked for, or the completed ones: each with the time of its first results."""
     ended = group.facts.get("ended", "Incomplete")
     for test in list(finished_tests(group)) if tests is None else tests:
@@ -38,7 +38,7 @@ def test_lines(group: Group, tests: Sequence[str] | None, firsts: Mapping[str, s
         yield f"{group.id},{group.agent}, NA,N/A,{ended}"
 
 
-def done_tests(group: Group) -> dict[str, dict[str, str]]:
+def done_tests(group: Session) -> dict[str, dict[str, str]]:
     """Completed tests, and those that an original server listed as such."""
     found = {}
     for key, value in group.facts.items():
@@ -48,7 +48,7 @@ def done_tests(group: Group) -> dict[str, dict[str, str]]:
     return found
 
 
-def finished_tests(group: Group) -> dict[str, str]:
+def finished_tests(group: Session) -> dict[str, str]:
     """Completed tests and when, in the order of their completion, whatever the clock said."""
     return {test: value["completed"] for test, value in done_tests(group).items()}
 

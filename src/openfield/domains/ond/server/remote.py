@@ -1,6 +1,6 @@
-"""Where tests are played: the seat of a session's test, and the world at it.
+"""Where tests are played: the remote of a session's test, and the world at it.
 
-Between the desk, which knows nothing of this domain, and those who ask it for seats.
+Between the dispatcher, which knows nothing of this domain, and those who ask it for remotes.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from openfield.domains.ond.testset.answers import Ledger
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.journal.receipt import Receipt
-from openfield.serving.remote import Seat
-from openfield.serving.sessions import Group, GroupDesk
+from openfield.serving.remote import RemoteRollout
+from openfield.serving.sessions import Session, SessionDispatcher
 
 LOG = logging.getLogger("openfield.ond")
 
 
-async def find_seat(desk: GroupDesk, group: Group, test: str) -> Seat:
-    """The seat of a test.
+async def find_remote(dispatcher: SessionDispatcher, group: Session, test: str) -> RemoteRollout:
+    """The remote of a test.
 
     Raises:
         Refusal: Its files are gone, or are others than those it was begun with.
     """
     try:
-        return await desk.take(group, test)
+        return await dispatcher.take(group, test)
     except InvalidInput as error:
         LOG.warning("%s: %s", group.id, error)
         raise Refusal("test_id_invalid", f"The test cannot be played: {error}", 500) from None
 
 
-async def find_ledger(desk: GroupDesk, group: Group, test: str) -> Ledger:
-    """What was said of a test; raises as `find_seat` does."""
-    return world_of(await find_seat(desk, group, test)).ledger
+async def find_ledger(dispatcher: SessionDispatcher, group: Session, test: str) -> Ledger:
+    """What was said of a test; raises as `find_remote` does."""
+    return world_of(await find_remote(dispatcher, group, test)).ledger
 
 
 async def wait_for_disk(written: Receipt[None] | None) -> None:
@@ -42,9 +42,9 @@ async def wait_for_disk(written: Receipt[None] | None) -> None:
         await written
 
 
-def world_of(seat: Seat) -> TestWorld:
-    """The test that is played at a seat."""
-    world = seat.rollout.world
+def world_of(remote: RemoteRollout) -> TestWorld:
+    """The test that is played at a remote."""
+    world = remote.rollout.world
     if not isinstance(world, TestWorld):
-        raise OpenfieldError("This seat is not about a test of ond.")
+        raise OpenfieldError("This remote is not about a test of ond.")
     return world

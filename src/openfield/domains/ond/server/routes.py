@@ -1,6 +1,6 @@
 """The protocol's thirteen requests, as calls on values: parameters in, an answer out, no socket anywhere.
 
-Stands between `http.py`, which does the talking, and the desk, whose seats hold the rollouts. `office.py` knows what
+Stands between `http.py`, which does the talking, and the dispatcher, whose remotes hold rollouts. `service` knows what
 sessions and tests are; this file knows what requests look like.
 """
 

@@ -1,6 +1,6 @@
 """The numbers of tests as clients ask for them: of completed ones, and in devmode of those in process.
 
-Beside `office.py`; what was said is in the ledger of a seat's world, what it is worth in `evaluation.py`.
+Beside `office.py`; what was said is in the ledger of a remote's world, what it is worth in `evaluation.py`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from openfield.domains.ond.server.listing import done_tests
 from openfield.domains.ond.server.remote import find_ledger
 from openfield.domains.ond.testset.answers import Ledger
 from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
-from openfield.serving.sessions import GroupDesk
+from openfield.serving.sessions import SessionDispatcher
 
 
 class Grades:
     """Looks numbers up. `devmode`, which marks the session, shows those of tests in process."""
 
-    def __init__(self, desk: GroupDesk) -> None:
-        self._desk = desk
+    def __init__(self, dispatcher: SessionDispatcher) -> None:
+        self._dispatcher = dispatcher
 
     async def whole(self, session: str, test: str, devmode: bool) -> dict[str, Any]:
         """The numbers of a completed test."""
@@ -42,13 +42,13 @@ class Grades:
         return evaluate_round(await self._said(session, test, devmode), number)
 
     def _is_condda(self, session: str) -> bool:
-        return bool(self._desk.groups[session].facts["protocol"] == "CONDDA")
+        return bool(self._dispatcher.groups[session].facts["protocol"] == "CONDDA")
 
     async def _said(self, session: str, test: str, devmode: bool) -> Ledger:
         """What was said of a test."""
-        group = self._desk.groups.get(session)
+        group = self._dispatcher.groups.get(session)
         if group is None or test not in group.trials or not (devmode or test in done_tests(group)):
             raise Refusal("TestInProcess", "The test is not completed.")
         if devmode and "devmode" not in group.facts:
-            await self._desk.note(group, "devmode", True)
-        return await find_ledger(self._desk, group, test)
+            await self._dispatcher.note(group, "devmode", True)
+        return await find_ledger(self._dispatcher, group, test)

@@ -1,6 +1,6 @@
-"""One seat seen as a session's desk: for a program of the protocol that is started to play a single cell.
+"""One remote seen as a session's dispatcher: for a program of the protocol that is started to play a single cell.
 
-Stands in for `GroupDesk` and `Shelf`, so that the office need not know the difference.
+Stands in for `SessionDispatcher` and `Shelf`, so that the office need not know the difference.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.server.remote import world_of
 from openfield.domains.ond.testset.sheet import Shelf, Test
 from openfield.errors import OpenfieldError
-from openfield.serving.remote import Seat
-from openfield.serving.sessions import Group, GroupDesk
+from openfield.serving.remote import RemoteRollout
+from openfield.serving.sessions import Session, SessionDispatcher
 
 UNTIMED = "1970-01-01 00:00:00.000000"
 """When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
 
 
-def make_single(seat: Seat) -> tuple[GroupDesk, Shelf]:
-    """A desk and a shelf that know one test."""
-    return cast(GroupDesk, _OneDesk(seat)), cast(Shelf, _OneShelf(world_of(seat).test))
+def make_single(remote: RemoteRollout) -> tuple[SessionDispatcher, Shelf]:
+    """A dispatcher and a shelf that know one test."""
+    return cast(SessionDispatcher, _OneDispatcher(remote)), cast(Shelf, _OneShelf(world_of(remote).test))
 
 
 class _OneShelf:
@@ -52,38 +52,38 @@ class _OneShelf:
         return self._test, {}
 
 
-class _OneDesk:
-    def __init__(self, seat: Seat) -> None:
-        self.groups: dict[str, Group] = {}
-        self._seat = seat
+class _OneDispatcher:
+    def __init__(self, remote: RemoteRollout) -> None:
+        self.groups: dict[str, Session] = {}
+        self._seat = remote
 
     def check(self, token: str | None) -> None:
         """Whoever was started for the cell may come."""
 
-    async def open(self, name: str, agent: str, trials: dict[str, Any], facts: dict[str, Any]) -> Group:
-        self.groups[name] = Group(name, agent, 0, dict.fromkeys(trials, ""), dict(facts))
+    async def open(self, name: str, agent: str, trials: dict[str, Any], facts: dict[str, Any]) -> Session:
+        self.groups[name] = Session(name, agent, 0, dict.fromkeys(trials, ""), dict(facts))
         return self.groups[name]
 
-    async def note(self, group: Group, key: str, value: Any) -> None:
+    async def note(self, group: Session, key: str, value: Any) -> None:
         group.facts[key] = value
 
-    def at_hand(self, group: Group, trial: str) -> Seat:
+    def at_hand(self, group: Session, trial: str) -> RemoteRollout:
         return self._seat
 
-    async def take(self, group: Group, trial: str) -> Seat:
+    async def take(self, group: Session, trial: str) -> RemoteRollout:
         return self._seat
 
-    async def restart(self, group: Group, trial: str, carry: Any) -> Seat:
+    async def restart(self, group: Session, trial: str, carry: Any) -> RemoteRollout:
         raise Refusal("TestCompleted", "A test that is played as one cell cannot be started again.")
 
     async def recover(self) -> None:
         """A cell whose record cannot be written is over; whoever plays it is told."""
 
-    async def begun(self, group: Group) -> list[str]:
+    async def begun(self, group: Session) -> list[str]:
         return list(group.trials)
 
-    def finish(self, group: Group, trial: str, seat: Seat) -> None:
-        seat.left.set()
+    def finish(self, group: Session, trial: str, remote: RemoteRollout) -> None:
+        remote.left.set()
 
-    def steps(self, group: Group, trial: str) -> list[Any]:
+    def steps(self, group: Session, trial: str) -> list[Any]:
         return []
