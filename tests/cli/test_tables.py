@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from openfield.cli.shared.plain_tables import print_table
+from openfield.console import print_table
 from openfield.registry import installed_domains
 from support.places import MAZE
 

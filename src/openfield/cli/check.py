@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from openfield.cli.shared.common import print_json
-from openfield.cli.shared.plain_tables import print_table
+from openfield.console import print_json, print_table
 
 
 def check(domain: str, /, *, json: bool = False) -> None:

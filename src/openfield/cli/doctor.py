@@ -6,8 +6,7 @@ import re
 import warnings
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from openfield.cli.shared.common import print_json
-from openfield.cli.shared.plain_tables import print_table
+from openfield.console import print_json, print_table
 
 _BUNDLES = ("all", "dev")
 

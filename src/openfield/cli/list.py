@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from openfield.cli.shared.common import print_json
-from openfield.cli.shared.plain_tables import print_table
+from openfield.console import print_json, print_table
 
 if TYPE_CHECKING:
     from openfield.domain import Domain

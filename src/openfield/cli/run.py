@@ -14,10 +14,10 @@ from openfield.cli.shared.common import (
     Words,
     agents_aside,
     fail_if_nothing_scored,
-    print_json,
     print_result,
     take_flags,
 )
+from openfield.console import print_json
 
 if TYPE_CHECKING:
     from openfield.options import Launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.shared.common import print_json
+from openfield.console import print_json
 
 
 def verify(run: Path, /, *, json: bool = False) -> None:

@@ -18,7 +18,8 @@ from cyclopts import Parameter
 
 from openfield.cli.objectives.runs import RunFiles, evaluate_run_files
 from openfield.cli.objectives.tables import convert, frames
-from openfield.cli.shared.common import Whole, print_json
+from openfield.cli.shared.common import Whole
+from openfield.console import print_json
 from openfield.errors import InvalidInput, OpenfieldError
 
 if TYPE_CHECKING:

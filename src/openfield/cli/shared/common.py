@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout, sup
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
+
+from openfield.console import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,11 +70,6 @@ def fail_if_nothing_scored(result: Result, cells: Iterable[Cell]) -> None:
     asked = {cell.id for cell in cells}
     if not any(cell.outcome in SCORED for cell in result.cells if cell.id in asked):
         raise NothingScored(f"No cell could be scored. See why: openfield show {quote(str(result.paths[0]))}")
-
-
-def print_json(value: Any) -> None:
-    """Prints one JSON document."""
-    print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
 
 
 def print_result(result: Result, as_json: bool, metrics: list[str] | None = None) -> None:

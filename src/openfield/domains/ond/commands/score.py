@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from openfield.cli.shared.common import print_json
-from openfield.cli.shared.plain_tables import print_table
+from openfield.console import print_json, print_table
 
 HEADLINES = {
     "m_acc": ("full_top1", "pre_top1", "post_top1"),

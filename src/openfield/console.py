@@ -1,12 +1,14 @@
-"""Plain tables for a terminal of any width: columns are folded between words, and what has no room goes below.
+"""Print tables and JSON for commands: those of the command line and those a domain brings.
 
-Only the command line imports this.
+A table fits a terminal of any width: columns are folded between words, and a column without room goes below its row.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,15 +18,21 @@ if TYPE_CHECKING:
 
 GAP = 2
 """Blanks between columns."""
-LONGEST_WORD = 16
-"""Characters of a word that is still kept in one piece where there is little room."""
+MAX_WORD = 16
+"""Characters of a word that is kept in one piece where there is little room."""
 INDENT = 4
+"""Blanks before a column that goes below its row."""
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    print(msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode())
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints a table. Where its columns do not fit side by side the last one goes below its row.
+    """Print a table; its last column goes below the rows if the columns do not fit side by side.
 
-    In a pipe or a file a row is one line, for `grep` and its like: there is no width to keep to.
+    In a pipe or a file a row is one line, as `grep` needs it.
     """
     from rich.console import Console
 
@@ -33,7 +41,7 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     if not console.is_terminal and "COLUMNS" not in os.environ:
         cells = [[" ".join(text.split("\n")) for text in row] for row in cells]
         console = Console(width=sum(GAP + _longest(column) for column in zip(*cells, strict=True)))
-    least = [min(LONGEST_WORD, max(_longest(text.split()) for text in column)) for column in zip(*cells, strict=True)]
+    least = [min(MAX_WORD, max(_longest(text.split()) for text in column)) for column in zip(*cells, strict=True)]
     below = sum(least) + GAP * len(least) > console.width
     for part in _lay_out(cells, least, console.width, below):
         console.print(part)
@@ -67,7 +75,7 @@ def _begin(widths: Sequence[int]) -> Table:
 
 
 def _fit(cells: Sequence[Sequence[str]], least: Sequence[int], room: int) -> list[int]:
-    """The width of every column: as much as it needs, taken from the widest where there is not enough for all."""
+    """Return the width of every column; the widest give way if there is not enough room for all."""
     columns = list(zip(*cells, strict=True))
     left = max(len(columns), room - GAP * len(columns))
     widths = [min(left, max(_longest(text.splitlines()) for text in column)) for column in columns]
