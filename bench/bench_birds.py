@@ -25,14 +25,14 @@ import msgspec
 from openfield.core import Spec
 from openfield.domains.birds import DOMAIN, BirdsClient
 from openfield.domains.birds.agents.builtin import NaiveShooter
-from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.camera import zoomed_out
 from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.game import ITERATIONS, STEP, Game
-from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.ground_truth import ground_truth
+from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.game.scene import see
-from openfield.domains.birds.wire.ground_truth import ground_truth
+from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.domains.birds.wire.remote_agent import play
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal
@@ -103,13 +103,13 @@ def step_only(level: Level, shots: list[float], spans: list[int]) -> float:
 
 def build_tower() -> Level:
     """Eleven storeys of two posts and a beam."""
-    things = [Thing(kind="Pig", type="BasicSmall", x=10.0, y=-3.29)]
+    things = [LevelObject(kind="Pig", type="BasicSmall", x=10.0, y=-3.29)]
     for storey in range(11):
         y = -3.5 + 0.604 * storey
         for x in (3.3, 4.1):
-            things.append(Thing(kind="Block", type="SquareSmall", material="stone", x=x, y=y + 0.192))
-        things.append(Thing(kind="Block", type="RectMedium", material="stone", x=3.7, y=y + 0.494))
-    return Level(birds=("BirdRed",), things=tuple(things))
+            things.append(LevelObject(kind="Block", type="SquareSmall", material="stone", x=x, y=y + 0.192))
+        things.append(LevelObject(kind="Block", type="RectMedium", material="stone", x=3.7, y=y + 0.494))
+    return Level(birds=("BirdRed",), objects=tuple(things))
 
 
 def speed_awake(game: Game) -> float:
@@ -147,7 +147,7 @@ def measure_wire() -> None:
             play_as(port, 1)
             show("s for a trial of 40 + 40 levels over TCP", time.perf_counter() - start, 20, "lower")
         with serving(Path(folder) / "many.sqlite", DOMAIN.trials(1, before=1, after=1)) as port:
-            ends = list[State]()
+            ends = list[HarnessState]()
             threads = [
                 threading.Thread(target=lambda team=team: ends.append(play_as(port, team))) for team in range(16)
             ]
@@ -155,10 +155,15 @@ def measure_wire() -> None:
                 thread.start()
             for thread in threads:
                 thread.join()
-    show("sessions at once that came to their end", sum(end is State.TERMINATED for end in ends), SESSIONS, "higher")
+    show(
+        "sessions at once that came to their end",
+        sum(end is HarnessState.TERMINATED for end in ends),
+        SESSIONS,
+        "higher",
+    )
 
 
-def play_as(port: int, team: int) -> State:
+def play_as(port: int, team: int) -> HarnessState:
     with BirdsClient(port=port) as client:
         client.configure(team)
         play(client, NaiveShooter(Spec(domain="birds", task=""), team))

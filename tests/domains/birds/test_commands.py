@@ -29,7 +29,7 @@ def say(capsys, tmp_path, monkeypatch):
 
 
 def test_trials_are_generated_to_a_file_or_printed(tmp_path, say):
-    source = files("openfield.domains.birds").joinpath("samples", "sequence", "configMeta.xml")
+    source = files("openfield.domains.birds").joinpath("data", "samples", "sequence", "configMeta.xml")
     status, said = say("generate", "birds", source, "-o", tmp_path / "config.xml", "--seed", 3)
     assert (status, said) == (0, f"1 trials in {tmp_path / 'config.xml'}\n")
     assert say("generate", "birds", source, "--seed", 3) == (0, (tmp_path / "config.xml").read_text())
@@ -82,7 +82,7 @@ def test_a_recorded_level_becomes_a_film(tmp_path, say):
 
 def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    source = files("openfield.domains.birds").joinpath("samples", "unordered", "configMeta.xml").read_text()
+    source = files("openfield.domains.birds").joinpath("data", "samples", "unordered", "configMeta.xml").read_text()
     small = source.replace("amount='100'", "amount='1'").replace("amount='10'", "amount='1'")
     (tmp_path / "configMeta.xml").write_text(small)
     (tmp_path / "trial_list.txt").write_text("0\n")

@@ -4,15 +4,15 @@ import pytest
 
 from openfield.domains.birds.game.contacts import ContactLog, Damage, Hit
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.level import Level, LevelObject
 
 STILL = (0.0, 0.0)
-BLOCK = Thing(kind="Block", type="RectTiny", material="ice", x=0.0, y=-3.38)
-PIG = Thing(kind="Pig", type="BasicSmall", x=4.0, y=-3.29)
+BLOCK = LevelObject(kind="Block", type="RectTiny", material="ice", x=0.0, y=-3.38)
+PIG = LevelObject(kind="Pig", type="BasicSmall", x=4.0, y=-3.29)
 
 
 def made(profile):
-    game = Game(Level(birds=("BirdRed",), things=(BLOCK, PIG)), profile)
+    game = Game(Level(birds=("BirdRed",), objects=(BLOCK, PIG)), profile)
     return game, *(next(body for body in game.bodies if body.kind == kind) for kind in ("block", "pig"))
 
 

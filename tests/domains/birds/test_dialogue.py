@@ -8,8 +8,8 @@ import pytest
 
 from openfield.core import Belief
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.harness import State
-from openfield.domains.birds.wire.conversation import Dialogue
+from openfield.domains.birds.evaluation.harness import HarnessState
+from openfield.domains.birds.wire.conversation import Conversation
 from openfield.domains.birds.wire.messages import FIXED, Request
 from openfield.rollout import Rollout
 from support.birds.serving import say
@@ -59,10 +59,10 @@ def test_any_sequence_of_requests_gets_replies_of_their_layout(seed):
     rng = random.Random(seed)
     (trial,) = DOMAIN.trials(1, training=4, before=3, after=3, attempts=2, report_step=3, novelty="storm")
     rollout = Rollout(DOMAIN.world(trial))
-    dialogue, seen = Dialogue(rollout.turn), set()
+    conversation, seen = Conversation(rollout.turn), set()
     for _ in range(250):
         request = any_request(rng)
-        reply = say(rollout, dialogue, request)
+        reply = say(rollout, conversation, request)
         assert len(reply) == SIZES.get(request.code, len(reply)), request
         if request.code in (13, 23):
             assert len(reply) == 4 + 4 * struct.unpack(">I", reply[:4])[0]
@@ -70,8 +70,13 @@ def test_any_sequence_of_requests_gets_replies_of_their_layout(seed):
             assert len(reply) == len(request.fields)
         if request.code in (38, 70):
             assert blocks(reply) <= 300
-        seen.add(State(say(rollout, dialogue, Request(12))[0]))
-    assert {State.NEW_TRIAL, State.NEW_TRAINING_SET, State.PLAYING, State.REQUEST_BELIEF} <= seen
+        seen.add(HarnessState(say(rollout, conversation, Request(12))[0]))
+    assert {
+        HarnessState.NEW_TRIAL,
+        HarnessState.NEW_TRAINING_SET,
+        HarnessState.PLAYING,
+        HarnessState.REQUEST_BELIEF,
+    } <= seen
 
 
 def blocks(reply):
@@ -87,15 +92,15 @@ def blocks(reply):
 def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))
-    dialogue = Dialogue(rollout.turn)
+    conversation = Conversation(rollout.turn)
     for request in (Request(2, (speed,)), Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
-        say(rollout, dialogue, request)
+        say(rollout, conversation, request)
     before = rollout.world.arena.game.seconds
     for _ in range(3):
-        say(rollout, dialogue, Request(62))
+        say(rollout, conversation, Request(62))
     assert (rollout.world.arena.game.seconds > before + 1) is passes
     before = rollout.world.arena.game.seconds
-    assert say(rollout, dialogue, Request(41, (0, 300, 0, 0))) == b"\x00"
+    assert say(rollout, conversation, Request(41, (0, 300, 0, 0))) == b"\x00"
     assert rollout.world.arena.game.seconds == pytest.approx(before + own), "a refused shot takes the agent's own time"
 
 
@@ -103,12 +108,12 @@ def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
 def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(elapsed, tries):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
     rollout = Rollout(DOMAIN.world(trial))
-    dialogue = Dialogue(rollout.turn)
+    conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53), Request(41, (600, 100, 0, 0))):
-        say(rollout, dialogue, request)
+        say(rollout, conversation, request)
     replies = []
     while not replies or replies[-1] == b"\x00":
-        replies.append(say(rollout, dialogue, Request(41, (600, 100, 0, 0)), elapsed))
+        replies.append(say(rollout, conversation, Request(41, (600, 100, 0, 0)), elapsed))
     assert len(replies) <= tries
     assert (len(replies) == 1) is (elapsed > 10), "no sooner than the first bird has touched something"
 
@@ -116,14 +121,14 @@ def test_an_agent_that_does_nothing_but_shoot_gets_its_next_bird_as_time_passes(
 def test_who_observes_takes_none_of_the_time_of_an_agent():
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))
-    dialogue = Dialogue(rollout.turn)
+    conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
-        say(rollout, dialogue, request, 0.0)
+        say(rollout, conversation, request, 0.0)
     game = rollout.world.arena.game
     before = game.seconds
     for _ in range(10):
-        say(rollout, dialogue, Request(41, (0, 300, 0, 0)), 0.05)
-        watching = dialogue.observe(Request(62))
+        say(rollout, conversation, Request(41, (0, 300, 0, 0)), 0.05)
+        watching = conversation.observe(Request(62))
         with pytest.raises(StopIteration):
             watching.send(rollout.world.look(next(watching).query))
     assert game.seconds == pytest.approx(before + 0.5)
@@ -133,10 +138,10 @@ def test_who_observes_takes_none_of_the_time_of_an_agent():
 def test_a_polar_shot_flies_where_it_says_as_fast_as_it_says(degrees, pixels, zoom):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0)
     rollout = Rollout(DOMAIN.world(trial))
-    dialogue = Dialogue(rollout.turn)
+    conversation = Conversation(rollout.turn)
     for code in (68, 68, 53, zoom):
-        say(rollout, dialogue, Request(code))
-    assert say(rollout, dialogue, Request(42, (degrees, pixels, 0, 0))) == b"\1"
+        say(rollout, conversation, Request(code))
+    assert say(rollout, conversation, Request(42, (degrees, pixels, 0, 0))) == b"\1"
     arena = rollout.world.arena
     velocity = arena.game.flying.physical.linearVelocity
     assert math.degrees(math.atan2(velocity.y, velocity.x)) == pytest.approx(degrees, abs=1e-3)
@@ -148,9 +153,9 @@ def test_a_report_out_of_bounds_is_brought_into_them():
     (trial,) = DOMAIN.trials(1, before=1, after=0, novelty="none")
     rollout = Rollout(DOMAIN.world(trial))
     said = []
-    dialogue = Dialogue(rollout.turn)
-    say(rollout, dialogue, Request(68))
-    talk = dialogue.report(7.0, float("inf"), (), 1, "")
+    conversation = Conversation(rollout.turn)
+    say(rollout, conversation, Request(68))
+    talk = conversation.report(7.0, float("inf"), (), 1, "")
     said.append(next(talk).belief)
     assert said == [Belief(1.0, 1, {"not_novel": 0.0, "objects": [], "text": ""})]
 
@@ -159,8 +164,8 @@ def test_a_report_out_of_bounds_is_brought_into_them():
 def test_each_shot_of_a_sequence_has_the_next_bird(code):
     (trial,) = DOMAIN.trials(1, novelty="none", before=1, after=0, family=2, scenario="multiple")
     rollout = Rollout(DOMAIN.world(trial))
-    dialogue = Dialogue(rollout.turn)
+    conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53)):
-        say(rollout, dialogue, request)
+        say(rollout, conversation, request)
     away = (31, 600, 100, 0, 0, 0, 0)
-    assert say(rollout, dialogue, Request(code, (away,) * 5)) == bytes((1, 1, 1, 0, 0)), "there are three"
+    assert say(rollout, conversation, Request(code, (away,) * 5)) == bytes((1, 1, 1, 0, 0)), "there are three"

@@ -9,27 +9,27 @@ import pytest
 
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game import drawing
-from openfield.domains.birds.game.camera import zoomed_in, zoomed_out
 from openfield.domains.birds.game.game import SECOND, Game
-from openfield.domains.birds.game.levels import Camera, Level, Thing
+from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import see
+from openfield.domains.birds.game.viewport import zoomed_in, zoomed_out
 from openfield.errors import MissingExtra
 
 
 def level(*things, birds=("BirdRed",), **fields):
-    return Level(birds=birds, things=things, **fields)
+    return Level(birds=birds, objects=things, **fields)
 
 
 def pig(x, y, type_="BasicSmall"):
-    return Thing(kind="Pig", type=type_, x=x, y=y)
+    return LevelObject(kind="Pig", type=type_, x=x, y=y)
 
 
 def block(type_, material, x, y):
-    return Thing(kind="Block", type=type_, material=material, x=x, y=y)
+    return LevelObject(kind="Block", type=type_, material=material, x=x, y=y)
 
 
 def platform(x, y, wide=3.0):
-    return Thing(kind="Platform", x=x, y=y, scale_x=wide)
+    return LevelObject(kind="Platform", x=x, y=y, scale_x=wide)
 
 
 FAR = pig(14.0, -3.29)
@@ -91,7 +91,7 @@ def test_some_pigs_go_only_after_hits_by_several_birds():
 
 
 def test_no_blast_kills_a_pig_that_counts_birds():
-    things = platform(-8.0, -2.25, 6.0), Thing(kind="TNT", x=-8.0, y=-1.6), pig(-6.8, -1.44, "BasicBig")
+    things = platform(-8.0, -2.25, 6.0), LevelObject(kind="TNT", x=-8.0, y=-1.6), pig(-6.8, -1.44, "BasicBig")
     game = Game(level(*things))
     game.explode((-8.0, -1.6), game.profile.tnt.blast)
     (big,) = (body for body in game.bodies if body.kind == "pig")
@@ -99,7 +99,7 @@ def test_no_blast_kills_a_pig_that_counts_birds():
 
 
 def test_a_ball_wears_out_on_a_long_slope_where_every_contact_counts():
-    slope = Thing(kind="Platform", x=0.0, y=0.0, rotation=-27.0, scale_x=22.0)
+    slope = LevelObject(kind="Platform", x=0.0, y=0.0, rotation=-27.0, scale_x=22.0)
     things = slope, block("Circle", "stone", -5.5, 3.6), FAR
     left = {}
     for profile in ("sailon", "phyq"):
@@ -120,7 +120,7 @@ def test_ice_breaks_where_stone_does_not():
 
 
 def test_tnt_blows_up_what_is_near():
-    things = (platform(-8.0, -2.25, 6.0), Thing(kind="TNT", x=-8.0, y=-1.6), pig(-7.0, -1.72))
+    things = (platform(-8.0, -2.25, 6.0), LevelObject(kind="TNT", x=-8.0, y=-1.6), pig(-7.0, -1.72))
     game = Game(level(*things))
     game.shoot(1.0, 0.13)
     game.settle()
@@ -134,13 +134,13 @@ def test_what_went_with_another_blast_is_not_looked_at_again(monkeypatch):
 
     real = Game.remove
     monkeypatch.setattr(Game, "remove", remove)
-    row = [Thing(kind="TNT", x=5 + 0.7 * number, y=-3.17) for number in range(4)]
+    row = [LevelObject(kind="TNT", x=5 + 0.7 * number, y=-3.17) for number in range(4)]
     game = Game(
         level(*row, block("SquareTiny", "ice", 5.0, -2.7), block("SquareTiny", "ice", 7.1, -2.7), FAR), "sailon"
     )
     game.destroy(next(body for body in game.bodies if body.kind == "tnt"))
     assert (game.score, [body.kind for body in game.bodies]) == (1000, ["pig"])
-    beyond = (Thing(kind="TNT", x=18.3, y=-3.0), block("SquareTiny", "ice", 17.2, -2.0))
+    beyond = (LevelObject(kind="TNT", x=18.3, y=-3.0), block("SquareTiny", "ice", 17.2, -2.0))
     assert Game(level(*beyond, FAR), "sailon").score == 500
 
 
@@ -297,7 +297,7 @@ def test_a_level_is_over_only_when_everything_has_come_to_rest():
 
 
 def test_a_shot_is_waited_for_until_the_level_is_over_also_where_something_never_rests():
-    wind = Thing(kind="Novelty", type="NovelAirTurbulence", x=-5.0, y=0.0, scale_x=9.0, scale_y=12.0)
+    wind = LevelObject(kind="Novelty", type="NovelAirTurbulence", x=-5.0, y=0.0, scale_x=9.0, scale_y=12.0)
     game = Game(level(FAR, wind, block("RectTiny", "ice", -5.0, -3.3)))
     game.shoot(1.0, 0.4)
     game.settle()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.birds.game.levels import Camera, Level, Thing, parse_level, write_level
+from openfield.domains.birds.game.level import Camera, Level, LevelObject, parse_level, write_level
 from openfield.errors import InvalidInput
 
 PLAIN = """<?xml version="1.0" encoding="utf-16"?>
@@ -30,9 +30,9 @@ def test_open_tags_wrong_declarations_and_odd_spaces_are_no_obstacle(encoding):
     level = parse_level(PLAIN.encode(encoding))
     assert (level.width, level.camera, level.sling) == (2, Camera(0, -1, 25, 30), (-12.0, -2.5))
     assert level.birds == ("BirdRed", "BirdBlue")
-    assert [thing.kind for thing in level.things] == ["Block", "TNT", "Platform", "Novelty"]
-    assert (level.things[0].rotation, level.things[1].rotation, level.things[2].scale_x) == (90, 0, 2)
-    assert level.things[3].force == 5
+    assert [thing.kind for thing in level.objects] == ["Block", "TNT", "Platform", "Novelty"]
+    assert (level.objects[0].rotation, level.objects[1].rotation, level.objects[2].scale_x) == (90, 0, 2)
+    assert level.objects[3].force == 5
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_what_is_wrong_is_named(text, reason):
     ],
 )
 def test_the_profile_follows_from_camera_novelty_and_name(name, widest, kind, profile):
-    thing = Thing(kind=kind, type="Circle", x=0, y=0)
-    assert Level(name=name, camera=Camera(widest=widest), things=(thing,)).profile == profile
+    thing = LevelObject(kind=kind, type="Circle", x=0, y=0)
+    assert Level(name=name, camera=Camera(widest=widest), objects=(thing,)).profile == profile
 
 
 NUMBERS = st.floats(-50, 50).map(lambda number: float(f"{number:.4g}"))
 THINGS = st.builds(
-    Thing,
+    LevelObject,
     kind=st.sampled_from(["Block", "Pig", "Novelty"]),
     type=st.sampled_from(["Circle", "A & B", 'say "x"']),
     x=NUMBERS,
@@ -81,7 +81,7 @@ THINGS = st.builds(
 @given(st.lists(THINGS, max_size=5).map(tuple), st.lists(st.just("BirdRed"), max_size=3).map(tuple))
 def test_a_level_written_and_read_is_the_same(things, birds):
     plain = tuple(thing for thing in things if "&" not in thing.type and '"' not in thing.type)
-    level = Level(things=plain, birds=birds)
+    level = Level(objects=plain, birds=birds)
     assert parse_level(write_level(level).encode()) == level
 
 

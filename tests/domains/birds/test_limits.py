@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.harness import Harness, Options, State
-from openfield.domains.birds.evaluation.script import LevelSet, Script
-from openfield.domains.birds.wire.conversation import Dialogue
+from openfield.domains.birds.evaluation.harness import Harness, HarnessOptions, HarnessState
+from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.wire.conversation import Conversation
 from openfield.domains.birds.wire.messages import Request
 from openfield.rollout import Rollout
 from support.birds.serving import say
@@ -33,7 +33,7 @@ SETS = st.builds(
     levels, st.integers(0, 3), seconds=LIMIT, interactions=LIMIT, attempts=st.integers(-1, 2), selection=st.booleans()
 )
 SCRIPTS = st.builds(
-    Script,
+    EvaluationScript,
     training=SETS,
     tests=st.lists(SETS, max_size=3).map(tuple),
     checkpoint_seconds=LIMIT,
@@ -44,7 +44,7 @@ SCRIPTS = st.builds(
     informed=st.booleans(),
 )
 OPTIONS = st.builds(
-    Options,
+    HarnessOptions,
     count_loads=st.booleans(),
     checkpoint_policy=st.sampled_from(["next_set", "all_sets"]),
     repeat_unlimited=st.booleans(),
@@ -66,7 +66,9 @@ def test_no_sequence_of_requests_breaks_a_limit(script, options, requests):
         before = game.harness.stage
         game.take(kind, index, seconds)
         game.check()
-        assert before is not State.TERMINATED or game.harness.stage is State.TERMINATED, "the end is the end"
+        assert before is not HarnessState.TERMINATED or game.harness.stage is HarnessState.TERMINATED, (
+            "the end is the end"
+        )
     for progress in game.sets:
         limit, allowed = progress.set.interactions, game.allowed.get(progress, 0)
         assert limit <= 0 or progress.interactions <= limit + allowed
@@ -94,7 +96,7 @@ class Game:
                 self.birds -= 1
                 self.sets[current] += is_spent(current)
                 harness.interact()
-            case 7 if harness.stage is State.PLAYING:
+            case 7 if harness.stage is HarnessState.PLAYING:
                 harness.end_level(index == 0, index)
             case _:
                 harness.report()
@@ -108,7 +110,9 @@ class Game:
         """Sees that nothing is where it must not be."""
         harness, current = self.harness, self.harness.current
         assert all(late <= self.allowed.get(progress, 0) for progress, late in self.sets.items())
-        assert harness.state is not State.PLAYING or not is_spent(current) or self._may_finish, "a limit ends the level"
+        assert harness.state is not HarnessState.PLAYING or not is_spent(current) or self._may_finish, (
+            "a limit ends the level"
+        )
         assert all(left is None or 0 <= left <= max(current.set.attempts, 0) for left in current.left)
         assert -1 <= current.position < max(len(current.left), 1)
         assert not (harness.report_pending and harness.script.informed)
@@ -126,7 +130,7 @@ class Game:
         harness, begun = self.harness, sum(progress.testing for progress in self.sets)
         left = sum(bool(levels.levels) for levels in harness.script.tests) - begun
         last = not left and (harness.training_over or not harness.current.testing)
-        return harness.options.finish_levels and harness.stage is State.PLAYING and not last
+        return harness.options.finish_levels and harness.stage is HarnessState.PLAYING and not last
 
 
 LIMITED = """<evaluation>
@@ -150,11 +154,11 @@ def test_no_sequence_of_requests_of_an_agent_does_either(tmp_path, limit, finish
     (tmp_path / "config.xml").write_text(LIMITED.format(limit=limit))
     (trial,) = DOMAIN.trials(config=str(tmp_path / "config.xml"), finish_levels=finish)
     rng, rollout = random.Random(seed), Rollout(DOMAIN.world(trial))
-    dialogue, harness, done, late = Dialogue(rollout.turn), rollout.world.harness, {}, {}
+    conversation, harness, done, late = Conversation(rollout.turn), rollout.world.harness, {}, {}
     while not rollout.over:
         request, current = any_request(rng), harness.current
         spent, last = is_spent(current), harness.training_over and len(done) == 3
-        accepted = count_accepted(request.code, say(rollout, dialogue, request))
+        accepted = count_accepted(request.code, say(rollout, conversation, request))
         done[current] = done.get(current, 0) + accepted
         if spent and accepted:
             assert request.code in SHOTS, "no level after a limit"

@@ -8,7 +8,7 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.agents.builtin import Detector
+from openfield.domains.birds.agents.builtin import PassiveDetector
 from openfield.domains.birds.evaluation.measures import as_test, published, write_detectors, write_measures
 from openfield.metrics.passive import PUBLISHED, Rule
 from support.records import make_cell
@@ -171,7 +171,7 @@ def test_a_detector_around_any_agent_reports_for_it():
     def silent(turn):
         return of.Reply()
 
-    detector, said = Detector(silent, Rule(5)), []
+    detector, said = PassiveDetector(silent, Rule(5)), []
     for passed in passes:
         turn = of.Turn(last="terminated", phase="test", feedback={"state": "won" if passed else "lost"})
         said.append(detector(turn).belief.novel)
@@ -182,7 +182,7 @@ def test_a_detector_watches_training_until_there_is_a_test_and_then_assumes_it()
     def silent(turn):
         return of.Reply()
 
-    detector, said = Detector(silent, Rule(5)), []
+    detector, said = PassiveDetector(silent, Rule(5)), []
     for phase, passed in [("training", 1)] * 6 + [("training", 0)] * 2 + [("test", 1)] * 5 + [("test", 0)] * 5:
         turn = of.Turn(last="terminated", phase=phase, feedback={"state": "won" if passed else "lost"})
         said.append(detector(turn).belief.novel)

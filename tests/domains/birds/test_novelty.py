@@ -5,24 +5,27 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.agents.planner import aim, read_sight
+from openfield.domains.birds.agents.planner import aim, observe_level
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.camera import zoomed_out
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.ground_truth import classify, ground_truth
+from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.game.scene import load_palette, see
+from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.domains.birds.novelty import CHANGES, NOVELTIES, change_level, family_of
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.wire.ground_truth import classify, ground_truth
 from openfield.errors import UnknownName
 from openfield.novelty import apply_novelties
 
-PIG = Thing(kind="Pig", type="BasicSmall", x=4.0, y=-1.47)
-STAND = Thing(kind="Platform", x=4.0, y=-2.0, scale_x=3.0)
-LEVEL = Level(birds=("BirdRed", "BirdRed"), things=(STAND, PIG))
+PIG = LevelObject(kind="Pig", type="BasicSmall", x=4.0, y=-1.47)
+STAND = LevelObject(kind="Platform", x=4.0, y=-2.0, scale_x=3.0)
+LEVEL = Level(birds=("BirdRed", "BirdRed"), objects=(STAND, PIG))
 WINDY = replace(
     LEVEL,
-    things=(*LEVEL.things, Thing(kind="Novelty", type="NonNovelAirTurbulence", x=-7, y=1, scale_x=7, scale_y=10)),
+    objects=(
+        *LEVEL.objects,
+        LevelObject(kind="Novelty", type="NonNovelAirTurbulence", x=-7, y=1, scale_x=7, scale_y=10),
+    ),
 )
 
 
@@ -55,17 +58,17 @@ def test_a_new_colour_changes_nothing_but_what_is_seen():
 @pytest.mark.parametrize("material", ["wood", "stone", "ice"])
 def test_what_is_coloured_keeps_its_life_and_mass(material):
     things = tuple(
-        Thing(kind="Block", type=type_, material=material, x=x, y=-3.0)
+        LevelObject(kind="Block", type=type_, material=material, x=x, y=-3.0)
         for x, type_ in ((0.0, "Circle"), (2.0, "RectFat"), (4.0, "SquareHole"))
     )
-    level = replace(LEVEL, things=(*LEVEL.things, *things))
+    level = replace(LEVEL, objects=(*LEVEL.objects, *things))
     facts = [
         [(body.full, body.physical.mass) for body in Game(made).bodies if body.kind == "block"]
         for made in (level, change_level(level, ["colour"]))
     ]
     assert facts[0] == facts[1]
-    ball = Thing(kind="Novelty", type="PinkCircle", x=0.0, y=-3.12)
-    (pink,) = (body for body in Game(replace(LEVEL, things=(ball, PIG, STAND))).bodies if body.kind == "block")
+    ball = LevelObject(kind="Novelty", type="PinkCircle", x=0.0, y=-3.12)
+    (pink,) = (body for body in Game(replace(LEVEL, objects=(ball, PIG, STAND))).bodies if body.kind == "block")
     assert (pink.full, pink.physical.mass) == (23.4, pytest.approx(1.125)), "as the original file names it"
 
 
@@ -79,9 +82,9 @@ def test_no_normal_level_that_ships_looks_or_behaves_as_before_under_any_change(
 
 @pytest.mark.parametrize(("type_", "shots"), [("BasicBig", 3), ("BasicBigTwoShots", 2), ("BasicBigFourShots", 4)])
 def test_a_coloured_big_pig_takes_as_many_birds_as_before(type_, shots):
-    level = replace(LEVEL, birds=("BirdRed",) * 5, things=(STAND, replace(PIG, type=type_, y=-1.19)))
+    level = replace(LEVEL, birds=("BirdRed",) * 5, objects=(STAND, replace(PIG, type=type_, y=-1.19)))
     coloured = change_level(level, ["colour"])
-    assert coloured.things[1].type.startswith("Pink")
+    assert coloured.objects[1].type.startswith("Pink")
     results = []
     for played in (level, coloured):
         game = Game(played)
@@ -92,8 +95,8 @@ def test_a_coloured_big_pig_takes_as_many_birds_as_before(type_, shots):
 
 
 def test_a_fan_pushes_birds_back():
-    fan = Thing(kind="Novelty", type="Fan", x=-6.0, y=0.0)
-    level = replace(LEVEL, things=(*LEVEL.things, fan))
+    fan = LevelObject(kind="Novelty", type="Fan", x=-6.0, y=0.0)
+    level = replace(LEVEL, objects=(*LEVEL.objects, fan))
     speeds = []
     for played in (LEVEL, level):
         game = Game(played)
@@ -102,7 +105,7 @@ def test_a_fan_pushes_birds_back():
             game.run(0.1)
         speeds.append(game.trajectory[-1][0] - game.trajectory[-2][0])
     assert speeds[1] < speeds[0] - 0.1
-    assert any(thing.type == "Fan" for thing in change_level(LEVEL, ["fan"]).things)
+    assert any(thing.type == "Fan" for thing in change_level(LEVEL, ["fan"]).objects)
 
 
 def test_the_wind_lifts_more_and_then_presses_down():
@@ -124,7 +127,7 @@ def _winds(level):
 
 def test_a_magnet_pulls_birds_and_looks_like_wood():
     changed = change_level(LEVEL, ["magnet"])
-    magnet = next(thing for thing in changed.things if thing.type == "Magnet")
+    magnet = next(thing for thing in changed.objects if thing.type == "Magnet")
     normal, pulled = (flight(level, 38.0)[0][11] for level in (LEVEL, changed))
     assert math.dist(pulled, (magnet.x, magnet.y)) < math.dist(normal, (magnet.x, magnet.y)) - 0.3
     items = see(Game(changed), zoomed_out(changed.camera)).items
@@ -133,8 +136,8 @@ def test_a_magnet_pulls_birds_and_looks_like_wood():
 
 @pytest.mark.parametrize("bird", ["BirdRed", "BirdBlue", "BirdYellow", "BirdBlack", "BirdWhite"])
 def test_a_magnet_lets_go_of_whatever_touches_it(bird):
-    magnet = Thing(kind="Novelty", type="Magnet", material="wood", x=2.0, y=-3.12)
-    game = Game(replace(LEVEL, birds=(bird,), things=(*LEVEL.things, magnet)))
+    magnet = LevelObject(kind="Novelty", type="Magnet", material="wood", x=2.0, y=-3.12)
+    game = Game(replace(LEVEL, birds=(bird,), objects=(*LEVEL.objects, magnet)))
     (field,) = game.fields
     body = game.builder.bird(bird, (0.0, -2.9))
     game.bodies.append(body)
@@ -156,8 +159,8 @@ def test_no_magnet_that_is_added_reaches_a_block_before_anything_is_shot():
     for type_ in pool.types(0):
         for name in pool.names(0, type_):
             level = change_level(pool.level(name), ["magnet"])
-            blocks = [thing for thing in level.things if thing.kind == "Block"]
-            *_, magnet = level.things
+            blocks = [thing for thing in level.objects if thing.kind == "Block"]
+            *_, magnet = level.objects
             assert min((math.dist((magnet.x, magnet.y), (each.x, each.y)) for each in blocks), default=9.0) > 4, name
     game = Game(change_level(pool.level(pool.names(0, "010204")[0]), ["magnet"]))
     assert (game.score, [body.type for body in game.bodies if body.kind == "block"]) == (0, ["RectFat"])
@@ -165,26 +168,26 @@ def test_no_magnet_that_is_added_reaches_a_block_before_anything_is_shot():
 
 def test_a_magnet_pulls_stone_and_pushes_wood():
     for material, pushed in (("stone", False), ("wood", True)):
-        floor = Thing(kind="Platform", x=4.0, y=-2.0, scale_x=20.0)
-        magnet = Thing(kind="Novelty", type="Magnet", material="wood", x=4.0, y=-1.3)
-        ball = Thing(kind="Block", type="Circle", material=material, x=6.0, y=-1.3)
+        floor = LevelObject(kind="Platform", x=4.0, y=-2.0, scale_x=20.0)
+        magnet = LevelObject(kind="Novelty", type="Magnet", material="wood", x=4.0, y=-1.3)
+        ball = LevelObject(kind="Block", type="Circle", material=material, x=6.0, y=-1.3)
         far = replace(PIG, x=14.0, y=-3.29)
-        wall = Thing(kind="Platform", x=7.2, y=-1.0, scale_y=9.0)
-        game = Game(replace(LEVEL, things=(floor, wall, far, magnet, ball)))
+        wall = LevelObject(kind="Platform", x=7.2, y=-1.0, scale_y=9.0)
+        game = Game(replace(LEVEL, objects=(floor, wall, far, magnet, ball)))
         pushed_away = any(body.kind == "block" and body.place[0] > 6.2 for body in game.bodies)
         assert pushed_away is pushed, material
 
 
 def test_the_slingshot_stands_on_the_right_and_nothing_else_is_moved():
     changed = change_level(LEVEL, ["sling"])
-    assert (changed.sling, changed.things) == ((12.0, -2.5), LEVEL.things)
+    assert (changed.sling, changed.objects) == ((12.0, -2.5), LEVEL.objects)
     dots, _ = flight(LEVEL)
     mirrored, _ = flight(changed, side=-1)
     assert [-x for x, _ in mirrored[:10]] == pytest.approx([x + 0.3 for x, _ in dots[:10]], abs=1e-3), (
         "a bird rests a bit left"
     )
     assert [y for _, y in mirrored[:10]] == pytest.approx([y for _, y in dots[:10]], abs=1e-3)
-    aimed = aim(read_sight(ground_truth(see(Game(changed), zoomed_out(changed.camera)))), pixel_of(PIG))
+    aimed = aim(observe_level(ground_truth(see(Game(changed), zoomed_out(changed.camera)))), pixel_of(PIG))
     game = Game(changed)
     game.shoot(*aimed)
     game.settle()
@@ -202,7 +205,7 @@ def test_gravity_upwards_makes_birds_rise_and_things_stay_at_the_ceiling():
     assert dots[10][1] > flight(LEVEL)[0][10][1]
     pig = next((body for body in Game(changed).bodies if body.kind == "pig"), None)
     assert pig.place[1] == pytest.approx(2 * 3.4 + 1.47, abs=0.05)
-    assert any(thing.kind == "Platform" and thing.y > 10 for thing in changed.things)
+    assert any(thing.kind == "Platform" and thing.y > 10 for thing in changed.objects)
 
 
 def test_a_storm_comes_when_the_first_bird_is_gone():

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from openfield.domains.birds.agents.solver import solve
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.files.templates import load_templates, make_pair, moved, write_pool
 from openfield.domains.birds.game.game import SECOND, Game
-from openfield.domains.birds.game.levels import parse_level
+from openfield.domains.birds.game.level import parse_level
+from openfield.domains.birds.game.solver import solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import InvalidInput
 
@@ -51,7 +51,7 @@ def test_novel_levels_are_their_normal_twins_changed(pool):
         if level and type_ != "1":
             twin = pool.names(0, type_)[pool.names(level, type_).index(name)]
             changed = change_level(pool.level(twin), [list(CHANGES)[level - 1]])
-            assert [thing.type for thing in pool.level(name).things] == [thing.type for thing in changed.things]
+            assert [thing.type for thing in pool.level(name).objects] == [thing.type for thing in changed.objects]
 
 
 @pytest.mark.parametrize("type_", ["010101", "010303", "010604", "010805"])

@@ -9,21 +9,21 @@ import pytest
 from openfield.domain import is_picture
 from openfield.domains.birds.actions import Shot
 from openfield.domains.birds.domain import DOMAIN
-from openfield.domains.birds.game.camera import zoomed_out
 from openfield.domains.birds.game.drawing import draw, pixels
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.levels import Camera, Level, Thing
+from openfield.domains.birds.game.ground_truth import Noise, classify, coarse_truth, compact, ground_truth
+from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import RANKS, load_palette, see
-from openfield.domains.birds.wire.ground_truth import Noise, classify, coarse_truth, compact, ground_truth
+from openfield.domains.birds.game.viewport import zoomed_out
 
 THINGS = (
-    Thing(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),
-    Thing(kind="Pig", type="BasicSmall", x=-2.0, y=-0.47),
-    Thing(kind="Block", type="RectBig", material="wood", x=0.0, y=-0.57),
-    Thing(kind="Block", type="SquareHole", material="ice", x=2.0, y=-0.26),
-    Thing(kind="TNT", x=3.2, y=-0.35),
+    LevelObject(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),
+    LevelObject(kind="Pig", type="BasicSmall", x=-2.0, y=-0.47),
+    LevelObject(kind="Block", type="RectBig", material="wood", x=0.0, y=-0.57),
+    LevelObject(kind="Block", type="SquareHole", material="ice", x=2.0, y=-0.26),
+    LevelObject(kind="TNT", x=3.2, y=-0.35),
 )
-LEVEL = Level(birds=("BirdRed", "BirdBlue"), things=THINGS, camera=Camera(0, -1, 25, 30))
+LEVEL = Level(birds=("BirdRed", "BirdBlue"), objects=THINGS, camera=Camera(0, -1, 25, 30))
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN, BirdsClient
-from openfield.domains.birds.agents.planner import aim, read_sight, release
-from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.agents.planner import aim, observe_level, release
+from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.wire import remote_agent as remote
-from openfield.domains.birds.wire.server import BirdsWire, Hall, read_token
+from openfield.domains.birds.wire.server import BirdsServer, BirdsWire, read_token
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
 from support.birds.serving import free_port, serving
@@ -47,7 +47,7 @@ def trials(tmp_path):
 
 
 def shoot_a_pig(client):
-    sight = read_sight(client.ground_truth())
+    sight = observe_level(client.ground_truth())
     launch = aim(sight, sight.of("pig", "novel")[0].centre)
     return client.shoot(*release(sight, launch))
 
@@ -61,32 +61,32 @@ def test_a_trial_with_a_checkpoint_a_resume_and_a_report(tmp_path, trials):
             seen.append(client.state())
             return seen[-1]
 
-        assert note() is State.NEW_TRIAL
+        assert note() is HarnessState.NEW_TRIAL
         client.ready()
-        assert note() is State.NEW_TRAINING_SET
+        assert note() is HarnessState.NEW_TRAINING_SET
         facts = client.ready()
         assert (facts.levels, facts.attempts, facts.testing, facts.selection) == (2, 1, False, False)
-        assert note() is State.MAIN_MENU
+        assert note() is HarnessState.MAIN_MENU
         assert client.shoot(1, 1) is False, "no level is loaded"
         assert client.load(2) is False, "a sequence gives no choice"
         assert client.load_next() == 1
-        assert note() is State.PLAYING
+        assert note() is HarnessState.PLAYING
         assert shoot_a_pig(client)
-        assert note() is State.REQUEST_BELIEF, "a load and a shot are two interactions"
+        assert note() is HarnessState.REQUEST_BELIEF, "a load and a shot are two interactions"
         assert client.load_next() == 0
         assert client.report(0.25, level=1, objects=(-4, 7), text="nothing, really")
-        assert note() is State.NEW_TEST_SET, "the checkpoint came with the end of the level"
+        assert note() is HarnessState.NEW_TEST_SET, "the checkpoint came with the end of the level"
         assert client.ready().testing
         assert client.load(1)
         shoot_a_pig(client)
-        assert note() is State.RESUME_TRAINING
+        assert note() is HarnessState.RESUME_TRAINING
         client.ready()
         assert client.level() == 1
         assert client.load_next() == 2
         shoot_a_pig(client)
-        assert note() is State.REQUEST_BELIEF
+        assert note() is HarnessState.REQUEST_BELIEF
         assert client.report(0.75)
-        assert note() is State.TERMINATED
+        assert note() is HarnessState.TERMINATED
     with Run(path) as run:
         (cell,) = run.cells()
     assert (cell.agent, cell.outcome) == ("team-3", "done")
@@ -110,11 +110,11 @@ def test_a_team_that_comes_back_goes_on_where_it_was(tmp_path, trials):
             before = client.ground_truth()
         with BirdsClient(port=port) as client:
             client.configure(1)
-            assert client.state() is State.PLAYING
+            assert client.state() is HarnessState.PLAYING
             assert client.ground_truth() == before
     with serving(path, trials) as port, BirdsClient(port=port) as client:
         client.configure(1)
-        assert client.state() is State.PLAYING, "also after the server was started again"
+        assert client.state() is HarnessState.PLAYING, "also after the server was started again"
 
 
 def test_reads_of_every_kind(tmp_path, trials):
@@ -129,9 +129,9 @@ def test_reads_of_every_kind(tmp_path, trials):
         assert (client.level(), client.levels(), client.scores(), client.score()) == (1, 2, [0, 0], 0)
         assert client.novelty_info() == -1
         assert client.set_speed(100)
-        wide = read_sight(client.ground_truth()).scale
+        wide = observe_level(client.ground_truth()).scale
         assert client.zoom("in")
-        assert read_sight(client.ground_truth()).scale > 1.2 * wide
+        assert observe_level(client.ground_truth()).scale > 1.2 * wide
         assert len(client.watch(20000, 1)) == 1
         assert client.describe("pigs, as ever")
         frames = client.shoot_and_watch(10, 300, every=5, short=True)
@@ -147,8 +147,8 @@ def test_a_fast_shot_returns_at_once_and_time_passes_while_the_agent_looks(tmp_p
         assert client.shoot(0, 250, fast=True)
         assert client.report(0.0)
         states = {client.state() for _ in range(80)}
-        assert State.PLAYING in states
-        assert State.NEW_TEST_SET in states
+        assert HarnessState.PLAYING in states
+        assert HarnessState.NEW_TEST_SET in states
 
 
 def test_several_agents_play_games_of_their_own(tmp_path, trials):
@@ -167,7 +167,7 @@ def test_several_agents_play_games_of_their_own(tmp_path, trials):
             thread.start()
         for thread in threads:
             thread.join(60)
-    assert states == {1: State.NEW_TRAINING_SET, 2: State.MAIN_MENU}
+    assert states == {1: HarnessState.NEW_TRAINING_SET, 2: HarnessState.MAIN_MENU}
 
 
 @pytest.mark.parametrize(
@@ -190,13 +190,13 @@ def test_nonsense_ends_a_session_and_nothing_else(tmp_path, trials, nonsense):
             assert read(bad, 3) == bytes((0, 0, 2))
             while bad.recv(100):
                 pass
-        assert other.state() is State.NEW_TRIAL
+        assert other.state() is HarnessState.NEW_TRIAL
 
 
 def test_zeros_and_unknown_codes_are_passed_over(tmp_path, trials):
     with serving(tmp_path / "run.sqlite", trials) as port, socket.create_connection(("127.0.0.1", port), 10) as agent:
         agent.sendall(b"\x01\x00\x00\x00\x02\x00" + bytes(4) + b"\xfe\x0c")
-        assert read(agent, 4) == bytes((0, 0, 2, State.NEW_TRIAL))
+        assert read(agent, 4) == bytes((0, 0, 2, HarnessState.NEW_TRIAL))
 
 
 def read(connection, size):
@@ -264,14 +264,14 @@ def test_a_token_is_the_number_of_a_team(token):
 def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
     (tmp_path / "config.xml").write_text(CONFIG.replace('time_limit="0"', 'time_limit="600"'))
     trials, away, gone = DOMAIN.trials(config=str(tmp_path / "config.xml")), [], threading.Event()
-    real, real_ns, stand_up = time.monotonic, time.monotonic_ns, Hall._stand_up
+    real, real_ns, leave = time.monotonic, time.monotonic_ns, BirdsServer._leave
 
-    async def note(hall, table, writer):
-        await stand_up(hall, table, writer)
-        if table is not None:
+    async def note(server, session, writer):
+        await leave(server, session, writer)
+        if session is not None:
             gone.set()
 
-    monkeypatch.setattr(Hall, "_stand_up", note)
+    monkeypatch.setattr(BirdsServer, "_leave", note)
     for place in (
         "openfield.serving.remote.time",
         "openfield.domains.birds.wire.server.time",
@@ -295,9 +295,9 @@ def test_the_time_an_agent_is_away_is_not_its_own(tmp_path, monkeypatch):
         away.append(4000.0)
         with BirdsClient(port=port) as client:
             client.configure(1)
-            assert client.state() is State.PLAYING
+            assert client.state() is HarnessState.PLAYING
             assert client.zoom("out"), "the limits know nothing of the hour it was away"
-            assert client.state() is State.PLAYING
+            assert client.state() is HarnessState.PLAYING
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
         spent = sum(step.took for step in run.steps(cell.id, cell.attempt)) / 1e9

@@ -10,19 +10,19 @@ import pytest
 import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.actions import Launch, Load, Shot, read_action
+from openfield.domains.birds.actions import Load, Shot, SlingshotLaunch, read_action
 from openfield.domains.birds.agents import builtin as agents
-from openfield.domains.birds.agents.planner import read_sight
-from openfield.domains.birds.agents.solver import replay
-from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.agents.planner import observe_level
+from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.evaluation.logs import write_logs
 from openfield.domains.birds.evaluation.measures import write_measures
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.camera import zoomed_out
 from openfield.domains.birds.game.game import Game
+from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.scene import see
-from openfield.domains.birds.wire.conversation import Dialogue, Do
-from openfield.domains.birds.wire.ground_truth import ground_truth
+from openfield.domains.birds.game.solver import replay
+from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.domains.birds.wire.conversation import Command, Conversation
 from openfield.domains.birds.wire.messages import Request
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.journal.reader import Run
@@ -200,33 +200,35 @@ def test_a_level_in_play_may_be_finished_where_a_test_follows(tmp_path):
     assert opened.step(Reply()).observation["begins"] == "test set"
 
 
-@pytest.mark.parametrize(("mode", "state"), [("training", State.TERMINATED), ("test", State.NEW_TEST_SET)])
+@pytest.mark.parametrize(
+    ("mode", "state"), [("training", HarnessState.TERMINATED), ("test", HarnessState.NEW_TEST_SET)]
+)
 def test_an_agent_that_only_looks_is_told_when_the_time_is_over(tmp_path, mode, state):
     opened = timed(tmp_path, mode)
     opened.reset()
     opened.step(Reply())
-    dialogue = Dialogue(opened.step(Reply()))
-    for silent, told in ((4.0, State.MAIN_MENU), (6.0, state)):
-        assert ask_state(dialogue, opened, silent) is told
+    conversation = Conversation(opened.step(Reply()))
+    for silent, told in ((4.0, HarnessState.MAIN_MENU), (6.0, state)):
+        assert ask_state(conversation, opened, silent) is told
 
 
-@pytest.mark.parametrize(("finish", "state"), [(True, State.PLAYING), (False, State.NEW_TEST_SET)])
+@pytest.mark.parametrize(("finish", "state"), [(True, HarnessState.PLAYING), (False, HarnessState.NEW_TEST_SET)])
 def test_so_is_one_in_a_level_that_is_not_to_be_finished(tmp_path, finish, state):
     opened = timed(tmp_path, "test", finish_levels=finish)
-    dialogue = Dialogue(begin(opened))
-    assert ask_state(dialogue, opened, 6.0) is state
+    conversation = Conversation(begin(opened))
+    assert ask_state(conversation, opened, 6.0) is state
     assert opened.truth.episode_over is not finish
 
 
-def ask_state(dialogue, opened, silent):
+def ask_state(conversation, opened, silent):
     """The state that an agent is told which has done nothing for so many seconds."""
-    talk, answer = dialogue.answer(Request(12), 0.0, silent), None
+    talk, answer = conversation.answer(Request(12), 0.0, silent), None
     while True:
         try:
             step = talk.send(answer)
         except StopIteration as end:
-            return State(end.value[0])
-        if isinstance(step, Do):
+            return HarnessState(end.value[0])
+        if isinstance(step, Command):
             opened.step(Reply(step.action, None, took=silent))
         else:
             answer = opened.look(step.query)
@@ -241,7 +243,7 @@ def test_where_something_begins_any_reply_will_do():
 
 
 def test_trials_refuse_files_that_changed(tmp_path):
-    source = files("openfield.domains.birds").joinpath("shipped", "novelty_level_0")
+    source = files("openfield.domains.birds").joinpath("data", "levels", "novelty_level_0")
     shutil.copytree(str(source), tmp_path / "novelty_level_0")
     made = trial(levels=str(tmp_path), novelty="none", scenario="single")
     assert DOMAIN.world(made).reset().ask is Ask.READY
@@ -264,8 +266,8 @@ def test_what_is_no_action_is_refused(action):
 def test_actions_come_as_values_plain_data_or_numbers():
     assert read_action({"x": 3, "y": 4}) == Shot(3, 4)
     assert read_action({"do": "load", "level": 2}) == Load(2)
-    assert read_action([0.5, 0.5, -1]) == Launch(0.5, 0.5, 0.0)
-    assert read_action([0.5, 0.5, 0.5]) == Launch(0.5, 0.5, 2500.0)
+    assert read_action([0.5, 0.5, -1]) == SlingshotLaunch(0.5, 0.5, 0.0)
+    assert read_action([0.5, 0.5, 0.5]) == SlingshotLaunch(0.5, 0.5, 2500.0)
     for action in (Shot(1, 2, 3), Load(4)):
         assert read_action(msgspec.json.decode(msgspec.json.encode(action))) == action
 
@@ -279,7 +281,7 @@ def test_learners_get_arrays_within_their_space(observe):
 
 @pytest.mark.parametrize("sample", ["unordered", "sequence"])
 def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measures(tmp_path, sample):
-    source = files("openfield.domains.birds").joinpath("samples", sample, "configMeta.xml")
+    source = files("openfield.domains.birds").joinpath("data", "samples", sample, "configMeta.xml")
     (tmp_path / "configMeta.xml").write_bytes(source.read_bytes())
     trials = DOMAIN.trials(config=str(tmp_path))
     result = of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
@@ -397,7 +399,7 @@ def test_the_planner_tries_taps_in_its_head_where_the_bird_has_a_power(monkeypat
     monkeypatch.setattr(agents, "replay", imagined)
     pool = LevelPool()
     level = msgspec.structs.replace(pool.level(pool.names(0, "010101")[0]), birds=(bird,))
-    sight = read_sight(ground_truth(see(Game(level), zoomed_out(level.camera))))
+    sight = observe_level(ground_truth(see(Game(level), zoomed_out(level.camera))))
     agents.Planner(DOMAIN.spec(trial()), 1).choose(sight)
     assert 0.0 in tried
     moments = {tap for tap in tried if tap > 0}

@@ -7,7 +7,7 @@ import threading
 
 from openfield.core import Ask, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.wire.conversation import Do, Done
+from openfield.domains.birds.wire.conversation import Command, CommandResult
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
@@ -47,23 +47,23 @@ def serving(path, trials, **options):
         assert not thread.is_alive()
 
 
-def say(rollout, dialogue, request, elapsed=0.1):
+def say(rollout, conversation, request, elapsed=0.1):
     """Has a request answered, as the wire does."""
-    talk, answer = dialogue.answer(request, elapsed), None
+    talk, answer = conversation.answer(request, elapsed), None
     while True:
         try:
             step = talk.send(answer)
         except StopIteration as end:
             return end.value
-        if not isinstance(step, Do):
+        if not isinstance(step, Command):
             answer = rollout.world.look(step.query)
             continue
         if not rollout.over:
             rollout.reply(Reply(step.action, step.belief))
         while rollout.turn.ask is Ask.NONE and not rollout.over:
             rollout.reply(Reply())
-        dialogue.turn = rollout.turn
-        answer = Done(rollout.world.look("result"), rollout.world.look("frames"))
+        conversation.turn = rollout.turn
+        answer = CommandResult(rollout.world.look("result"), rollout.world.look("frames"))
 
 
 @contextlib.contextmanager

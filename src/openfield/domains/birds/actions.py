@@ -15,7 +15,7 @@ from openfield.errors import AgentProtocol
 
 Pixels = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 """Anywhere: over the wire every number of four bytes is a pixel, and far ones are a full pull like any other."""
-MOST_FRAMES = 300
+MAX_FRAMES = 300
 TAP_SECONDS = 5.0
 PULL = 20.0
 """Side of the squares in which measures that count see where a bird was pulled to, in pixels."""
@@ -36,7 +36,7 @@ class Shot(msgspec.Struct, frozen=True, tag_field="do", tag="shoot"):
     """Keeps it only up to the first contact."""
 
 
-class Launch(msgspec.Struct, frozen=True, tag_field="do", tag="launch"):
+class SlingshotLaunch(msgspec.Struct, frozen=True, tag_field="do", tag="launch"):
     """Launches the bird along a vector; length 1 is full power."""
 
     dx: Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
@@ -71,7 +71,7 @@ class Watch(msgspec.Struct, frozen=True, tag_field="do", tag="watch"):
     """Lets time pass and keeps some ground truths."""
 
     every: Annotated[int, msgspec.Meta(ge=1)]
-    frames: Annotated[int, msgspec.Meta(ge=0, le=MOST_FRAMES)]
+    frames: Annotated[int, msgspec.Meta(ge=0, le=MAX_FRAMES)]
 
 
 class Stay(msgspec.Struct, frozen=True, tag_field="do", tag="stay"):
@@ -80,7 +80,7 @@ class Stay(msgspec.Struct, frozen=True, tag_field="do", tag="stay"):
     text: str = ""
 
 
-Action = Shot | Launch | Load | Restart | Zoom | Wait | Watch | Stay
+Action = Shot | SlingshotLaunch | Load | Restart | Zoom | Wait | Watch | Stay
 
 
 def read_action(action: Any) -> Action:
@@ -110,17 +110,17 @@ def coarse_action(action: Any) -> tuple[Any, ...] | None:
     match read_action(action):
         case Shot(x, y, tap):
             return "shoot", int(x // PULL), int(y // PULL), tap > 0
-        case Launch(dx, dy, tap):
+        case SlingshotLaunch(dx, dy, tap):
             return "launch", round(math.atan2(dy, dx) / math.tau * 32) % 32, round(4 * math.hypot(dx, dy)), tap > 0
         case _:
             return None
 
 
-def _launch(numbers: Sequence[Any]) -> Launch:
+def _launch(numbers: Sequence[Any]) -> SlingshotLaunch:
     try:
         dx, dy, tap = (float(number) for number in numbers)
     except (TypeError, ValueError):
         raise AgentProtocol(f"{numbers!r} is no action: a launch is three numbers") from None
     if not all(map(math.isfinite, (dx, dy, tap))) or max(abs(dx), abs(dy)) > 1:
         raise AgentProtocol(f"{numbers!r} is no action: a launch is three numbers from -1 to 1")
-    return Launch(dx, dy, max(0.0, min(tap, 1.0)) * TAP_SECONDS * 1000)
+    return SlingshotLaunch(dx, dy, max(0.0, min(tap, 1.0)) * TAP_SECONDS * 1000)

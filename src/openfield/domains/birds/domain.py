@@ -221,7 +221,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def film(self, trial: Trial) -> Film:
         """Levels as drawn for agents that see, ten pictures a second."""
-        from openfield.domains.birds.game.film import MILLISECONDS, Camera
+        from openfield.domains.birds.film import MILLISECONDS, Camera
         from openfield.report.film import Film
 
         world = self.world(trial)
@@ -264,7 +264,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def encode(self, observation: Any) -> Any:
         """Ground truth and its compact form in squares; pictures as they are."""
-        from openfield.domains.birds.wire.ground_truth import coarse_table, coarse_truth
+        from openfield.domains.birds.game.ground_truth import coarse_table, coarse_truth
 
         if isinstance(observation, np.ndarray) and observation.dtype == np.float32:
             return coarse_table(observation)
@@ -286,8 +286,8 @@ DOMAIN = BirdsDomain()
 
 
 def _space(seen: str) -> Space | None:
-    from openfield.domains.birds.game.camera import HEIGHT, WIDTH
-    from openfield.domains.birds.wire.ground_truth import FEATURE_ROWS, FEATURES
+    from openfield.domains.birds.game.ground_truth import FEATURE_ROWS, FEATURES
+    from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
 
     if seen == "image":
         return Box(0, 255, (HEIGHT, WIDTH, 3), "uint8")

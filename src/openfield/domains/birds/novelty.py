@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from openfield.domains.birds.game.bodies import GROUND
 from openfield.domains.birds.game.forces import MAGNET_REACH, WINDS
-from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import UnknownName
 from openfield.novelty import Novelty
@@ -47,13 +47,13 @@ def change_level(level: Level, names: Iterable[str]) -> Level:
 
 def recolour(level: Level) -> Level:
     """Pigs and some blocks get a colour never seen; nothing else changes."""
-    return replace(level, things=tuple(_pink(thing) for thing in level.things))
+    return replace(level, objects=tuple(_pink(thing) for thing in level.objects))
 
 
 def add_fan(level: Level) -> Level:
     """A fan behind the first pig pushes birds back."""
     pig = _pigs(level)[0]
-    return _with(level, Thing(kind="Novelty", type="Fan", x=round(pig.x + 1.1, 4), y=round(pig.y + 1.0, 4)))
+    return _with(level, LevelObject(kind="Novelty", type="Fan", x=round(pig.x + 1.1, 4), y=round(pig.y + 1.0, 4)))
 
 
 def strengthen_wind(level: Level) -> Level:
@@ -63,10 +63,10 @@ def strengthen_wind(level: Level) -> Level:
 
 def add_magnet(level: Level) -> Level:
     """Something like a wooden ball, high on the way, pulls birds to it."""
-    x = max(min(thing.x for thing in level.things) - MAGNET_GAP, level.sling[0] + 4.0)
-    y = max(MAGNET_HEIGHT, *(_above(thing, x) for thing in level.things))
-    stand = Thing(kind="Platform", type="Platform", x=round(x, 4), y=round(y - MAGNET_STAND, 4))
-    ball = Thing(kind="Novelty", type="Magnet", material="wood", x=round(x, 4), y=round(y, 4))
+    x = max(min(thing.x for thing in level.objects) - MAGNET_GAP, level.sling[0] + 4.0)
+    y = max(MAGNET_HEIGHT, *(_above(thing, x) for thing in level.objects))
+    stand = LevelObject(kind="Platform", type="Platform", x=round(x, 4), y=round(y - MAGNET_STAND, 4))
+    ball = LevelObject(kind="Novelty", type="Magnet", material="wood", x=round(x, 4), y=round(y, 4))
     return _with(level, stand, ball)
 
 
@@ -79,11 +79,13 @@ def turn_over(level: Level) -> Level:
     """Gravity points upwards, and everything hangs below a ceiling."""
     things = (
         replace(thing, y=round(2 * MIRROR_HEIGHT - thing.y, 5), rotation=(180 - thing.rotation) % 360)
-        for thing in level.things
+        for thing in level.objects
     )
     wide, ceiling = 17.5 * level.width / 0.64, 2 * MIRROR_HEIGHT - GROUND + 0.32
-    roof = Thing(kind="Platform", type="Platform", x=0.0, y=round(ceiling, 4), scale_x=wide)
-    return _with(replace(level, things=tuple(things)), roof, Thing(kind="Novelty", type="InverseGravity", x=0.0, y=0.0))
+    roof = LevelObject(kind="Platform", type="Platform", x=0.0, y=round(ceiling, 4), scale_x=wide)
+    return _with(
+        replace(level, objects=tuple(things)), roof, LevelObject(kind="Novelty", type="InverseGravity", x=0.0, y=0.0)
+    )
 
 
 def invert_wind(level: Level) -> Level:
@@ -93,7 +95,7 @@ def invert_wind(level: Level) -> Level:
 
 def add_storm(level: Level) -> Level:
     """Once the first bird is gone a storm blows to the right."""
-    return _with(level, Thing(kind="Novelty", type="Storm", x=0.0, y=3.5))
+    return _with(level, LevelObject(kind="Novelty", type="Storm", x=0.0, y=3.5))
 
 
 CHANGES: dict[str, Callable[[Level], Level]] = {
@@ -123,7 +125,7 @@ SIGNS = {
 
 def changes_in(level: Level) -> list[str]:
     """The changes that a level shows, whoever made them, in the order of the hierarchy."""
-    found = {SIGNS.get(thing.type, "colour" if thing.type.startswith("Pink") else "") for thing in level.things}
+    found = {SIGNS.get(thing.type, "colour" if thing.type.startswith("Pink") else "") for thing in level.objects}
     if level.sling[0] > 0:
         found.add("sling")
     return [name for name in CHANGES if name in found]
@@ -165,15 +167,15 @@ def _novelty(number: int, name: str) -> Novelty[BirdsSettings]:
 NOVELTIES = tuple(_novelty(number, name) for number, name in enumerate(CHANGES, start=1))
 
 
-def _pigs(level: Level) -> list[Thing]:
-    return sorted((thing for thing in level.things if thing.kind == "Pig"), key=lambda pig: pig.x)
+def _pigs(level: Level) -> list[LevelObject]:
+    return sorted((thing for thing in level.objects if thing.kind == "Pig"), key=lambda pig: pig.x)
 
 
-def _with(level: Level, *things: Thing) -> Level:
-    return replace(level, things=(*level.things, *things))
+def _with(level: Level, *things: LevelObject) -> Level:
+    return replace(level, objects=(*level.objects, *things))
 
 
-def _pink(thing: Thing) -> Thing:
+def _pink(thing: LevelObject) -> LevelObject:
     if thing.kind == "Pig" and thing.type in PINK_PIGS:
         return replace(thing, type=PINK_PIGS[thing.type])
     if thing.kind == "Block" and thing.type in PINK_BLOCKS:
@@ -181,7 +183,7 @@ def _pink(thing: Thing) -> Thing:
     return thing
 
 
-def _above(thing: Thing, x: float) -> float:
+def _above(thing: LevelObject, x: float) -> float:
     """How high a magnet there must be to leave a thing alone; those that are no blocks it always does."""
     aside, reach = abs(thing.x - x), MAGNET_REACH + SPARE
     pulled = thing.kind == "Block" or thing.type.startswith("Pink")
@@ -189,9 +191,12 @@ def _above(thing: Thing, x: float) -> float:
 
 
 def _wind(level: Level, type_: str) -> Level:
-    if any(thing.type in WINDS for thing in level.things):
+    if any(thing.type in WINDS for thing in level.objects):
         return replace(
-            level, things=tuple(replace(thing, type=type_) if thing.type in WINDS else thing for thing in level.things)
+            level,
+            objects=tuple(replace(thing, type=type_) if thing.type in WINDS else thing for thing in level.objects),
         )
     x = round((level.sling[0] + _pigs(level)[0].x) / 2, 4)
-    return _with(level, Thing(kind="Novelty", type=type_, x=x, y=1.0, scale_x=WIND_SCALE[0], scale_y=WIND_SCALE[1]))
+    return _with(
+        level, LevelObject(kind="Novelty", type=type_, x=x, y=1.0, scale_x=WIND_SCALE[0], scale_y=WIND_SCALE[1])
+    )

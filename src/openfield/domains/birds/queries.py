@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from openfield.domains.birds.evaluation.harness import State
-from openfield.domains.birds.game.camera import HEIGHT, WIDTH
+from openfield.domains.birds.evaluation.harness import HarnessState
+from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
 from openfield.domains.birds.novelty import describe_changes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _ground_truth(world: BirdsWorld, noisy: bool) -> Any:
 
 def _picture(world: BirdsWorld, initial: bool) -> Any:
     if world.arena is None:
-        return nothing_to_see()["screenshot"]
+        return empty_looks()["screenshot"]
     return world.arena.picture(initial)
 
 
@@ -52,12 +52,12 @@ def _hint(world: BirdsWorld) -> str:
 
 
 @cache
-def nothing_to_see() -> dict[str, Any]:
+def empty_looks() -> dict[str, Any]:
     """What the queries give where no game is on: the evaluation has ended, and there is no level."""
     limits = dict.fromkeys(("seconds", "interactions", "levels", "attempts"), 0)
     picture = np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
     return {
-        "state": State.TERMINATED,
+        "state": HarnessState.TERMINATED,
         **dict.fromkeys(("result", "score", "level", "levels"), 0),
         **{
             "scores": [],

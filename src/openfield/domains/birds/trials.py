@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.domains.birds.evaluation.script import LevelSet, Script
+from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.config import read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
 from openfield.domains.birds.files.pool import LevelPool, folder_of, is_novel, natural
 from openfield.domains.birds.files.scenarios import SCENARIOS
-from openfield.domains.birds.files.xml import MOST
+from openfield.domains.birds.files.xml_element import MAX_TRIALS
 from openfield.domains.birds.novelty import NOVELTIES
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.errors import InvalidInput
@@ -49,7 +49,7 @@ def open_pool(settings: BirdsSettings) -> LevelPool:
     return LevelPool()
 
 
-def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
+def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:
     """The script of a trial; refused if its files are no longer what they were."""
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
@@ -71,7 +71,7 @@ def configured(trial: Trial) -> int | None:
     return next((int(name.removeprefix(NUMBER)) for name in trial.files if name.startswith(NUMBER)), None)
 
 
-def choose_trials(settings: BirdsSettings, scripts: list[Script]) -> list[int]:
+def choose_trials(settings: BirdsSettings, scripts: list[EvaluationScript]) -> list[int]:
     """The numbers of a configuration's trials that are wanted."""
     numbers = _listed(Path(settings.trial_list)) if settings.trial_list else list(range(len(scripts)))
     if settings.trial:
@@ -84,7 +84,7 @@ def choose_trials(settings: BirdsSettings, scripts: list[Script]) -> list[int]:
     return chosen
 
 
-def script_phases(script: Script) -> tuple[Phase, ...]:
+def script_phases(script: EvaluationScript) -> tuple[Phase, ...]:
     """The phases of a configured trial, each with the folders of its novel levels for what is novel in it."""
     tests = [name for levels in script.tests for name in levels.levels]
     trained, tested = _folders(script.training.levels), _folders(tests)
@@ -92,13 +92,13 @@ def script_phases(script: Script) -> tuple[Phase, ...]:
     return Phase("training", novelty=both), Phase("test", novelty=tested)  # a trial is known by the first that has any
 
 
-def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, Script]]:
+def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, EvaluationScript]]:
     """The list of trials behind a configuration, and those of them that are wanted, by their numbers."""
     listed = find_config(Path(settings.config), pool, seed, settings.time_scope)
     scripts = read_config(listed, pool)
     chosen = {number: scripts[number] for number in choose_trials(settings, scripts)}
-    if (total := sum(max(0, script.executions) for script in chosen.values())) > MOST:
-        raise InvalidInput(f"{listed} asks for {total:,} trials, repetitions included; up to {MOST:,} may be.")
+    if (total := sum(max(0, script.executions) for script in chosen.values())) > MAX_TRIALS:
+        raise InvalidInput(f"{listed} asks for {total:,} trials, repetitions included; up to {MAX_TRIALS:,} may be.")
     for name in dict.fromkeys(name for script in chosen.values() for name in script.names):
         pool.level(name)  # one that cannot be read is named now, not when it is its turn
     return listed, chosen
@@ -121,7 +121,7 @@ def refuse_endless(settings: BirdsSettings, seed: int) -> None:
             )
 
 
-def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Script:
+def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:
     """Levels for every phase of a trial, drawn by its seed."""
     names = _candidates(settings, pool)
     rng = random.Random(derive(trial.seed, "levels"))
@@ -132,7 +132,7 @@ def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Scrip
         drawn = _draw(names, phase.episodes, rng)
         marked = [f"{name}#{'+'.join(changes)}" if changes else name for name in drawn]
         (training if phase.name == "training" else test).extend(marked)
-    return Script(
+    return EvaluationScript(
         training=LevelSet(levels=tuple(training), attempts=settings.attempts),
         tests=(LevelSet(levels=tuple(test), attempts=settings.attempts),) if test else (),
         report_step=settings.report_step,
@@ -147,7 +147,7 @@ def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
     return {"levels": file_digest(contents)}
 
 
-def digest(script: Script, pool: LevelPool) -> str:
+def digest(script: EvaluationScript, pool: LevelPool) -> str:
     """What stands for a script and the content of all its levels."""
     contents = [file_digest(pool.content(name)) for name in script.names]
     return file_digest(msgspec.json.encode((script, contents)))

@@ -14,20 +14,20 @@ import msgspec
 from openfield.core import Ask, Ending, Reply, Truth, Turn
 from openfield.domains.birds.actions import (
     Action,
-    Launch,
     Load,
     Restart,
     Shot,
+    SlingshotLaunch,
     Stay,
     Wait,
     Watch,
     Zoom,
     read_action,
 )
-from openfield.domains.birds.evaluation.harness import RESTING, Harness, Options, State
-from openfield.domains.birds.evaluation.script import Script
+from openfield.domains.birds.evaluation.harness import RESTING, Harness, HarnessOptions, HarnessState
+from openfield.domains.birds.evaluation.script import EvaluationScript
 from openfield.domains.birds.files.pool import LevelPool, is_novel
-from openfield.domains.birds.game.level_in_play import Arena
+from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import change_level
 from openfield.domains.birds.queries import LOOKS
 from openfield.domains.birds.settings import BirdsSettings
@@ -35,10 +35,10 @@ from openfield.errors import AgentProtocol, UnknownName
 from openfield.trial import Trial, derive
 
 BEGINS = {
-    State.NEW_TRIAL: "trial",
-    State.NEW_TRAINING_SET: "training set",
-    State.NEW_TEST_SET: "test set",
-    State.RESUME_TRAINING: "training goes on",
+    HarnessState.NEW_TRIAL: "trial",
+    HarnessState.NEW_TRAINING_SET: "training set",
+    HarnessState.NEW_TEST_SET: "test set",
+    HarnessState.RESUME_TRAINING: "training goes on",
 }
 PATIENCE = 1.0
 """Seconds that pass when a shot is refused while things move: who only shoots would else wait for ever."""
@@ -64,15 +64,15 @@ class BirdsWorld:
 
     timed = True
     harness: Harness
-    arena: Arena | None
+    arena: LevelInPlay | None
     place: Place | None
     result: int
     """What the last command came to: 1 or 0, or the number of the level that was loaded."""
 
-    def __init__(self, trial: Trial, script: Script, pool: LevelPool, settings: BirdsSettings) -> None:
+    def __init__(self, trial: Trial, script: EvaluationScript, pool: LevelPool, settings: BirdsSettings) -> None:
         self._trial, self._pool, self.settings = trial, pool, settings
         self._script = msgspec.structs.replace(script, informed=script.informed or trial.red_light)
-        self._options = Options(
+        self._options = HarnessOptions(
             count_loads=settings.count_loads,
             checkpoint_policy=settings.checkpoint_policy,
             repeat_unlimited=settings.repeat_unlimited,
@@ -191,14 +191,14 @@ class BirdsWorld:
             case _:
                 self._play(action)
 
-    def _play(self, action: Shot | Launch | Zoom | Wait | Watch) -> None:
+    def _play(self, action: Shot | SlingshotLaunch | Zoom | Wait | Watch) -> None:
         arena = self.arena
         if arena is None:
             return
         start = arena.game.seconds
         self.result = 1
         match action:
-            case Shot() | Launch():
+            case Shot() | SlingshotLaunch():
                 self.result = int(self.harness.may_shoot and arena.shoot(action))
                 if self.result:
                     self.harness.interact()
@@ -224,14 +224,14 @@ class BirdsWorld:
         name, _, changes = self.harness.level_name.partition("#")
         level = change_level(self._pool.level(name), changes.split("+") if changes else [])
         self._loads += 1
-        self.arena = Arena(level, self.settings, derive(self._trial.seed, "level", self._loads))
+        self.arena = LevelInPlay(level, self.settings, derive(self._trial.seed, "level", self._loads))
         self.place = Place(index, self.harness.level_name, self.harness.current.testing)
         self.result, self._first = index + 1, True
         self.harness.spend(self.arena.game.seconds)
 
     def _keep_books(self) -> None:
         """Tells the harness how the level went, and notes if it ended or was cut short."""
-        harness, playing = self.harness, self.harness.stage is State.PLAYING
+        harness, playing = self.harness, self.harness.stage is HarnessState.PLAYING
         if playing:
             self._interactions = harness.current.interactions  # of the set this level is in: it may move on now
         if self._wanted is not None:
@@ -241,7 +241,7 @@ class BirdsWorld:
             self._ended = "terminated"
         was_playing = playing or self._shown == "level"
         harness.update()
-        if was_playing and harness.stage is not State.PLAYING and self._ended is None:
+        if was_playing and harness.stage is not HarnessState.PLAYING and self._ended is None:
             self._ended = "truncated"
 
     def _turn(self, reward: float) -> Turn:

@@ -14,10 +14,10 @@ import msgspec
 from openfield.agents.random import GeneratorState
 from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
 from openfield.domains.birds.actions import TAP_SECONDS, Load, Shot
-from openfield.domains.birds.agents.planner import GRAVITY, Sight, aim, read_sight, release
+from openfield.domains.birds.agents.planner import GRAVITY, ObservedLevel, aim, observe_level, release
 from openfield.domains.birds.agents.reconstruction import imagine
-from openfield.domains.birds.agents.solver import progress, replay
-from openfield.domains.birds.game.levels import Level
+from openfield.domains.birds.game.level import Level
+from openfield.domains.birds.game.solver import progress, replay
 from openfield.errors import AgentFault
 from openfield.metrics.passive import Rule
 
@@ -54,12 +54,12 @@ class Shooter:
             return Reply(msgspec.to_builtins(Load(pick_level(turn.observation))))
         if turn.ask is not Ask.ACT:
             if turn.last is not None and turn.observation is not None and not self._blind:
-                self.notice(read_sight(turn.observation))
+                self.notice(observe_level(turn.observation))
             return Reply()
         if self._blind:
             launch, tap = self.choose(None)
             return Reply([*launch, tap / (1000 * TAP_SECONDS)])
-        sight = read_sight(turn.observation)
+        sight = observe_level(turn.observation)
         launch, tap = self.choose(sight)
         x, y = release(sight, launch)
         return Reply(msgspec.to_builtins(Shot(x, y, round(tap))))
@@ -68,7 +68,7 @@ class Shooter:
         """A launch vector, and milliseconds until the tap; blind ones are shown nothing."""
         raise NotImplementedError
 
-    def notice(self, sight: Sight) -> None:
+    def notice(self, sight: ObservedLevel) -> None:
         """Takes note of what a level looks like at its end; most do not."""
 
     def save(self) -> bytes:
@@ -95,7 +95,7 @@ class RandomShooter(Shooter):
 
     may_be_blind = True
 
-    def choose(self, sight: Sight | None) -> tuple[tuple[float, float], float]:
+    def choose(self, sight: ObservedLevel | None) -> tuple[tuple[float, float], float]:
         """Any angle from slightly down to almost straight up."""
         angle = math.radians(self._rng.uniform(-15, 80))
         return (math.cos(angle), math.sin(angle)), self._rng.choice((0.0, self._rng.uniform(300, 2500)))
@@ -104,7 +104,7 @@ class RandomShooter(Shooter):
 class NaiveShooter(Shooter):
     """Aims at a random pig, on the high or the low way, as if nothing stood between."""
 
-    def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
+    def choose(self, sight: ObservedLevel) -> tuple[tuple[float, float], float]:
         """A way to a pig; with none in reach, as far as it goes."""
         pigs = sight.of(*PIGS)
         target = self._rng.choice(pigs).centre if pigs else (sight.rest[0] + 200, sight.rest[1])
@@ -122,7 +122,7 @@ class Planner(Shooter):
         super().__init__(spec, seed)
         self._upwards = False
 
-    def notice(self, sight: Sight) -> None:
+    def notice(self, sight: ObservedLevel) -> None:
         """Learns from the path of the last bird which way birds fall."""
         if sight.rises is not None:
             self._upwards = sight.rises
@@ -136,7 +136,7 @@ class Planner(Shooter):
         self._upwards = bool(state[0])
         super().load(state[1:])
 
-    def choose(self, sight: Sight) -> tuple[tuple[float, float], float]:
+    def choose(self, sight: ObservedLevel) -> tuple[tuple[float, float], float]:
         """The launch that does most in the imagined level, and, where the bird has a power, the best moment for it."""
         self.notice(sight)
         level = imagine(sight, self._upwards)
@@ -151,7 +151,7 @@ class Planner(Shooter):
         _, launch, tap = max(plans, key=lambda plan: plan[0])
         return launch, tap
 
-    def _candidates(self, sight: Sight) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    def _candidates(self, sight: ObservedLevel) -> list[tuple[tuple[float, float], tuple[float, float]]]:
         """Both ways to every pig and block, and some angles between."""
         targets = [seen.centre for seen in sight.of(*PIGS, "wood", "stone", "ice", "tnt")]
         shots = [
@@ -171,7 +171,7 @@ class Planner(Shooter):
         return (sure + rest)[:IMAGINED]
 
 
-class Detector:
+class PassiveDetector:
     """Plays as another agent does and believes in a change when that one's passes no longer look like before.
 
     It needs no reports of the agent: it goes by the levels it passed, as the published baselines do.
@@ -201,18 +201,18 @@ class Detector:
         return bool(known) and bool(self._rule.alarms(watched, math.fsum(known) / len(known)))
 
 
-def make_detector(spec: Spec, seed: int) -> Detector:
+def make_detector(spec: Spec, seed: int) -> PassiveDetector:
     """A detector around the naive agent."""
-    return Detector(NaiveShooter(spec, seed), Rule(WATCHED))
+    return PassiveDetector(NaiveShooter(spec, seed), Rule(WATCHED))
 
 
-def make_fall_detector(spec: Spec, seed: int) -> Detector:
+def make_fall_detector(spec: Spec, seed: int) -> PassiveDetector:
     """The simpler detector around the naive agent: fewer than half of the last levels passed."""
-    return Detector(NaiveShooter(spec, seed), Rule(WATCHED, threshold=0.5))
+    return PassiveDetector(NaiveShooter(spec, seed), Rule(WATCHED, threshold=0.5))
 
 
 def tap_time(
-    sight: Sight, launch: tuple[float, float], target: tuple[float, float], share: float | None = None
+    sight: ObservedLevel, launch: tuple[float, float], target: tuple[float, float], share: float | None = None
 ) -> float:
     """Milliseconds until the tap, after some share of the way to the target; 0 for a bird that has no power."""
     birds = [seen for seen in sight.objects if seen.look.startswith("bird_")]

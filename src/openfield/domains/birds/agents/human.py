@@ -12,7 +12,7 @@ import msgspec
 
 from openfield.agents.human import HELP, LineHuman, read_json
 from openfield.domains.birds.actions import TAP_SECONDS, Load, read_action
-from openfield.domains.birds.agents.planner import Seen, Sight, read_sight
+from openfield.domains.birds.agents.planner import ObservedLevel, ObservedObject, observe_level
 from openfield.errors import AgentProtocol
 
 SHOTS = (
@@ -30,7 +30,7 @@ class BirdsHuman(LineHuman):
         """Levels as distances; announcements as they are."""
         if not isinstance(observation, list):
             return super().describe(observation)
-        sight = read_sight(observation)
+        sight = observe_level(observation)
         return "; ".join(_tell(sight, seen) for seen in sight.objects)
 
     def parse(self, text: str) -> Any:
@@ -41,7 +41,7 @@ class BirdsHuman(LineHuman):
         return _shot(words) or _action(read_json(text))
 
 
-def _tell(sight: Sight, seen: Seen) -> str:
+def _tell(sight: ObservedLevel, seen: ObservedObject) -> str:
     x, y = ((a - b) / sight.scale for a, b in zip(seen.centre, sight.rest, strict=True))
     return f"{seen.look.replace('_', ' ')} {round(x, 1) + 0.0:+.1f} {round(-y, 1) + 0.0:+.1f}"  # no minus before a zero
 

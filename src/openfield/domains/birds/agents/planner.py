@@ -10,19 +10,19 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.wire.ground_truth import classify
+from openfield.domains.birds.game.ground_truth import classify
 
 SPEED, GRAVITY = 10.0, 0.48 * 9.81
 """Launch speed and gravity, in units, as agents know them."""
 ROUNDS = 5
-FEWEST_DOTS = 6
+MIN_DOTS = 6
 SLING_HEIGHT = 2.015
 """Units; the height of the slingshot is how an agent measures its screen."""
 REST = (0.335 / 0.705, 0.23 / 2.015)
 """Where a bird rests in the slingshot's rectangle: from its left in widths, from its top in heights."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ObservedObject(msgspec.Struct, frozen=True):
     """An object on the screen."""
 
     look: str
@@ -37,7 +37,7 @@ class Seen(msgspec.Struct, frozen=True):
         return (left + right) / 2, (top + bottom) / 2
 
 
-class Sight(msgspec.Struct, frozen=True):
+class ObservedLevel(msgspec.Struct, frozen=True):
     """A ground truth, read."""
 
     scale: float
@@ -45,26 +45,26 @@ class Sight(msgspec.Struct, frozen=True):
     rest: tuple[float, float]
     """The pixel where the bird rests."""
     ground: int
-    objects: tuple[Seen, ...]
+    objects: tuple[ObservedObject, ...]
     dots: tuple[tuple[int, int], ...] = ()
     """The path of the last bird, every tenth of a second."""
 
     @property
     def rises(self) -> bool | None:
         """Whether the last bird was drawn upwards; None if its path is too short to say."""
-        if len(self.dots) < FEWEST_DOTS:
+        if len(self.dots) < MIN_DOTS:
             return None
         first, middle, last = self.dots[0][1], self.dots[len(self.dots) // 2][1], self.dots[-1][1]
         return first + last < 2 * middle
 
-    def of(self, *looks: str) -> list[Seen]:
+    def of(self, *looks: str) -> list[ObservedObject]:
         """The objects of some classes."""
         return [seen for seen in self.objects if seen.look in looks]
 
 
-def read_sight(ground_truth: list[dict[str, Any]]) -> Sight:
+def observe_level(ground_truth: list[dict[str, Any]]) -> ObservedLevel:
     """What an agent can make of a ground truth."""
-    objects: list[Seen] = []
+    objects: list[ObservedObject] = []
     dots: tuple[tuple[int, int], ...] = ()
     ground, sling = 0, (0, 0, 1, 1)
     for feature in ground_truth[0]["features"]:
@@ -77,14 +77,14 @@ def read_sight(ground_truth: list[dict[str, Any]]) -> Sight:
             dots = tuple((x, y) for x, y in geometry["coordinates"])
         elif geometry.get("type") == "Polygon":
             ring = tuple((x, y) for x, y in geometry["coordinates"][0])
-            objects.append(Seen(classify(feature["properties"]["colormap"]), _box(ring), ring))
+            objects.append(ObservedObject(classify(feature["properties"]["colormap"]), _box(ring), ring))
     left, top, right, bottom = sling
     rest = (left + REST[0] * (right - left), top + REST[1] * (bottom - top))
-    return Sight((bottom - top) / SLING_HEIGHT, rest, ground, tuple(objects), dots)
+    return ObservedLevel((bottom - top) / SLING_HEIGHT, rest, ground, tuple(objects), dots)
 
 
 def aim(
-    sight: Sight, target: tuple[float, float], high: bool = False, gravity: float = GRAVITY
+    sight: ObservedLevel, target: tuple[float, float], high: bool = False, gravity: float = GRAVITY
 ) -> tuple[float, float] | None:
     """The launch vector, in units and upwards, that meets a pixel on the low or the high way; None if out of reach.
 
@@ -99,7 +99,7 @@ def aim(
     return launch
 
 
-def release(sight: Sight, launch: tuple[float, float], pull: float = 5.0) -> tuple[int, int]:
+def release(sight: ObservedLevel, launch: tuple[float, float], pull: float = 5.0) -> tuple[int, int]:
     """The pixel to pull the bird to for a launch of full power."""
     reach = pull * sight.scale
     return round(sight.rest[0] - reach * launch[0]), round(sight.rest[1] + reach * launch[1])

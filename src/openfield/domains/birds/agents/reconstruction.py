@@ -7,43 +7,45 @@ from __future__ import annotations
 
 import math
 
-from openfield.domains.birds.agents.planner import Seen, Sight
+from openfield.domains.birds.agents.planner import ObservedLevel, ObservedObject
 from openfield.domains.birds.game.game import SLING_REST
-from openfield.domains.birds.game.levels import Camera, Level, Thing
+from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.physics import load_profile
 
 GROUND = -3.5
 SLING_X = -12.0
 
 
-def imagine(sight: Sight, upwards: bool = False) -> Level:
+def imagine(sight: ObservedLevel, upwards: bool = False) -> Level:
     """A level that looks like what is seen, with the laws the agent knows, gravity perhaps the other way up."""
     origin = SLING_X + SLING_REST[0], GROUND + (sight.ground - sight.rest[1]) / sight.scale
     things = [thing for seen in sight.objects if (thing := _thing(seen, sight, origin)) is not None]
     if upwards:
-        things.append(Thing(kind="Novelty", type="InverseGravity", x=0.0, y=0.0))
+        things.append(LevelObject(kind="Novelty", type="InverseGravity", x=0.0, y=0.0))
     birds = [seen for seen in sight.objects if seen.look.startswith("bird_")]
     near = min(birds, key=lambda seen: math.dist(seen.centre, sight.rest), default=None)
     bird = "Bird" + near.look.removeprefix("bird_").capitalize() if near else "BirdRed"
     sling = origin[0] - SLING_REST[0], origin[1] - SLING_REST[1]
-    return Level(sling=sling, birds=(bird,), things=tuple(things), width=4, camera=Camera(widest=30.0))
+    return Level(sling=sling, birds=(bird,), objects=tuple(things), width=4, camera=Camera(widest=30.0))
 
 
-def _thing(seen: Seen, sight: Sight, origin: tuple[float, float]) -> Thing | None:
+def _thing(seen: ObservedObject, sight: ObservedLevel, origin: tuple[float, float]) -> LevelObject | None:
     x = origin[0] + (seen.centre[0] - sight.rest[0]) / sight.scale
     y = origin[1] + (sight.rest[1] - seen.centre[1]) / sight.scale
     width, height, angle = _form(seen, sight.scale)
-    if seen.look in ("pig", "novel") or seen.look == "tnt":
+    if seen.look == "tnt":
+        return LevelObject(kind="TNT", x=x, y=y)
+    if seen.look in ("pig", "novel"):
         size = "BasicBig" if width > 0.85 else "BasicMedium" if width > 0.6 else "BasicSmall"
-        return Thing(kind="TNT", x=x, y=y) if seen.look == "tnt" else Thing(kind="Pig", type=size, x=x, y=y + 0.02)
+        return LevelObject(kind="Pig", type=size, x=x, y=y + 0.02)
     if seen.look in ("wood", "stone", "ice"):
-        return Thing(kind="Block", type=_shape(seen, width, height), material=seen.look, x=x, y=y, rotation=angle)
+        return LevelObject(kind="Block", type=_shape(seen, width, height), material=seen.look, x=x, y=y, rotation=angle)
     if seen.look in ("platform", "fan"):
-        return Thing(kind="Platform", x=x, y=y, rotation=angle, scale_x=width / 0.64, scale_y=height / 0.64)
+        return LevelObject(kind="Platform", x=x, y=y, rotation=angle, scale_x=width / 0.64, scale_y=height / 0.64)
     return None
 
 
-def _form(seen: Seen, scale: float) -> tuple[float, float, float]:
+def _form(seen: ObservedObject, scale: float) -> tuple[float, float, float]:
     """Width, height and rotation: of the rectangle if it is one, else of its bounds."""
     if len(seen.ring) != 4:
         left, top, right, bottom = seen.box
@@ -53,7 +55,7 @@ def _form(seen: Seen, scale: float) -> tuple[float, float, float]:
     return math.dist((bx, by), (cx, cy)) / scale, math.dist((ax, ay), (bx, by)) / scale, angle
 
 
-def _shape(seen: Seen, width: float, height: float) -> str:
+def _shape(seen: ObservedObject, width: float, height: float) -> str:
     """The block whose size is nearest."""
     if len(seen.ring) > 6:
         return "Circle" if width > 0.6 else "CircleSmall"

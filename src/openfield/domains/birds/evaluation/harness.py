@@ -11,11 +11,11 @@ import math
 
 import msgspec
 
-from openfield.domains.birds.evaluation.progress import Progress
-from openfield.domains.birds.evaluation.script import CheckpointPolicy, Script
+from openfield.domains.birds.evaluation.progress import SetProgress
+from openfield.domains.birds.evaluation.script import CheckpointPolicy, EvaluationScript
 
 
-class State(enum.IntEnum):
+class HarnessState(enum.IntEnum):
     """What an agent is told when it asks for the state."""
 
     UNKNOWN = 0
@@ -34,12 +34,12 @@ class State(enum.IntEnum):
     TERMINATED = 13
 
 
-SET_STATES = (State.NEW_TEST_SET, State.NEW_TRAINING_SET, State.RESUME_TRAINING)
-RESTING = (State.MAIN_MENU, State.WON, State.LOST)
+SET_STATES = (HarnessState.NEW_TEST_SET, HarnessState.NEW_TRAINING_SET, HarnessState.RESUME_TRAINING)
+RESTING = (HarnessState.MAIN_MENU, HarnessState.WON, HarnessState.LOST)
 """States in which a set is on and no level is in play."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class HarnessOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Rules on which releases of the game differ."""
 
     count_loads: bool = True
@@ -58,25 +58,25 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Harness:
     """A trial under way."""
 
-    def __init__(self, script: Script, options: Options | None = None) -> None:
+    def __init__(self, script: EvaluationScript, options: HarnessOptions | None = None) -> None:
         self.script = script
-        self.options = options or Options()
-        self.training = Progress(script.training, testing=False, repeats=self.options.repeat_unlimited)
+        self.options = options or HarnessOptions()
+        self.training = SetProgress(script.training, testing=False, repeats=self.options.repeat_unlimited)
         self.current = self.training
-        self.stage = State.NEW_TRIAL
+        self.stage = HarnessState.NEW_TRIAL
         self.report_pending = False
         self.training_over = False
         self._unused = [levels for levels in script.tests if levels.levels]
 
     @property
-    def state(self) -> State:
+    def state(self) -> HarnessState:
         """What the agent is told."""
-        return State.REQUEST_BELIEF if self.report_pending else self.stage
+        return HarnessState.REQUEST_BELIEF if self.report_pending else self.stage
 
     @property
     def over(self) -> bool:
         """Whether the trial has ended."""
-        return self.stage is State.TERMINATED
+        return self.stage is HarnessState.TERMINATED
 
     @property
     def level_name(self) -> str:
@@ -85,16 +85,16 @@ class Harness:
 
     def ready(self) -> None:
         """The agent is ready for what was announced; at any other time this changes nothing."""
-        if self.stage is State.NEW_TRIAL:
+        if self.stage is HarnessState.NEW_TRIAL:
             self._announce_first()
         elif self.stage in SET_STATES:
-            self.current.resumed = self.stage is State.RESUME_TRAINING
-            self.stage = State.MAIN_MENU
+            self.current.resumed = self.stage is HarnessState.RESUME_TRAINING
+            self.stage = HarnessState.MAIN_MENU
             self.current.enter()
 
     def find(self, index: int | None = None) -> int | None:
         """The index of the level that a request to load one, or the next one, would give; None if it is refused."""
-        if self.report_pending or self._moves_on or self.stage not in (*RESTING, State.PLAYING):
+        if self.report_pending or self._moves_on or self.stage not in (*RESTING, HarnessState.PLAYING):
             return None
         return self._candidate(index)
 
@@ -121,13 +121,13 @@ class Harness:
     @property
     def may_restart(self) -> bool:
         """Whether the level loaded last has an attempt left."""
-        loaded = self.stage in (State.PLAYING, State.WON, State.LOST) and not self._moves_on
+        loaded = self.stage in (HarnessState.PLAYING, HarnessState.WON, HarnessState.LOST) and not self._moves_on
         return loaded and not self.report_pending and self.current.may_load(self.current.position)
 
     def restart(self) -> int | None:
         """Plays the level again, as one more attempt; returns its index, or None if it has none left."""
         if not self.may_restart:
-            if self.stage is State.PLAYING:
+            if self.stage is HarnessState.PLAYING:
                 self._refuse(self.current.position)
             return None
         self._play(self.current.position)
@@ -136,7 +136,7 @@ class Harness:
     @property
     def may_shoot(self) -> bool:
         """Whether a shot would count."""
-        return self.stage is State.PLAYING and not self.report_pending
+        return self.stage is HarnessState.PLAYING and not self.report_pending
 
     def interact(self) -> None:
         """Counts an interaction, and asks for a belief when it is time."""
@@ -156,19 +156,19 @@ class Harness:
         """The level in play was won or lost."""
         scores, position = self.current.scores, self.current.position
         scores[position] = max(scores[position], score)
-        self.stage = State.WON if won else State.LOST
+        self.stage = HarnessState.WON if won else HarnessState.LOST
 
     def spend(self, seconds: float) -> None:
         """Lets time pass; it counts while a set is on."""
-        if self.stage in (*RESTING, State.PLAYING):
+        if self.stage in (*RESTING, HarnessState.PLAYING):
             self.current.seconds += seconds
             self.current.recent_seconds += seconds
 
     @property
     def seconds_left(self) -> float:
         """How long the agent may wait before something happens by itself; infinite if nothing will."""
-        playing = self.stage is State.PLAYING
-        if (playing and not self._cuts_short) or self.stage not in (*RESTING, State.PLAYING):
+        playing = self.stage is HarnessState.PLAYING
+        if (playing and not self._cuts_short) or self.stage not in (*RESTING, HarnessState.PLAYING):
             return math.inf
         current, script = self.current, self.script
         left = [current.set.seconds - current.seconds] if current.set.seconds > 0 else []
@@ -180,7 +180,7 @@ class Harness:
         """Moves on if a limit, a checkpoint or the end of a set was reached; to be called after everything."""
         if self.report_pending:
             return  # the question comes before everything else
-        if self.stage is State.PLAYING:
+        if self.stage is HarnessState.PLAYING:
             self._interrupt()
         if self.stage in RESTING:
             if self.current.exhausted:
@@ -197,10 +197,10 @@ class Harness:
 
     def _refuse(self, index: int | None) -> None:
         """What becomes of the set when a level cannot be loaded."""
-        if self.report_pending or self.stage not in (*RESTING, State.PLAYING):
+        if self.report_pending or self.stage not in (*RESTING, HarnessState.PLAYING):
             return
-        if self.stage is State.PLAYING and self._moves_on and self._candidate(index) is not None:
-            self.stage = State.MAIN_MENU
+        if self.stage is HarnessState.PLAYING and self._moves_on and self._candidate(index) is not None:
+            self.stage = HarnessState.MAIN_MENU
             self.update()
         elif index is None:
             self._end_set()
@@ -220,18 +220,18 @@ class Harness:
         if self.training.next_index() is None:
             self._end_training()
         else:
-            self.stage = State.NEW_TRAINING_SET
+            self.stage = HarnessState.NEW_TRAINING_SET
 
     def _play(self, index: int) -> None:
         left = self.current.left[index]
         self.current.left[index] = None if left is None else left - 1
         self.current.position, self.current.resumed = index, False
-        self.stage = State.PLAYING
+        self.stage = HarnessState.PLAYING
 
     def _interrupt(self) -> None:
         """Ends the level in play where a limit is reached; a checkpoint always waits for its end."""
         if self.current.spent and self._cuts_short:
-            self.stage = State.MAIN_MENU
+            self.stage = HarnessState.MAIN_MENU
 
     @property
     def _cuts_short(self) -> bool:
@@ -254,7 +254,7 @@ class Harness:
         elif self._unused and (self.training_over or self.options.checkpoint_policy == "all_sets"):
             self._announce_test()
         elif not self.training_over and not self.training.exhausted:
-            self.current, self.stage = self.training, State.RESUME_TRAINING
+            self.current, self.stage = self.training, HarnessState.RESUME_TRAINING
         else:
             self._end_training()
 
@@ -263,8 +263,8 @@ class Harness:
         if self._unused:
             self._announce_test()
         else:
-            self.stage = State.TERMINATED
+            self.stage = HarnessState.TERMINATED
 
     def _announce_test(self) -> None:
-        self.current = Progress(self._unused.pop(0), testing=True, repeats=self.options.repeat_unlimited)
-        self.stage = State.NEW_TEST_SET
+        self.current = SetProgress(self._unused.pop(0), testing=True, repeats=self.options.repeat_unlimited)
+        self.stage = HarnessState.NEW_TEST_SET

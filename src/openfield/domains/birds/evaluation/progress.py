@@ -10,7 +10,7 @@ from typing import Any
 from openfield.domains.birds.evaluation.script import LevelSet
 
 
-class Progress:
+class SetProgress:
     """How far the agent is in a set."""
 
     def __init__(self, levels: LevelSet, testing: bool, repeats: bool = True) -> None:

@@ -30,7 +30,7 @@ class LevelSet(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.levels) and max(self.seconds, self.interactions, self.attempts) <= 0
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluationScript(msgspec.Struct, frozen=True, kw_only=True):
     """A trial: training, tests at checkpoints and at the end, and how often the agent is asked what it thinks."""
 
     training: LevelSet

@@ -13,10 +13,10 @@ from typing import Literal
 
 import msgspec
 
-from openfield.domains.birds.evaluation.script import LevelSet, Script
+from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.files.xml import MOST, Node, naming, read_root
-from openfield.domains.birds.game.levels import decode_xml
+from openfield.domains.birds.files.xml_element import MAX_TRIALS, XmlElement, naming, read_root
+from openfield.domains.birds.game.level import decode_xml
 from openfield.errors import InvalidInput
 
 CHECKPOINT_LIMITS = ("time", "interaction")
@@ -65,7 +65,7 @@ class MetaTrial(msgspec.Struct, frozen=True, kw_only=True):
     ordered: bool
 
 
-class Meta(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigMeta(msgspec.Struct, frozen=True, kw_only=True):
     """A `configMeta.xml`."""
 
     measurement: Measurement
@@ -73,16 +73,16 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
 
 
-def read_meta(path: Path) -> Meta:
+def read_meta(path: Path) -> ConfigMeta:
     """The trials a `configMeta.xml` describes."""
     root = read_root(path, "config_generation")
     trials = tuple(_meta_trial(trial) for trial in root.all("trials/trial"))
     if not trials:
         raise InvalidInput(f"{path}: <trials> has no <trial>.")
-    return Meta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1, MOST))
+    return ConfigMeta(measurement=_measurement(root), trials=trials, repeats=root.whole("repeats", 1, MAX_TRIALS))
 
 
-def read_config(path: Path, pool: LevelPool) -> list[Script]:
+def read_config(path: Path, pool: LevelPool) -> list[EvaluationScript]:
     """The trials a `config.xml` lists, their levels found in a folder of levels."""
     root = read_root(path, "evaluation")
     measurement = _measurement(root)
@@ -100,7 +100,7 @@ def is_meta(path: Path) -> bool:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _measurement(root: Node) -> Measurement:
+def _measurement(root: XmlElement) -> Measurement:
     found = root.one("novelty_detection_measurement")
     if found is None:
         return Measurement()
@@ -108,7 +108,7 @@ def _measurement(root: Node) -> Measurement:
     return Measurement(found.whole("step", 0), training, testing)
 
 
-def _meta_trial(trial: Node) -> MetaTrial:
+def _meta_trial(trial: XmlElement) -> MetaTrial:
     training, test = trial.one("training"), trial.one("test")
     if training is None:
         raise trial.error("training", None, "a <training> element")
@@ -133,7 +133,7 @@ def _meta_trial(trial: Node) -> MetaTrial:
     )
 
 
-def _notify(trial: Node) -> Notify:
+def _notify(trial: XmlElement) -> Notify:
     match trial.text("notify_novelty", "false").lower():
         case "true" | "false" | "both" as notify:
             return notify
@@ -141,28 +141,28 @@ def _notify(trial: Node) -> Notify:
             raise trial.error("notify_novelty", other, '"true", "false" or "both"')
 
 
-def _setting(trial: Node, name: str, default: int) -> int:
+def _setting(trial: XmlElement, name: str, default: int) -> int:
     """`count` and `repeats`, written as attributes or as elements of their own."""
     element = trial.one(name)
-    return trial.whole(name, default, MOST) if element is None else element.stated_whole(name, MOST)
+    return trial.whole(name, default, MAX_TRIALS) if element is None else element.stated_whole(name, MAX_TRIALS)
 
 
-def _limits(found: list[Node], known: tuple[str, ...]) -> dict[str, Node]:
+def _limits(found: list[XmlElement], known: tuple[str, ...]) -> dict[str, XmlElement]:
     for limit in found:
         if limit.text("type") not in known:
             raise limit.error("type", limit.text("type"), " | ".join(known))
     return {limit.text("type"): limit for limit in found}
 
 
-def _limit(limits: dict[str, Node], kind: str) -> int:
+def _limit(limits: dict[str, XmlElement], kind: str) -> int:
     return limits[kind].stated_whole(kind) if kind in limits else 0
 
 
-def _limit_truth(limits: dict[str, Node], kind: str) -> bool:
+def _limit_truth(limits: dict[str, XmlElement], kind: str) -> bool:
     return limits[kind].stated_truth(kind) if kind in limits else False
 
 
-def _meta_set(found: Node) -> MetaSet:
+def _meta_set(found: XmlElement) -> MetaSet:
     return MetaSet(
         novelty_level=found.text("novelty_level").removeprefix("novelty_level_"),
         novelty_type=found.text("novelty_type").removeprefix("type"),
@@ -178,7 +178,7 @@ def _meta_set(found: Node) -> MetaSet:
     )
 
 
-def _amount(found: Node) -> tuple[int, int]:
+def _amount(found: XmlElement) -> tuple[int, int]:
     text = found.text("amount")
     match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text)
     if not match or (match[2] and int(match[2]) <= int(match[1])):
@@ -188,7 +188,7 @@ def _amount(found: Node) -> tuple[int, int]:
     return least, int(match[2]) if match[2] else least + 1
 
 
-def _script(trial: Node, measurement: Measurement, pool: LevelPool) -> Script:
+def _script(trial: XmlElement, measurement: Measurement, pool: LevelPool) -> EvaluationScript:
     sets = [(found.text("mode").lower(), _config_set(found, pool)) for found in trial.all("game_level_set")]
     for found in trial.all("game_level_set"):
         if found.text("mode").lower() not in ("training", "test"):
@@ -196,7 +196,7 @@ def _script(trial: Node, measurement: Measurement, pool: LevelPool) -> Script:
     training = next((levels for mode, levels in sets if mode == "training"), None)
     if training is None:
         raise trial.error("game_level_set", None, 'at least one <game_level_set mode="training">')
-    return Script(
+    return EvaluationScript(
         training=training,
         tests=tuple(levels for mode, levels in sets if mode == "test"),
         checkpoint_seconds=trial.whole("checkpoint_time_limit", 0),
@@ -205,11 +205,11 @@ def _script(trial: Node, measurement: Measurement, pool: LevelPool) -> Script:
         report_step=measurement.step,
         report_in_training=measurement.training,
         report_in_testing=measurement.testing,
-        executions=trial.whole("number_of_executions", 1, MOST),
+        executions=trial.whole("number_of_executions", 1, MAX_TRIALS),
     )
 
 
-def _config_set(found: Node, pool: LevelPool) -> LevelSet:
+def _config_set(found: XmlElement, pool: LevelPool) -> LevelSet:
     levels = [name for game_levels in found.all("game_levels") for name in _levels(game_levels, pool)]
     return LevelSet(
         levels=tuple(levels),
@@ -220,7 +220,7 @@ def _config_set(found: Node, pool: LevelPool) -> LevelSet:
     )
 
 
-def _levels(found: Node, pool: LevelPool) -> Iterator[str]:
+def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:
     """One level by its path, or a stretch of the levels of a type."""
     path = found.text("level_path", "")
     if path:

@@ -17,10 +17,10 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 
 from openfield.atomic import replacing
-from openfield.domains.birds.evaluation.script import LevelSet, Script
-from openfield.domains.birds.files.config import Meta, MetaSet, MetaTrial, is_meta, read_meta
+from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.files.config import ConfigMeta, MetaSet, MetaTrial, is_meta, read_meta
 from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.files.xml import MOST, naming
+from openfield.domains.birds.files.xml_element import MAX_TRIALS, naming
 from openfield.errors import InvalidInput
 from openfield.trial import derive
 
@@ -45,11 +45,11 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
     return listed
 
 
-def generate(meta: Meta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[Script]:
+def generate(meta: ConfigMeta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[EvaluationScript]:
     """The trials a description asks for."""
-    scripts: list[Script] = []
-    if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MOST:
-        raise InvalidInput(f"The description asks for {total:,} trials; up to {MOST:,} may be.")
+    scripts: list[EvaluationScript] = []
+    if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MAX_TRIALS:
+        raise InvalidInput(f"The description asks for {total:,} trials; up to {MAX_TRIALS:,} may be.")
     for evaluation in range(max(0, meta.repeats)):
         for block, trial in enumerate(meta.trials):
             for number in range(max(0, trial.count)):
@@ -60,7 +60,7 @@ def generate(meta: Meta, pool: LevelPool, seed: int = 0, time_scope: TimeScope =
     return scripts
 
 
-def write_config(scripts: list[Script]) -> str:
+def write_config(scripts: list[EvaluationScript]) -> str:
     """Trials as the text of a `config.xml`."""
     first = scripts[0]
     measured = f'measure_in_training="{first.report_in_training}" measure_in_testing="{first.report_in_testing}"'
@@ -86,9 +86,9 @@ def count_test_sets(trial: MetaTrial, seconds: int) -> int:
     by_time = _times(seconds, trial.checkpoint_seconds)
     by_count = _times(trial.limits.interactions, trial.checkpoint_interactions)
     total = by_time + by_count
-    if trial.tests and total > MOST:
+    if trial.tests and total > MAX_TRIALS:
         raise InvalidInput(
-            f"The limits of training give {total:,} checkpoints, each with test sets; up to {MOST:,} may be."
+            f"The limits of training give {total:,} checkpoints, each with test sets; up to {MAX_TRIALS:,} may be."
         )
     return max(1, total) if trial.tests else 0
 
@@ -98,13 +98,13 @@ def _times(limit: int, every: int) -> int:
 
 
 def _trial(
-    trial: MetaTrial, meta: Meta, pool: LevelPool, rng: random.Random, time_scope: TimeScope
-) -> Iterator[Script]:
+    trial: MetaTrial, meta: ConfigMeta, pool: LevelPool, rng: random.Random, time_scope: TimeScope
+) -> Iterator[EvaluationScript]:
     if trial.repeats <= 0:
         return
     levels = tuple(name for part in trial.training for name in _draw_training(part, pool, rng))
     seconds = trial.limits.seconds * (len(levels) if time_scope == "level" else 1)
-    script = Script(
+    script = EvaluationScript(
         training=msgspec.structs.replace(trial.limits, levels=levels, seconds=seconds),
         tests=tuple(_draw_tests(trial, seconds, pool, rng)),
         checkpoint_seconds=trial.checkpoint_seconds,
@@ -204,7 +204,7 @@ def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...] | list[li
     return counts
 
 
-def _trial_lines(number: int, script: Script) -> Iterator[str]:
+def _trial_lines(number: int, script: EvaluationScript) -> Iterator[str]:
     yield (
         f'    <trial id="{number}" number_of_executions="{script.executions}" '
         f'checkpoint_time_limit="{script.checkpoint_seconds}" '

@@ -9,7 +9,7 @@ import re
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from openfield.domains.birds.game.levels import Level, parse_level
+from openfield.domains.birds.game.level import Level, parse_level
 from openfield.errors import InvalidInput
 
 FOLDER = "Levels"
@@ -21,7 +21,7 @@ class LevelPool:
     def __init__(self, folder: Path | None = None) -> None:
         """Opens a folder of levels; None is the one that ships with the package."""
         if folder is None:
-            with as_file(files("openfield.domains.birds").joinpath("shipped")) as shipped:
+            with as_file(files("openfield.domains.birds").joinpath("data", "levels")) as shipped:
                 folder = shipped
         nested = folder / FOLDER
         self.folder = nested if nested.is_dir() and not any(folder.glob("novelty_level_*")) else folder

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.level import Level, LevelObject
 
 PIG_REST = 0.32 + 0.209
 """From the middle of a platform to the middle of a small pig on it."""
 Range = tuple[float, float]
 
 
-class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class LevelTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a level of a template may look like."""
 
     scenario: str
@@ -40,16 +40,16 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Whether a mild wind lifts birds on their way."""
 
 
-def build(template: Template, rng: random.Random) -> Level:
+def build(template: LevelTemplate, rng: random.Random) -> Level:
     """A level of a template; whether it stands and can be solved is for others to find out."""
     things = SCENARIOS[template.scenario](template, rng)
     if template.wind:
         x = round(rng.uniform(-8.0, -6.0), 3)
-        things.append(Thing(kind="Novelty", type="NonNovelAirTurbulence", x=x, y=1.0, scale_x=7.0, scale_y=10.0))
-    return Level(birds=template.birds, things=tuple(things))
+        things.append(LevelObject(kind="Novelty", type="NonNovelAirTurbulence", x=x, y=1.0, scale_x=7.0, scale_y=10.0))
+    return Level(birds=template.birds, objects=tuple(things))
 
 
-def single(template: Template, rng: random.Random) -> list[Thing]:
+def single(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     """A pig in the open: one push will do."""
     x, y = _draw(rng, template.x), _draw(rng, template.y)
     things = [_platform(x, y, 3.0), _pig(x, y + PIG_REST)]
@@ -60,19 +60,19 @@ def single(template: Template, rng: random.Random) -> list[Thing]:
     return things
 
 
-def multiple(template: Template, rng: random.Random) -> list[Thing]:
+def multiple(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     """Several pigs apart, or one that takes several hits: one push will not do."""
     x, y = _draw(rng, template.x), _draw(rng, template.y)
     if template.pigs == 1:
         return [_platform(x, y, 4.0), _pig(x, y + 0.32 + 0.486, "BasicBigTwoShots")]
-    things: list[Thing] = []
+    things: list[LevelObject] = []
     for number in range(template.pigs):
         at, height = x + number * rng.uniform(2.6, 3.4), y + number * rng.uniform(-0.6, 0.9)
         things += [_platform(at, height, 2.4), _pig(at, height + PIG_REST)]
     return things
 
 
-def rolling(template: Template, rng: random.Random) -> list[Thing]:
+def rolling(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     """A ball on a ledge above a slope that ends at the pig."""
     x, y = _draw(rng, template.x), _draw(rng, template.y)
     angle, length = math.radians(_draw(rng, template.slope)), _draw(rng, template.length)
@@ -81,7 +81,7 @@ def rolling(template: Template, rng: random.Random) -> list[Thing]:
     slope = _platform(foot - run / 2, y + drop / 2, length / 0.64 + 0.3)
     slope = msgspec.structs.replace(slope, rotation=round(360 - math.degrees(angle), 3))
     ledge = foot - run - 0.75
-    ball = Thing(
+    ball = LevelObject(
         kind="Block",
         type=template.shape,
         material=template.material,
@@ -94,12 +94,12 @@ def rolling(template: Template, rng: random.Random) -> list[Thing]:
     return things
 
 
-def falling(template: Template, rng: random.Random) -> list[Thing]:
+def falling(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     """A pig in a pit, and something heavy on the ledge beside it."""
     x, y, deep = _draw(rng, template.x), _draw(rng, template.y), rng.uniform(2.4, 3.2)
     half = rng.uniform(0.95, 1.15)
     top = y + deep
-    weight = Thing(
+    weight = LevelObject(
         kind="Block",
         type=template.shape,
         material=template.material,
@@ -118,11 +118,11 @@ def falling(template: Template, rng: random.Random) -> list[Thing]:
     return [*things, weight]
 
 
-def sliding(template: Template, rng: random.Random) -> list[Thing]:
+def sliding(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
     """A smooth block at one end of a shelf, the pig at the other, a roof over both."""
     x, y, length = _draw(rng, template.x), _draw(rng, template.y), _draw(rng, template.length)
     high = 0.32 + (0.216 if template.shape == "RectFat" else 0.421)
-    block = Thing(
+    block = LevelObject(
         kind="Block", type=template.shape, material=template.material, x=round(x - length, 4), y=round(y + high, 4)
     )
     things = [_platform(x - length / 2, y, (length + 2.2) / 0.64), _pig(x, y + PIG_REST), block]
@@ -131,7 +131,7 @@ def sliding(template: Template, rng: random.Random) -> list[Thing]:
     return things
 
 
-SCENARIOS: dict[str, Callable[[Template, random.Random], list[Thing]]] = {
+SCENARIOS: dict[str, Callable[[LevelTemplate, random.Random], list[LevelObject]]] = {
     "single": single,
     "multiple": multiple,
     "rolling": rolling,
@@ -145,10 +145,10 @@ def _draw(rng: random.Random, between: Range) -> float:
     return round(rng.uniform(*between), 3)
 
 
-def _platform(x: float, y: float, wide: float, high: float = 1.0) -> Thing:
+def _platform(x: float, y: float, wide: float, high: float = 1.0) -> LevelObject:
     size = round(wide, 4), round(high, 4)
-    return Thing(kind="Platform", type="Platform", x=round(x, 4), y=round(y, 4), scale_x=size[0], scale_y=size[1])
+    return LevelObject(kind="Platform", type="Platform", x=round(x, 4), y=round(y, 4), scale_x=size[0], scale_y=size[1])
 
 
-def _pig(x: float, y: float, type_: str = "BasicSmall") -> Thing:
-    return Thing(kind="Pig", type=type_, x=round(x, 4), y=round(y, 4))
+def _pig(x: float, y: float, type_: str = "BasicSmall") -> LevelObject:
+    return LevelObject(kind="Pig", type=type_, x=round(x, 4), y=round(y, 4))

@@ -13,47 +13,47 @@ from functools import cache
 from pathlib import Path
 
 from openfield.atomic import replacing
-from openfield.domains.birds.agents.solver import solve
 from openfield.domains.birds.files.pool import FOLDER
-from openfield.domains.birds.files.scenarios import SCENARIOS, Template, build
+from openfield.domains.birds.files.scenarios import SCENARIOS, LevelTemplate, build
 from openfield.domains.birds.game.bodies import INTANGIBLE
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.levels import Level, write_level
+from openfield.domains.birds.game.level import Level, write_level
 from openfield.domains.birds.game.physics import read_table
+from openfield.domains.birds.game.solver import solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import OpenfieldError
 from openfield.trial import derive
 
-MOST_TRIES = 60
-FARTHEST_MOVE = 0.3
+MAX_TRIES = 60
+MAX_MOVE = 0.3
 """Units; more, while a level comes to rest, and it does not stand."""
 MIXED_TYPE = "1"
 """The type with levels of all scenarios, which the sample configurations ask for; its novelty is the first."""
 
 
 @cache
-def load_templates() -> dict[str, Template]:
+def load_templates() -> dict[str, LevelTemplate]:
     """All templates by their type."""
-    return read_table("templates.toml", dict[str, Template])
+    return read_table("templates.toml", dict[str, LevelTemplate])
 
 
 def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:
     """A normal level of a template and its novel twin, both standing and solvable."""
     change = list(CHANGES)[int(type_[2:4]) - 1]
-    for attempt in range(MOST_TRIES):
+    for attempt in range(MAX_TRIES):
         rng = random.Random(derive(seed, "level", type_, number, attempt))
         normal = build(load_templates()[type_], rng)
         novel = change_level(normal, [change])
-        stands = all(moved(level) < FARTHEST_MOVE for level in (normal, novel))
+        stands = all(moved(level) < MAX_MOVE for level in (normal, novel))
         if stands and solve(normal, "sailon") and solve(novel, "sailon"):
             return normal, novel
-    raise OpenfieldError(f"Template {type_} gave no level that stands and can be solved in {MOST_TRIES} tries.")
+    raise OpenfieldError(f"Template {type_} gave no level that stands and can be solved in {MAX_TRIES} tries.")
 
 
 def moved(level: Level) -> float:
     """How far the farthest thing moves while the level comes to rest; infinite if something is lost."""
     game = Game(level, "sailon")
-    placed = [thing for thing in level.things if thing.type not in INTANGIBLE]
+    placed = [thing for thing in level.objects if thing.type not in INTANGIBLE]
     if len(game.bodies) != len(placed):
         return math.inf
     pairs = zip(game.bodies, placed, strict=True)

@@ -13,7 +13,7 @@ FUSE_SECONDS = 1
 NEVER = 1 << 62
 
 
-class Flock:
+class BirdTimers:
     """Birds that have touched something or flown too long."""
 
     def __init__(self) -> None:

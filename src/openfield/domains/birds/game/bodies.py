@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.game.levels import Level, Thing
+from openfield.domains.birds.game.level import Level, LevelObject
 from openfield.domains.birds.game.physics import MATERIALS, BirdKind, PigKind, Profile, Ring, box
 from openfield.errors import MissingExtra
 
@@ -115,7 +115,7 @@ def load_engine() -> Any:
     return Box2D
 
 
-class Builder:
+class BodyBuilder:
     """Builds bodies of one profile in one world of the engine."""
 
     def __init__(self, engine: Any, world: Any, profile: Profile, level: Level) -> None:
@@ -130,7 +130,7 @@ class Builder:
             self._static((x, centre), 0.0, [box(width, height)], FRAME)
         self._static(self._level.sling, 0.0, [SLING_OUTLINE], SLING)
 
-    def place(self, thing: Thing) -> Body | None:
+    def place(self, thing: LevelObject) -> Body | None:
         """The body of a thing; None if it has none, as a wind."""
         shape = thing.type.removeprefix("Pink")
         if thing.kind == "Platform":
@@ -191,7 +191,7 @@ class Builder:
         size = "BasicBig" if "Big" in type_ else "BasicMedium" if "Medium" in type_ else "BasicSmall"
         return self._profile.pigs[size]
 
-    def _block(self, thing: Thing, shape: str, kind: str) -> Body:
+    def _block(self, thing: LevelObject, shape: str, kind: str) -> Body:
         profile, form = self._profile, self._profile.blocks[shape]
         name = thing.material if thing.material in profile.materials else "wood"
         material, index = profile.materials[name], MATERIALS.index(name)
@@ -210,7 +210,7 @@ class Builder:
         body.points = 500
         return _named(body)
 
-    def _pig(self, thing: Thing) -> Body:
+    def _pig(self, thing: LevelObject) -> Body:
         profile, kind = self._profile, self.pig_kind(thing.type)
         physical = self._dynamic(thing, kind.gravity, profile.pig_angular_drag)
         shape = self.engine.b2PolygonShape(vertices=list(kind.outline))
@@ -227,7 +227,7 @@ class Builder:
             physical.gravityScale = 0.5
         return _named(body)
 
-    def _tnt(self, thing: Thing) -> Body:
+    def _tnt(self, thing: LevelObject) -> Body:
         tnt = self._profile.tnt
         physical = self._dynamic(thing, 1.0, 0.05)
         outline = box(tnt.size, tnt.size)
@@ -238,15 +238,15 @@ class Builder:
         body.life = body.full = tnt.life
         return _named(body)
 
-    def _platform(self, thing: Thing) -> Body:
+    def _platform(self, thing: LevelObject) -> Body:
         size = max(0.64 * abs(thing.scale_x), 0.02), max(0.64 * abs(thing.scale_y), 0.02)
         return self._fixed(thing, "platform", box(*size))
 
-    def _fixed(self, thing: Thing, kind: str, outline: Ring) -> Body:
+    def _fixed(self, thing: LevelObject, kind: str, outline: Ring) -> Body:
         physical = self._static((thing.x, thing.y), math.radians(thing.rotation), [outline], PLATFORM)
         return _named(Body(physical, kind, thing.type, outline))
 
-    def _dynamic(self, thing: Thing, gravity: float, drag: float) -> Any:
+    def _dynamic(self, thing: LevelObject, gravity: float, drag: float) -> Any:
         physical = self._world.CreateDynamicBody(
             position=(thing.x, thing.y), angle=math.radians(thing.rotation), angularDamping=drag
         )

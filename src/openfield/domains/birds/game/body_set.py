@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from openfield.domains.birds.game.bodies import Body, Builder, load_engine
-from openfield.domains.birds.game.levels import Level, ProfileName
+from openfield.domains.birds.game.bodies import Body, BodyBuilder, load_engine
+from openfield.domains.birds.game.level import Level, ProfileName
 from openfield.domains.birds.game.physics import SECOND, Blast, Profile, load_profile
 
-NEAREST = 0.05
+MIN_BLAST_DISTANCE = 0.05
 """Units; what lies in the middle of an explosion is taken to be this far from it."""
 
 
-class Yard:
+class BodySet:
     """The bodies of a level, and the points that were earned with them."""
 
     def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
@@ -25,7 +25,7 @@ class Yard:
         self.profile_name: ProfileName = profile or level.profile
         self.profile: Profile = load_profile(self.profile_name)
         self.engine_world: Any = engine.b2World(gravity=(0, -9.81), doSleep=True)
-        self.builder = Builder(engine, self.engine_world, self.profile, level)
+        self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []
         self.ghosts: list[tuple[Body, int]] = []
         """What was destroyed and can still be seen for a moment, each with the step at which it vanishes."""
@@ -36,7 +36,7 @@ class Yard:
         """For how many looks in a row nothing has moved."""
         self._ids = 0
         self.builder.frame()
-        for thing in level.things:
+        for thing in level.objects:
             body = self.builder.place(thing)
             if body is not None:
                 self.add(body)
@@ -94,7 +94,7 @@ class Yard:
             if body.gone:  # with another blast that this one set off: the engine has forgotten where it was
                 continue
             dx, dy = body.place[0] - place[0], body.place[1] - place[1]
-            distance = max(math.hypot(dx, dy), NEAREST)
+            distance = max(math.hypot(dx, dy), MIN_BLAST_DISTANCE)
             if distance > blast.area:
                 continue
             fade = max(0.0, 1 - distance / blast.area) if self.profile.fading_blast else 1 / distance

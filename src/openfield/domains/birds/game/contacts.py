@@ -14,7 +14,7 @@ from openfield.domains.birds.game.physics import MATERIALS
 if TYPE_CHECKING:
     from openfield.domains.birds.game.game import Game
 
-FEWEST_POINTS = 10
+MIN_POINTS = 10
 
 
 class Hit(NamedTuple):
@@ -93,7 +93,7 @@ class Damage:
         elif damage > 0:
             self._game.hurt(body, damage)
         points = 10 * round(self._game.profile.hit_factor * damage) if by_bird else 0
-        if not body.gone and points > FEWEST_POINTS:
+        if not body.gone and points > MIN_POINTS:
             self._game.score += points
 
     def _count_bird(self, pig: Body, bird: Body) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.camera import HEIGHT, WIDTH
-from openfield.domains.birds.game.scene import Item, Pixel, Scene, load_palette
+from openfield.domains.birds.game.scene import Pixel, Scene, SceneItem, load_palette
+from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
 from openfield.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _sling(pen: ImageDraw, ring: tuple[Pixel, ...]) -> None:
     pen.line([(left, top), (right, top)], fill=look.edge, width=1)
 
 
-def _wind(pen: ImageDraw, item: Item) -> None:
+def _wind(pen: ImageDraw, item: SceneItem) -> None:
     left, top, right, bottom = _bounds(item)
     pen.rectangle((left, top, right, bottom), outline=load_palette()["wind"].edge)
     for x in range(left + 8, right - 4, 14):
@@ -89,7 +89,7 @@ def _wind(pen: ImageDraw, item: Item) -> None:
             pen.arc((x - 4, y - 6, x + 4, y + 6), 90, 270, fill=load_palette()["wind"].edge)
 
 
-def _thing(pen: ImageDraw, item: Item) -> None:
+def _thing(pen: ImageDraw, item: SceneItem) -> None:
     look = load_palette()[item.look]
     pen.polygon(item.ring, fill=look.fill, outline=look.edge)
     if item.hole:
@@ -102,7 +102,7 @@ def _thing(pen: ImageDraw, item: Item) -> None:
         pen.line([(left, bottom), (right, top)], fill=look.edge, width=2)
 
 
-def _face(pen: ImageDraw, item: Item) -> None:
+def _face(pen: ImageDraw, item: SceneItem) -> None:
     """Two eyes, and a snout or a beak."""
     left, top, right, bottom = _bounds(item)
     x, y, size = (left + right) / 2, (top + bottom) / 2, max(1.0, (right - left) / 8)
@@ -114,6 +114,6 @@ def _face(pen: ImageDraw, item: Item) -> None:
     pen.ellipse((x - size, y + size * 0.4, x + size, y + size * 1.8), fill=tint)
 
 
-def _bounds(item: Item) -> tuple[int, int, int, int]:
+def _bounds(item: SceneItem) -> tuple[int, int, int, int]:
     xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
     return min(xs), min(ys), max(xs), max(ys)

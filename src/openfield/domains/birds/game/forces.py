@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from openfield.domains.birds.game.bodies import Body
-from openfield.domains.birds.game.levels import Thing
+from openfield.domains.birds.game.level import LevelObject
 
 if TYPE_CHECKING:
     from openfield.domains.birds.game.game import Game
@@ -24,7 +24,7 @@ STORM_FORCE = 3.0
 INVERSE_GRAVITY = 6.0
 
 
-class Field(Protocol):
+class ForceField(Protocol):
     """Pushes bodies."""
 
     def push(self, game: Game) -> None:
@@ -32,10 +32,10 @@ class Field(Protocol):
         ...
 
 
-def make_fields(game: Game) -> list[Field]:
+def make_force_fields(game: Game) -> list[ForceField]:
     """The forces of a level; inverse gravity is set in the engine and needs no pushing."""
-    fields: list[Field] = []
-    for thing in game.level.things:
+    fields: list[ForceField] = []
+    for thing in game.level.objects:
         if thing.type == "Fan":
             fields.append(Fan(thing))
         elif thing.type in WINDS:
@@ -50,7 +50,7 @@ def make_fields(game: Game) -> list[Field]:
 class Fan:
     """Pushes birds back that come near from the left."""
 
-    def __init__(self, thing: Thing) -> None:
+    def __init__(self, thing: LevelObject) -> None:
         self._x, self._y = thing.x, thing.y
         angle, strength = math.radians(thing.rotation), thing.force or FAN_FORCE
         self._force = (-strength * math.cos(angle), -strength * math.sin(angle))
@@ -67,7 +67,7 @@ class Fan:
 class Wind:
     """Lifts, or presses down, everything that moves in a box, except pigs."""
 
-    def __init__(self, thing: Thing) -> None:
+    def __init__(self, thing: LevelObject) -> None:
         width, height = 0.32 * abs(thing.scale_x), 0.32 * abs(thing.scale_y)
         self._left, self._right = thing.x - width, thing.x + width
         self._bottom, self._top = thing.y - height, thing.y + height

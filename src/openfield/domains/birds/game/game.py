@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from openfield.domains.birds.game.bird_timers import Flock
+from openfield.domains.birds.game.bird_timers import BirdTimers
 from openfield.domains.birds.game.bodies import Body
-from openfield.domains.birds.game.body_set import Yard
+from openfield.domains.birds.game.body_set import BodySet
 from openfield.domains.birds.game.contacts import ContactLog, Damage
-from openfield.domains.birds.game.forces import Field, make_fields
-from openfield.domains.birds.game.levels import Level, ProfileName
+from openfield.domains.birds.game.forces import ForceField, make_force_fields
+from openfield.domains.birds.game.level import Level, ProfileName
 from openfield.domains.birds.game.physics import SECOND
 from openfield.domains.birds.game.powers import use_power
 
@@ -26,10 +26,10 @@ LAUNCH_SPEED = 10.0
 SLING_REST = (-0.15, 0.80)
 """Where the bird rests, seen from the slingshot's point."""
 TAP_DISTANCE = 2.0
-LONGEST_TAP = 5.0
-LONGEST_WAIT = 30 * SECOND
+MAX_TAP_SECONDS = 5.0
+MAX_END_WAIT_STEPS = 30 * SECOND
 """A level that never comes to rest is taken as it is after this."""
-LONGEST_REST = 62 * SECOND
+MAX_SETTLE_STEPS = 62 * SECOND
 """How long a shot is waited for, unless birds may fly longer."""
 SLOW = 0.02
 """Units a second; below it, for half a second, a body rests."""
@@ -43,7 +43,7 @@ UNUSED_BIRD = 10_000
 GameState = Literal["playing", "won", "lost"]
 
 
-class Game(Yard):
+class Game(BodySet):
     """A level being played."""
 
     def __init__(self, level: Level, profile: ProfileName | None = None, flight_seconds: float = 0.0) -> None:
@@ -61,10 +61,10 @@ class Game(Yard):
         self.birds_removed = 0
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
-        self.fields: list[Field] = make_fields(self)
+        self.fields: list[ForceField] = make_force_fields(self)
         self._contacts = ContactLog(self.builder.engine, self.engine_world)
         self._damage = Damage(self)
-        self._flock = Flock()
+        self._flock = BirdTimers()
         self._longest_flight = round((flight_seconds or self.profile.flight_seconds) * SECOND)
         self._edge = 17.5 * level.width / 2
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
@@ -120,7 +120,7 @@ class Game(Yard):
         bird.physical.linearVelocity = (LAUNCH_SPEED * dx, LAUNCH_SPEED * dy)
         self.bodies.append(bird)
         self.flying, self._launched, self.slow_ticks = bird, self.steps, 0
-        self._tap_at = self.steps + round(min(tap, LONGEST_TAP) * SECOND) if tap > 0 else -1
+        self._tap_at = self.steps + round(min(tap, MAX_TAP_SECONDS) * SECOND) if tap > 0 else -1
         self._old_dots = len(self.trajectory)
         return True
 
@@ -129,7 +129,7 @@ class Game(Yard):
 
         A level that is about to end is run to its end, which never takes long; else it gives up after a while.
         """
-        stop = self.steps + max(LONGEST_REST, self._longest_flight + 2 * SECOND)
+        stop = self.steps + max(MAX_SETTLE_STEPS, self._longest_flight + 2 * SECOND)
         while self.moving and (self.steps < stop or self._ends_at >= 0) and not (until_contact and self.flying is None):
             self._tick()
 
@@ -264,7 +264,7 @@ class Game(Yard):
             self._ends_at, self._waits_since = self.steps + SECOND, self.steps
         if self.steps < self._ends_at:
             return
-        if self._at_rest or self.steps - self._waits_since > LONGEST_WAIT:
+        if self._at_rest or self.steps - self._waits_since > MAX_END_WAIT_STEPS:
             self.state = "lost" if self.pigs else "won"
             self.score += UNUSED_BIRD * len(self.queue)
             self._contacts.listen(False)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from openfield.domains.birds.game.levels import ProfileName
+from openfield.domains.birds.game.level import ProfileName
 
 T = TypeVar("T")
 SECOND = 50
@@ -127,7 +127,7 @@ def load_profile(name: ProfileName) -> Profile:
 
 def read_table(name: str, kind: type[T]) -> T:
     """One of the tables that lie beside the code."""
-    text = files("openfield.domains.birds").joinpath(name).read_text(encoding="utf-8")
+    text = files("openfield.domains.birds").joinpath("data", name).read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), kind, strict=False)
 
 

@@ -12,10 +12,10 @@ from functools import cache
 import msgspec
 
 from openfield.domains.birds.game.bodies import GROUND, Body
-from openfield.domains.birds.game.camera import HEIGHT, SLING_BOX, WIDTH, Viewport
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.physics import box, read_table
+from openfield.domains.birds.game.viewport import HEIGHT, SLING_BOX, WIDTH, Viewport
 from openfield.domains.birds.novelty import SIGNS
 
 Pixel = tuple[int, int]
@@ -41,7 +41,7 @@ RANKS = ("pig", "bird", "egg", "shape", "wind", "fan", "rect", "tnt", "platform"
 """The order in which things are listed."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class Appearance(msgspec.Struct, frozen=True):
     """How a class of things looks."""
 
     colours: dict[int, float]
@@ -49,7 +49,7 @@ class Look(msgspec.Struct, frozen=True):
     edge: str
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class SceneItem(msgspec.Struct, frozen=True, kw_only=True):
     """A visible thing."""
 
     id: int
@@ -70,14 +70,14 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """The pixel row of the surface."""
     sling: tuple[Pixel, ...]
     dots: tuple[Pixel, ...]
-    items: tuple[Item, ...]
+    items: tuple[SceneItem, ...]
     storm: bool = False
 
 
 @cache
-def load_palette() -> dict[str, Look]:
+def load_palette() -> dict[str, Appearance]:
     """How every class of things looks."""
-    return read_table("palette.toml", dict[str, Look])
+    return read_table("palette.toml", dict[str, Appearance])
 
 
 def see(game: Game, view: Viewport) -> Scene:
@@ -92,7 +92,7 @@ def see(game: Game, view: Viewport) -> Scene:
         sling=tuple(view.pixel(x + dx, y + dy) for dx, dy in corners),
         dots=tuple(view.pixel(*dot) for dot in game.trajectory),
         items=tuple(sorted(items, key=lambda item: RANKS.index(item.rank))),
-        storm=game.birds_removed > 0 and any(thing.type == "Storm" for thing in game.level.things),
+        storm=game.birds_removed > 0 and any(thing.type == "Storm" for thing in game.level.objects),
     )
 
 
@@ -100,24 +100,24 @@ def novel_ids(game: Game) -> list[int]:
     """The ids of everything that is there now and in no normal level."""
     shown = [SLING_ID] if game.level.sling[0] > 0 else []
     shown += [body.id for body in game.bodies if body.type in SIGNS or body.type.startswith("Pink")]
-    winds = (thing.type in WINDS and thing.type in SIGNS for thing in game.level.things)
+    winds = (thing.type in WINDS and thing.type in SIGNS for thing in game.level.objects)
     return shown + [FIRST_WIND - number for number, novel in enumerate(winds) if novel]
 
 
-def _items(game: Game, view: Viewport) -> Iterator[Item]:
+def _items(game: Game, view: Viewport) -> Iterator[SceneItem]:
     for body in (*game.bodies, *(ghost for ghost, _ in game.ghosts)):
         yield _item(body, view)
     yield from _waiting(game, view)
-    for number, thing in enumerate(game.level.things):
+    for number, thing in enumerate(game.level.objects):
         if thing.type in WINDS:
             corners = box(0.64 * abs(thing.scale_x), 0.64 * abs(thing.scale_y))
             ring = tuple(view.pixel(thing.x + dx, thing.y + dy) for dx, dy in corners)
-            yield Item(id=FIRST_WIND - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
+            yield SceneItem(id=FIRST_WIND - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
 
 
-def _item(body: Body, view: Viewport) -> Item:
+def _item(body: Body, view: Viewport) -> SceneItem:
     look, sprite = _appearance(body)
-    return Item(
+    return SceneItem(
         id=body.id,
         rank=_rank(body),
         look=look,
@@ -128,7 +128,7 @@ def _item(body: Body, view: Viewport) -> Item:
     )
 
 
-def _waiting(game: Game, view: Viewport) -> Iterator[Item]:
+def _waiting(game: Game, view: Viewport) -> Iterator[SceneItem]:
     """The bird on the sling and those behind it; the flying one is a body."""
     for number, (type_, name) in enumerate(game.queue):
         if number == 0 and game.flying is not None:
@@ -137,7 +137,7 @@ def _waiting(game: Game, view: Viewport) -> Iterator[Item]:
         x, y = (x - QUEUE_GAP * (number + 1), y) if number else game.rest
         ring = tuple(view.pixel(x + dx, y + dy) for dx, dy in game.builder.bird_outline(type_))
         look = _bird_look(type_)
-        yield Item(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
+        yield SceneItem(id=name, rank="bird", look=look, sprite=f"{look}_1", ring=ring)
 
 
 def _rank(body: Body) -> str:
@@ -170,7 +170,7 @@ def _bird_look(type_: str) -> str:
     return look if look in load_palette() else "bird_red"
 
 
-def _visible(item: Item, ground: int) -> bool:
+def _visible(item: SceneItem, ground: int) -> bool:
     xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
     on_screen = max(xs) >= 0 and min(xs) < WIDTH and max(ys) >= 0 and min(ys) < HEIGHT
     return on_screen and min(ys) <= ground and max(xs) > min(xs) and max(ys) > min(ys)

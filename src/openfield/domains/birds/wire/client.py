@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.evaluation.harness import State
+from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.wire.messages import PAD, Request, write_request
 
 __all__ = ["BirdsClient", "SetFacts"]
@@ -58,9 +58,9 @@ class BirdsClient:
         """Sets how fast time passes after a fast shot."""
         return bool(self._ask(2, ">B", speed)[0])
 
-    def state(self) -> State:
+    def state(self) -> HarnessState:
         """The state of the game."""
-        return State(self._ask(12, ">B")[0])
+        return HarnessState(self._ask(12, ">B")[0])
 
     def ready(self) -> SetFacts:
         """Goes on with what was announced."""

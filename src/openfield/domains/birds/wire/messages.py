@@ -16,9 +16,9 @@ import numpy as np
 LOG = logging.getLogger("openfield.birds")
 PAD = b"     "
 """Every client cuts five bytes off a ground truth before it reads it; spaces are harmless to those that do not."""
-LONGEST_TEXT = 1 << 20
-MOST_OBJECTS = 100_000
-MOST_SHOTS = 16
+MAX_TEXT = 1 << 20
+MAX_OBJECTS = 100_000
+MAX_SHOTS = 16
 FIXED = {
     1: ">IB",
     2: ">I",
@@ -147,7 +147,7 @@ def set_facts(facts: dict[str, Any]) -> bytes:
 
 def _read_likelihood(data: bytes) -> tuple[tuple[Any, ...], int]:
     novel, normal, count = struct.unpack_from(">ffi", data, 1)
-    if not 0 <= count <= MOST_OBJECTS:
+    if not 0 <= count <= MAX_OBJECTS:
         raise BadFrame(f"a report with {count} objects")
     *objects, level, length = struct.unpack_from(f">{count}iii", data, 13)
     start = 13 + 4 * count + 8
@@ -162,7 +162,7 @@ def _read_description(data: bytes) -> tuple[tuple[Any, ...], int]:
 
 def _read_sequence(data: bytes) -> tuple[tuple[Any, ...], int]:
     (count,) = struct.unpack_from(">B", data, 1)
-    if count > MOST_SHOTS:
+    if count > MAX_SHOTS:
         raise BadFrame(f"a sequence of {count} shots")
     shots = tuple(struct.unpack_from(">B6i", data, 2 + 25 * index) for index in range(count))
     if any(kind not in (31, 32, 41, 42) for kind, *_ in shots):
@@ -171,7 +171,7 @@ def _read_sequence(data: bytes) -> tuple[tuple[Any, ...], int]:
 
 
 def _text(data: bytes, start: int, length: int) -> str:
-    if not 0 <= length <= LONGEST_TEXT:
+    if not 0 <= length <= MAX_TEXT:
         raise BadFrame(f"a text of {length} bytes")
     if len(data) < start + length:
         raise struct.error

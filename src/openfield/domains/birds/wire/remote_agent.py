@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from openfield.core import Reply, Spec
 from openfield.domains.birds.agents.builtin import NaiveShooter, Planner, RandomShooter, Shooter
-from openfield.domains.birds.agents.planner import read_sight, release
-from openfield.domains.birds.evaluation.harness import SET_STATES, State
+from openfield.domains.birds.agents.planner import observe_level, release
+from openfield.domains.birds.evaluation.harness import SET_STATES, HarnessState
 from openfield.domains.birds.wire.client import BirdsClient
 
 SHOOTERS: dict[str, type[Shooter]] = {"random": RandomShooter, "naive": NaiveShooter, "planner": Planner}
@@ -21,12 +21,12 @@ SHOOTERS: dict[str, type[Shooter]] = {"random": RandomShooter, "naive": NaiveSho
 
 def play(client: BirdsClient, shooter: Shooter) -> None:
     """Plays trial after trial until there is none left."""
-    while (state := client.state()) is not State.TERMINATED:
-        if state is State.NEW_TRIAL or state in SET_STATES:
+    while (state := client.state()) is not HarnessState.TERMINATED:
+        if state is HarnessState.NEW_TRIAL or state in SET_STATES:
             client.ready()
-        elif state is State.REQUEST_BELIEF:
+        elif state is HarnessState.REQUEST_BELIEF:
             client.report(0.0)
-        elif state is State.PLAYING:
+        elif state is HarnessState.PLAYING:
             _shoot(client, shooter)
         else:
             _load(client)
@@ -70,7 +70,7 @@ def _load(client: BirdsClient) -> None:
 
 
 def _shoot(client: BirdsClient, shooter: Shooter) -> None:
-    sight = read_sight(client.ground_truth())
+    sight = observe_level(client.ground_truth())
     launch, tap = shooter.choose(sight)
     x, y = release(sight, launch)
     if not client.shoot(x, y, math.ceil(tap)):
@@ -79,11 +79,11 @@ def _shoot(client: BirdsClient, shooter: Shooter) -> None:
 
 def _give(client: BirdsClient, reply: Reply) -> None:
     state = client.state()
-    if state is State.NEW_TRIAL or state in SET_STATES:
+    if state is HarnessState.NEW_TRIAL or state in SET_STATES:
         client.ready()
-    elif state is State.REQUEST_BELIEF and reply.belief is not None:
+    elif state is HarnessState.REQUEST_BELIEF and reply.belief is not None:
         client.report(reply.belief.highest, reply.belief.level or 0)
-    elif state is State.PLAYING:
+    elif state is HarnessState.PLAYING:
         client.shoot(reply.action["x"], reply.action["y"], reply.action["tap"])
     else:
         client.load_next()

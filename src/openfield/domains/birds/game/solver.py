@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.levels import Level, ProfileName
+from openfield.domains.birds.game.level import Level, ProfileName
 
 Angles = Iterable[float]
 ANGLES = tuple(range(-14, 79, 2))
@@ -46,7 +46,7 @@ def replay(level: Level, shots: Shots, profile: ProfileName | None = None, tap: 
 
 def launches(level: Level, angles: Angles) -> Iterator[tuple[float, float]]:
     """Launch vectors of full power at some angles, to the side where things are."""
-    middle = sum(thing.x for thing in level.things) / max(1, len(level.things))
+    middle = sum(thing.x for thing in level.objects) / max(1, len(level.objects))
     side = 1 if middle >= level.sling[0] else -1
     for angle in angles:
         yield side * math.cos(math.radians(angle)), math.sin(math.radians(angle))

@@ -18,13 +18,13 @@ from openfield.errors import InvalidInput
 
 ProfileName = Literal["sailon", "phyq"]
 KINDS = ("Block", "Pig", "TNT", "Platform", "Novelty", "ExternalAgent")
-MOST_THINGS, MOST_BIRDS = 400, 100
+MAX_LEVEL_OBJECTS, MAX_BIRDS = 400, 100
 """Published levels have up to 36 things; the engine breaks down under some thousand at one place."""
-FARTHEST = 1e4
+MAX_COORDINATE = 1e4
 """Units; a coordinate beyond this is a mistake, and would make the engine's numbers useless."""
 
 
-class Thing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LevelObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something placed in a level."""
 
     kind: str
@@ -58,12 +58,12 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
     camera: Camera = Camera()
     sling: tuple[float, float] = (-12.0, -2.5)
     birds: tuple[str, ...] = ()
-    things: tuple[Thing, ...] = ()
+    objects: tuple[LevelObject, ...] = ()
 
     @property
     def profile(self) -> ProfileName:
         """The physics a level was made for, by its camera, its novelties and its file's name."""
-        if self.camera.widest == 30 or any(thing.kind == "Novelty" for thing in self.things):
+        if self.camera.widest == 30 or any(thing.kind == "Novelty" for thing in self.objects):
             return "sailon"
         return "phyq" if re.search(r"(^|[\\/])\d+_\d+_\d+_\d+\.xml$", self.name) else "sailon"
 
@@ -76,7 +76,7 @@ def parse_level(content: bytes, name: str = "") -> Level:
     tags = list(_scan(text, name))
     if not any(tag == "Level" for tag, _ in tags):
         raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
-    for most, kinds, what in ((MOST_THINGS, KINDS, "things"), (MOST_BIRDS, ("Bird",), "birds")):
+    for most, kinds, what in ((MAX_LEVEL_OBJECTS, KINDS, "things"), (MAX_BIRDS, ("Bird",), "birds")):
         if (count := sum(tag in kinds for tag, _ in tags)) > most:
             raise InvalidInput(f"Level {name}: there are {count:,} {what}; a level has up to {most:,}.")
     parts = dict(reversed(tags))
@@ -89,7 +89,7 @@ def parse_level(content: bytes, name: str = "") -> Level:
         camera=_camera(camera, name),
         sling=(sling.number("x"), sling.number("y")),
         birds=tuple(found.text("type") for tag, found in tags if tag == "Bird"),
-        things=tuple(_thing(tag, found) for tag, found in tags if tag in KINDS),
+        objects=tuple(_thing(tag, found) for tag, found in tags if tag in KINDS),
     )
 
 
@@ -106,7 +106,7 @@ def write_level(level: Level) -> str:
         "  </Birds>",
         f'  <Slingshot x="{level.sling[0]:g}" y="{level.sling[1]:g}" />',
         "  <GameObjects>",
-        *(f"    {_element(thing)}" for thing in level.things),
+        *(f"    {_element(thing)}" for thing in level.objects),
         "  </GameObjects>",
         "</Level>",
     ]
@@ -139,9 +139,9 @@ class _Attributes:
             number = float(text) if text else default
         except ValueError:
             number = math.nan
-        if not abs(number) <= FARTHEST:
+        if not abs(number) <= MAX_COORDINATE:
             raise InvalidInput(
-                f"Level {self._level}: <{self._tag}> has {name}={text!r}; it must be a number up to {FARTHEST:g}."
+                f"Level {self._level}: <{self._tag}> has {name}={text!r}; it must be a number up to {MAX_COORDINATE:g}."
             )
         return number
 
@@ -170,8 +170,8 @@ def _camera(camera: _Attributes, name: str) -> Camera:
     return Camera(camera.number("x"), camera.number("y", -1.0), narrowest, widest)
 
 
-def _thing(tag: str, found: _Attributes) -> Thing:
-    return Thing(
+def _thing(tag: str, found: _Attributes) -> LevelObject:
+    return LevelObject(
         kind=tag,
         type=found.text("type"),
         material=found.text("material"),
@@ -184,7 +184,7 @@ def _thing(tag: str, found: _Attributes) -> Thing:
     )
 
 
-def _element(thing: Thing) -> str:
+def _element(thing: LevelObject) -> str:
     words = [f"<{thing.kind} type={quoteattr(thing.type)}"]
     if thing.kind in ("Block", "Novelty"):
         words.append(f"material={quoteattr(thing.material)}")

@@ -9,23 +9,23 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from openfield.domains.birds.actions import MOST_FRAMES, Launch, Shot
+from openfield.domains.birds.actions import MAX_FRAMES, Shot, SlingshotLaunch
 from openfield.domains.birds.game import drawing
-from openfield.domains.birds.game.camera import Viewport, zoomed_in, zoomed_out
+from openfield.domains.birds.game import ground_truth as view
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.levels import Level
+from openfield.domains.birds.game.level import Level
 from openfield.domains.birds.game.physics import SECOND
 from openfield.domains.birds.game.scene import novel_ids, see
+from openfield.domains.birds.game.viewport import Viewport, zoomed_in, zoomed_out
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.domains.birds.wire import ground_truth as view
 from openfield.trial import derive
 
-LONGEST_WATCH = 600.0
+MAX_WATCH_SECONDS = 600.0
 """Seconds; agents ask for 20,000 steps to have everything rest, and some winds never do."""
 GroundTruth = list[dict[str, Any]]
 
 
-class Arena:
+class LevelInPlay:
     """A level in play."""
 
     game: Game
@@ -62,10 +62,10 @@ class Arena:
         camera = self.game.level.camera
         self._view = zoomed_in(camera) if way == "in" else zoomed_out(camera)
 
-    def shoot(self, action: Shot | Launch) -> bool:
+    def shoot(self, action: Shot | SlingshotLaunch) -> bool:
         """Shoots, and waits until everything rests if the shot is not a fast one; says whether a bird was shot."""
         game, self._paused = self.game, False
-        if isinstance(action, Launch):
+        if isinstance(action, SlingshotLaunch):
             launched = game.shoot(action.dx, action.dy, action.tap / 1000)
         else:
             x, y = self._view.point(action.x, action.y)
@@ -82,7 +82,7 @@ class Arena:
     def watch(self, every: int, frames: int) -> None:
         """Lets time pass and keeps ground truths; where all rests from the start, one."""
         stop = self._keep(every, frames)
-        self.wait(min(every * frames / SECOND, LONGEST_WATCH))
+        self.wait(min(every * frames / SECOND, MAX_WATCH_SECONDS))
         stop()
         if not self.frames and frames:
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
@@ -105,13 +105,13 @@ class Arena:
             return view.compact(see(self.game, self._view))
         return self.ground_truth(self._settings.noisy)
 
-    def _follow(self, action: Shot | Launch) -> None:
+    def _follow(self, action: Shot | SlingshotLaunch) -> None:
         """Lets happen of a shot what is waited for."""
         if isinstance(action, Shot) and action.fast:
             self.game.run_past_tap()
             return
         if isinstance(action, Shot) and action.every:
-            stop = self._keep(action.every, MOST_FRAMES)
+            stop = self._keep(action.every, MAX_FRAMES)
             self.frames.append(self.ground_truth(self._settings.noisy_batch))
             self.game.settle(action.until_contact)
             stop()

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from openfield.domains.birds.game.levels import decode_xml
+from openfield.domains.birds.game.level import decode_xml
 from openfield.errors import InvalidInput, MissingExtra
 
-LARGEST = 10**9
-MOST = 10_000
+MAX_NUMBER = 10**9
+MAX_TRIALS = 10_000
 """Trials, repetitions and test sets; a file that asks for more would only fill the memory."""
 
 
-def read_root(path: Path, name: str) -> Node:
+def read_root(path: Path, name: str) -> XmlElement:
     """The top element of a file, which must be called so; entities are refused, encodings found out."""
     try:
         from defusedxml import DefusedXmlException
@@ -37,7 +37,7 @@ def read_root(path: Path, name: str) -> Node:
         raise InvalidInput(f"{path} is not well-formed: {error}.") from None
     if element.tag != name:
         raise InvalidInput(f"{path} has <{element.tag}> at its top; expected <{name}>.")
-    return Node(element, path)
+    return XmlElement(element, path)
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def naming(place: str) -> Iterator[None]:
         raise InvalidInput(f"{place}: {error}") from None
 
 
-class Node:
+class XmlElement:
     """An element, read with errors that name the place."""
 
     def __init__(self, element: Any, path: Path) -> None:
@@ -60,11 +60,11 @@ class Node:
         """Which file it is in, and what it is called."""
         return f"{self._path}: <{self._element.tag}>"
 
-    def all(self, where: str) -> list[Node]:
+    def all(self, where: str) -> list[XmlElement]:
         """The elements at a place below this one."""
-        return [Node(found, self._path) for found in self._element.findall(where)]
+        return [XmlElement(found, self._path) for found in self._element.findall(where)]
 
-    def one(self, where: str) -> Node | None:
+    def one(self, where: str) -> XmlElement | None:
         """The first element at a place below this one."""
         return next(iter(self.all(where)), None)
 
@@ -75,7 +75,7 @@ class Node:
             raise self.error(name, None, "given")
         return str(value).strip()
 
-    def whole(self, name: str, default: int | None = None, most: int = LARGEST) -> int:
+    def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:
         """A whole number in an attribute."""
         return self._whole(name, self.text(name, None if default is None else str(default)), most)
 
@@ -83,7 +83,7 @@ class Node:
         """`true` or `false` in an attribute, in any case."""
         return self._truth(name, self.text(name, default))
 
-    def stated_whole(self, name: str, most: int = LARGEST) -> int:
+    def stated_whole(self, name: str, most: int = MAX_NUMBER) -> int:
         """A whole number, in an attribute called so, in `value`, or between the tags."""
         return self._whole(name, self._stated(name), most)
 

@@ -1,6 +1,6 @@
 """Where an agent plays: its remote, and what is said there.
 
-Stands under wire, which leads agents to their tables; a table outlives a broken connection.
+Stands under wire, which leads agents to their sessions; a session outlives a broken connection.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import time
 from typing import TYPE_CHECKING
 
 from openfield.core import Ask, Reply, Turn, World
-from openfield.domains.birds.wire.conversation import Dialogue
+from openfield.domains.birds.wire.conversation import Conversation
 from openfield.errors import AgentFault, OpenfieldError
 
 if TYPE_CHECKING:
     from openfield.serving.remote import RemoteRollout
 
 
-class Table:
+class TeamSession:
     """Where an agent plays."""
 
     def __init__(self, name: str) -> None:
@@ -35,7 +35,7 @@ class Table:
         """What there is to see: the world of the last remote, also when all is over."""
         self.before: World | None = None
         """That of the trial before, until the agent has done something in the next one."""
-        self.dialogue = Dialogue(Turn(ask=Ask.NONE))
+        self.conversation = Conversation(Turn(ask=Ask.NONE))
 
     @property
     def played_out(self) -> bool:
@@ -43,14 +43,14 @@ class Table:
         rollout = None if self.remote is None else self.remote.rollout
         return rollout is not None and rollout.turn.last is not None and rollout.world.over
 
-    def sit(self, remote: RemoteRollout | None) -> None:
+    def take(self, remote: RemoteRollout | None) -> None:
         """Takes a remote: the first, or that of the next trial."""
         self.remote = remote
         if remote is not None:
             remote.__enter__()
             self.before, self.world = self.world, remote.rollout.world
             if self.ended is None:
-                self.dialogue.turn = remote.rollout.turn
+                self.conversation.turn = remote.rollout.turn
 
     async def say(self, reply: Reply) -> None:
         """Says something of the trial before, or, with any reply that says nothing, goes on from it."""
@@ -73,7 +73,7 @@ class Table:
         if remote is not None:
             remote.__exit__(None, fault, None)
         if self.remote is not None:
-            self.dialogue.turn = self.remote.rollout.turn
+            self.conversation.turn = self.remote.rollout.turn
 
     def return_to(self, writer: asyncio.StreamWriter) -> None:
         """Goes on over another connection; the old one is closed."""

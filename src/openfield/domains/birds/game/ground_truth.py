@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.camera import HEIGHT, WIDTH
-from openfield.domains.birds.game.scene import GROUND_ID, SLING_ID, Item, Pixel, Scene, load_palette
+from openfield.domains.birds.game.scene import GROUND_ID, SLING_ID, Pixel, Scene, SceneItem, load_palette
+from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
 
 TRAJECTORY_ID = "2147483647"
 FEATURE_ROWS = 40
@@ -108,7 +108,7 @@ def classify(colormap: Iterable[dict[str, Any]]) -> str:
     return max(overlaps, key=lambda name: overlaps[name])
 
 
-def _object(item: Item, dev: bool, noise: Noise | None) -> dict[str, Any]:
+def _object(item: SceneItem, dev: bool, noise: Noise | None) -> dict[str, Any]:
     blurred = noise if item.rank != "bird" else None
     dx, dy = blurred.shift() if blurred else (0, 0)
     rings = [tuple((x + dx, y + dy) for x, y in ring) for ring in (item.ring, item.hole) if ring]

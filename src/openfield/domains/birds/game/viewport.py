@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from openfield.domains.birds.game.levels import Camera
+from openfield.domains.birds.game.level import Camera
 
 WIDTH, HEIGHT = 640, 480
 SLING_BOX = (-0.485, -0.985, 0.22, 1.03)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from openfield.domains.birds.evaluation.harness import State
-from openfield.domains.birds.game.camera import zoomed_out
+from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.game.drawing import pixels
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.scene import see
+from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.domains.birds.world import BirdsWorld
 
 EVERY = 5
@@ -29,7 +29,7 @@ class Camera:
 
     def pictures(self) -> list[Any]:
         """The pictures since it was asked last."""
-        in_play = self._world.arena is not None and self._world.harness.stage is State.PLAYING
+        in_play = self._world.arena is not None and self._world.harness.stage is HarnessState.PLAYING
         game = self._world.arena.game if in_play and self._world.arena is not None else None
         if game is not None and game is not self._game:
             self._watch(game)
