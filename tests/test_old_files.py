@@ -1,0 +1,153 @@
+"""Run files of 0.1.0 are read, verified, reported, shown, exported, replayed and resumed; see data/v0.1.0/README.md."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+
+from openfield.cli import run_command
+from openfield.journal.reader import Run
+from openfield.registry import find_domain
+from openfield.testing.tape import replay
+from support.places import ROOT
+from support.served import OVER, Team, Visitor, serving
+
+DATA = Path(__file__).parent / "data" / "v0.1.0"
+NAMES = sorted(path.stem for path in DATA.glob("*.sqlite"))
+PLAYED_HERE = [name for name in NAMES if not name.endswith("-served")]
+METRICS = {
+    "birds": ("performance", "detection", "adaptation", "passive"),
+    "commai": ("performance", "gradual", "detection", "adaptation"),
+    "doom": ("performance", "detection", "adaptation", "programme", "characterisation"),
+    "doom-arena": ("performance", "detection", "adaptation", "programme", "characterisation"),
+    "maze": ("performance", "detection", "adaptation"),
+    "ond": ("performance", "detection", "adaptation", "openset"),
+}
+FILMED = ("birds", "birds-served", "doom", "doom-arena")
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch, tmp_path):
+    """Stand where 0.1.0 stood: the maze was found as `maze:MAZE`, and the tests it served beside the run file."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    shutil.copytree(DATA / "ond-served.data", tmp_path / "ond-served.data")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """Copy a run file to where it may be written to."""
+    return lambda name: Path(shutil.copy(DATA / f"{name}.sqlite", tmp_path))
+
+
+@pytest.fixture
+def say(capsys):
+    """Give a command that must succeed, and return what it printed."""
+
+    def give(*words):
+        capsys.readouterr()
+        assert run_command([str(word) for word in words]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return give
+
+
+def kept(name):
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def test_every_domain_has_a_file():
+    assert set(NAMES) == {*METRICS, "birds-served", "ond-served"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_read_and_reported_as_before(name, copied, say, tmp_path):
+    path = copied(name)
+    assert "is as it was written" in say("verify", path)
+    assert json.loads(say("report", path, "--json", "-o", tmp_path / "page.html")) == kept(name)["report"]
+    assert json.loads(say("show", path, "--json")) == kept(name)["show"]
+    say("export", path, "-o", tmp_path / "episodes.csv")
+    assert rows(tmp_path / "episodes.csv") == rows(DATA / f"{name}.episodes.csv")
+    chosen = [word for metric in METRICS[name.removesuffix("-served")] for word in ("--metric", metric)]
+    say("export", path, *chosen, "-o", tmp_path / "cells.csv")
+    assert rows(tmp_path / "cells.csv") == rows(DATA / f"{name}.cells.csv")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_are_as_before(name):
+    with Run(DATA / f"{name}.sqlite") as run:
+        ids = [(cell.cell.id, cell.trial.id) for cell in run.cells(with_episodes=False)]
+    assert ids == [(cell["cell"], cell["trial"]) for cell in kept(name)["ids"]]
+
+
+@pytest.mark.parametrize("name", PLAYED_HERE)
+def test_trials_are_made_as_before(name):
+    """The trials of the file come out of the domain again, with the ids they had."""
+    plan = kept(name)["plan"]
+    trials = find_domain(plan["domain"]).trials(count=plan["count"], novelty=plan["novelty"], **plan["settings"])
+    assert {trial.id for trial in trials} == {cell["trial"] for cell in kept(name)["ids"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_replayed(name):
+    with Run(DATA / f"{name}.sqlite") as run:
+        for cell in run.cells():
+            domain = find_domain(run.facts.get(f"domain {cell.trial.domain}", cell.trial.domain))
+            _, fault = replay(domain, cell.trial, run.raw_steps(cell.id, cell.attempt))
+            assert fault is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_turns_are_shown(name, copied, say, tmp_path):
+    path = copied(name)
+    cell = kept(name)["ids"][0]["cell"]
+    assert json.loads(say("show", path, "--cell", cell, "--json"))
+    assert json.loads(say("show", path, "--cell", cell, "--turn", "1", "--json"))
+    if name in FILMED:
+        say("show", path, "--cell", cell, "--gif", tmp_path / "film.gif")
+        assert (tmp_path / "film.gif").read_bytes().startswith(b"GIF8")
+
+
+@pytest.mark.parametrize("name", PLAYED_HERE)
+def test_is_resumed_to_the_end(name, copied, say, tmp_path):
+    path = copied(name)
+    say("resume", path, "--workers", "0")
+    say("export", path, "-o", tmp_path / "episodes.csv")
+    assert rows(tmp_path / "episodes.csv") == rows(DATA / f"{name}.resumed.csv")
+    assert {cell["outcome"] for cell in json.loads(say("show", path, "--json"))} <= {"done", "truncated"}
+    say("verify", path)
+
+
+def test_a_served_session_goes_on(copied, say):
+    copied("ond-served")
+    path, left = Path("ond-served.sqlite"), json.loads((DATA / "ond-served.visit.json").read_text())
+    settings = ("known=3", "unknown=2", "training=30", "round_size=5", "before=1", "after=2")
+    options = [word for each in settings for word in ("--set", each)]
+    with (
+        serving(path, "ond", "--trials", "2", *options) as port,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as http,
+    ):
+        visitor = Visitor(http, left["session"])
+        latest = visitor.latest()
+        assert latest["next_rounds"] == {left["test"]: 1}
+        visitor.play(left["test"], first=1)
+        assert left["test"] in visitor.latest()["finished_tests"]
+    assert [cell["outcome"] for cell in json.loads(say("show", path, "--json"))] == ["done", "done"]
+
+
+def test_a_served_team_goes_on(copied, say):
+    path = copied("birds-served")
+    options = ["--trials", "1", "--observer-port", "0", "--set", "before=1", "--set", "after=1"]
+    with serving(path, "birds", *options) as port, Team(port, 28888) as team:
+        team.play(until=OVER)
+    (cell,) = json.loads(say("show", path, "--json"))
+    assert (cell["outcome"], cell["episodes"]) == ("done", 2)
+
+
+def rows(path):
+    """Return the rows of a table, less the times that nobody can repeat."""
+    with path.open(newline="") as file:
+        return [{key: value for key, value in row.items() if "seconds" not in key} for row in csv.DictReader(file)]
