@@ -11,7 +11,7 @@ import pytest
 from openfield.cli import run_command
 from openfield.journal.reader import Run
 from openfield.registry import find_domain
-from openfield.testing.tape import replay
+from openfield.testing.transcript import replay
 from support.places import ROOT
 from support.served import OVER, Team, Visitor, serving
 

@@ -17,7 +17,7 @@ from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.testing import Conformance, Report, check_agent, check_domain, check_wire, check_world
-from openfield.testing.tape import record, replay
+from openfield.testing.transcript import record, replay
 from support import bad_agents, bad_worlds
 from support.places import ROOT
 from support.walks import WALKS

@@ -1,6 +1,8 @@
-"""The conformance kit: it proves that worlds, agents and wires keep the promises openfield relies on.
+"""The conformance kit: it checks that worlds, agents and wires keep the promises openfield relies on.
 
-`openfield check DOMAIN` runs all of it; authors of plugins inherit it in their tests:
+Start with `world.py`, whose checks read like a list of these promises; `agent.py` and `wire.py` have the others.
+`evidence.py` plays the trials that the checks look at. `openfield check DOMAIN` runs all of it, and authors of plugins
+inherit it in their tests:
 
     class TestMaze(openfield.testing.Conformance):
         domain = MAZE
@@ -20,7 +22,7 @@ __all__ = ["Conformance", "Finding", "Report", "check_agent", "check_domain", "c
 
 
 def check_domain(domain: Domain[Any]) -> Report:
-    """Checks everything a domain brings: its worlds, its agents and its wire."""
+    """Check everything a domain brings: its worlds, its agents and its wire."""
     report = check_world(domain)
     for name in _competitors(domain):
         report += check_agent(name, domain)
@@ -33,21 +35,21 @@ class Conformance:
     domain: Domain[Any]
 
     def test_world(self) -> None:
-        """Its worlds keep their promises."""
+        """Check the worlds."""
         _expect(check_world(self.domain))
 
     def test_agents(self) -> None:
-        """So do its agents."""
+        """Check the agents, except oracles."""
         for name in _competitors(self.domain):
             _expect(check_agent(name, self.domain))
 
     def test_wire(self) -> None:
-        """So does its wire."""
+        """Check the wire."""
         _expect(check_wire(self.domain))
 
 
 def _competitors(domain: Domain[Any]) -> list[str]:
-    """The domain's agents that are not shown the world."""
+    """Return the names of the domain's agents that are not shown the world."""
     return [name for name in domain.agents if name not in domain.oracles]
 
 

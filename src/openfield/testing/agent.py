@@ -1,6 +1,6 @@
-"""Proves that an agent keeps its promises: made from a spec and a seed, repeatable, on time, able to come back.
+"""Check that an agent keeps its promises: made from a spec and a seed, repeatable, on time, able to resume.
 
-Part of the conformance kit; every check has a name and gives what is wrong.
+Part of the conformance kit. Every check has a name and yields what is wrong.
 """
 
 from __future__ import annotations
@@ -22,162 +22,164 @@ from openfield.rollout import MOST_HESITATIONS
 from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
-from openfield.testing.report import Judgement, Report, judge
-from openfield.testing.tape import Tape, record, rehearse_agent
-from openfield.testing.worker import Here, Hung, Worker, global_random
+from openfield.testing.report import NotJudged, Report, judge
+from openfield.testing.transcript import Transcript, compare_agent, record
+from openfield.testing.worker import Hung, InlineWorker, Worker, global_random
 from openfield.trial import Trial
 
-LARGEST_REPLY = 1 << 20
-"""Bytes of one reply; nobody has that much to say."""
+MAX_REPLY_BYTES = 1 << 20
+"""Bytes of one reply; no agent needs more."""
 
 
 def check_agent(
     agent: AgentSource, domain: Domain[Any], trial: Trial | None = None, seed: int = 1, patience: float = 5.0
 ) -> Report:
-    """Holds an agent against every promise an agent makes.
+    """Check an agent against every promise an agent makes.
 
     Args:
         agent: A name, a class, a factory or a function. It should be one another process can import; otherwise nothing
             ends it when it hangs.
-        domain: Where it is to play.
-        trial: What it is to play; by default a small trial of the domain with its first novelty.
-        seed: What it is made with.
+        domain: The domain it plays.
+        trial: The trial it plays; by default a small trial of the domain with its first novelty.
+        seed: The seed it is made with.
         patience: Seconds it may need for one answer.
     """
     use_domain(domain)
     chosen = trial or check_trials(domain)[0]
-    with Worker(patience) if _can_be_sent(agent, domain) else Here() as worker:
+    with Worker(patience) if _can_be_sent(agent, domain) else InlineWorker() as worker:
         (name,) = name_agents([agent])
-        return judge(f"agent {name}", CHECKS, Hearing(agent, domain, chosen, seed, worker), ESSENTIAL)
+        return judge(f"agent {name}", CHECKS, AgentEvidence(agent, domain, chosen, seed, worker), ESSENTIAL)
 
 
-class Audition(msgspec.Struct, frozen=True):
-    """A tape of an agent, and how other agents like it would have answered in its place."""
+class AgentRehearsal(msgspec.Struct, frozen=True):
+    """A transcript of an agent, and how further agents made alike answer the same turns."""
 
-    tape: Tape
+    transcript: Transcript
     twin: str
-    """Where one answers otherwise that was made before the first one played."""
+    """Where an agent differs that was made before the first one played."""
     resumed: str | None = None
-    """Where one answers otherwise that was loaded after the first episode; None if there was nothing to load."""
+    """Where an agent differs that was loaded after the first episode; None if there was nothing to load."""
 
 
-class Hearing:
-    """An agent, and what it did."""
+class AgentEvidence:
+    """The evidence for the checks of an agent: how it was made and how it played."""
 
-    def __init__(self, agent: AgentSource, domain: Domain[Any], trial: Trial, seed: int, worker: Worker | Here) -> None:
+    def __init__(
+        self, agent: AgentSource, domain: Domain[Any], trial: Trial, seed: int, worker: Worker | InlineWorker
+    ) -> None:
         self.hung = self.unmade = ""
         self._agent, self._domain, self._trial, self._seed = agent, domain, trial, seed
         source = domain_source(domain.name) or domain.name
         try:
-            self._audition = worker.call(Audition, audition, source, agent, trial, seed)
+            self._rehearsal = worker.call(AgentRehearsal, rehearse_agent, source, agent, trial, seed)
         except Hung as error:
             self.hung = str(error)
         except OpenfieldError as error:
             self.unmade = str(error)
 
     @property
-    def audition(self) -> Audition:
-        """How it went."""
-        return self._audition
+    def rehearsal(self) -> AgentRehearsal:
+        """How it played, and how others made alike would have."""
+        return self._rehearsal
 
     @property
-    def tape(self) -> Tape:
-        """The agent at play."""
-        return self._audition.tape
+    def transcript(self) -> Transcript:
+        """How it played."""
+        return self._rehearsal.transcript
 
     @cached_property
     def differs(self) -> str:
-        """Where the agent answers otherwise when it is made in this process."""
+        """Where an agent that is made in this process answers otherwise."""
         with global_random(2):
             again = find_agent(self._agent, self._domain)(spec_of(self._domain, self._trial), self._seed)
             try:
-                return rehearse_agent(self._domain, self._trial, again, self.tape)
+                return compare_agent(self._domain, self._trial, again, self.transcript)
             finally:
                 Deadline().close(again)
 
 
-def audition(source: str, agent: AgentSource, trial: Trial, seed: int) -> Audition:
-    """Has an agent play, and others like it answer the same turns; runs in a worker."""
+def rehearse_agent(source: str, agent: AgentSource, trial: Trial, seed: int) -> AgentRehearsal:
+    """Let an agent play, and others made alike answer the same turns. Runs in a worker."""
     domain = find_domain(source)
     factory, spec = find_agent(agent, domain), spec_of(domain, trial)
     made: list[Agent] = [factory(spec, seed) for _ in range(3)]
     try:
         with global_random(1):
-            tape = record(domain, trial, made[0])
-        if tape.outcome not in SCORED:
-            return Audition(tape, "")
-        twin = rehearse_agent(domain, trial, made[1], tape)
-        return Audition(tape, twin, _resume(domain, trial, made[2], tape))
+            transcript = record(domain, trial, made[0])
+        if transcript.outcome not in SCORED:
+            return AgentRehearsal(transcript, "")
+        twin = compare_agent(domain, trial, made[1], transcript)
+        return AgentRehearsal(transcript, twin, _resume(domain, trial, made[2], transcript))
     finally:
         for each in made:
             Deadline().close(each)
 
 
-def _resume(domain: Domain[Any], trial: Trial, agent: Agent, tape: Tape) -> str | None:
-    if tape.state is None or not isinstance(agent, Saves):
+def _resume(domain: Domain[Any], trial: Trial, agent: Agent, transcript: Transcript) -> str | None:
+    if transcript.state is None or not isinstance(agent, Saves):
         return None
     try:
-        agent.load(tape.state.data)
+        agent.load(transcript.state.data)
     except Exception as error:
         return f"load() raised {type(error).__name__}: {error}"
-    return rehearse_agent(domain, trial, agent, tape, tape.state.step)
+    return compare_agent(domain, trial, agent, transcript, transcript.state.step)
 
 
-def _made(hearing: Hearing) -> Iterator[str]:
+def _made(evidence: AgentEvidence) -> Iterator[str]:
     """It is made from a spec and a seed."""
-    if hearing.unmade:
-        yield hearing.unmade
+    if evidence.unmade:
+        yield evidence.unmade
 
 
-def _in_time(hearing: Hearing) -> Iterator[str]:
+def _in_time(evidence: AgentEvidence) -> Iterator[str]:
     """It answers in time."""
-    if hearing.hung:
-        yield hearing.hung
-    elif hearing.tape.outcome == "agent_timeout":
-        yield hearing.tape.note
+    if evidence.hung:
+        yield evidence.hung
+    elif evidence.transcript.outcome == "agent_timeout":
+        yield evidence.transcript.note
 
 
-def _stands(hearing: Hearing) -> Iterator[str]:
+def _stands(evidence: AgentEvidence) -> Iterator[str]:
     """It neither raises nor goes away, also when an episode ends."""
-    if hearing.tape.outcome in ("agent_error", "agent_gone"):
-        yield hearing.tape.note
+    if evidence.transcript.outcome in ("agent_error", "agent_gone"):
+        yield evidence.transcript.note
 
 
-def _moderate(hearing: Hearing) -> Iterator[str]:
+def _moderate(evidence: AgentEvidence) -> Iterator[str]:
     """It gets to the point: few words, and an action before long."""
-    if hearing.tape.hesitations() >= MOST_HESITATIONS:
-        yield f"{hearing.tape.hesitations()} replies in a row without an action"
-    largest = max((len(ENCODER.encode(step.reply)) for step in hearing.tape.steps), default=0)
-    if largest > LARGEST_REPLY:
+    if evidence.transcript.count_hesitations() >= MOST_HESITATIONS:
+        yield f"{evidence.transcript.count_hesitations()} replies in a row without an action"
+    largest = max((len(ENCODER.encode(step.reply)) for step in evidence.transcript.steps), default=0)
+    if largest > MAX_REPLY_BYTES:
         yield f"a reply of {largest / 2**20:.1f} MB"
 
 
-def _answers(hearing: Hearing) -> Iterator[str]:
+def _answers(evidence: AgentEvidence) -> Iterator[str]:
     """It answers everything it is asked with a reply that means something here."""
-    if hearing.tape.outcome not in SCORED:
-        yield f"{hearing.tape.outcome}: {hearing.tape.note}"
+    if evidence.transcript.outcome not in SCORED:
+        yield f"{evidence.transcript.outcome}: {evidence.transcript.note}"
 
 
-def _same_seed(hearing: Hearing) -> Iterator[str]:
+def _same_seed(evidence: AgentEvidence) -> Iterator[str]:
     """The same seed gives the same replies in another process."""
-    if hearing.differs:
-        yield f"two processes get different replies: {hearing.differs}"
+    if evidence.differs:
+        yield f"two processes get different replies: {evidence.differs}"
 
 
-def _separate(hearing: Hearing) -> Iterator[str]:
+def _separate(evidence: AgentEvidence) -> Iterator[str]:
     """Nothing passes from one agent to the next."""
-    if hearing.differs:
-        raise Judgement("its replies differ anyway")
-    if hearing.audition.twin:
-        yield f"it answers otherwise after another one has played: {hearing.audition.twin}"
+    if evidence.differs:
+        raise NotJudged("its replies differ anyway")
+    if evidence.rehearsal.twin:
+        yield f"it answers otherwise after another one has played: {evidence.rehearsal.twin}"
 
 
-def _save_load(hearing: Hearing) -> Iterator[str]:
+def _save_load(evidence: AgentEvidence) -> Iterator[str]:
     """A loaded agent goes on as the saved one would have."""
-    if hearing.audition.resumed is None:
-        raise Judgement("it has nothing saved")
-    if hearing.audition.resumed:
-        yield f"loaded after the first episode: {hearing.audition.resumed}"
+    if evidence.rehearsal.resumed is None:
+        raise NotJudged("it has nothing saved")
+    if evidence.rehearsal.resumed:
+        yield f"loaded after the first episode: {evidence.rehearsal.resumed}"
 
 
 CHECKS = {

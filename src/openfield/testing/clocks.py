@@ -1,6 +1,6 @@
-"""Clocks that drift while a world looks at them: a world that reads a clock then shows other turns.
+"""Clocks that drift while a world reads them: a world that depends on a clock then shows other turns.
 
-Used only in the conformance kit's worker process, where they stand in for the real ones from the start.
+Used only in the conformance kit's worker process, where they replace the real ones from the start.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ FAR = 400 * 86_400
 
 
 class _Drift:
-    """How far the clocks are off, and how often a world looked at one."""
+    """How far the clocks are off, and how often a world read one."""
 
     inside_world = False
     rate = 0
     seconds = 0
-    looks = 0
+    reads = 0
 
-    def look(self) -> int:
-        """Takes note of a look at a clock; returns by how many seconds it is off."""
+    def read(self) -> int:
+        """Count a read of a clock and return by how many seconds it is off."""
         if not self.inside_world:
             return 0
-        self.looks += 1
+        self.reads += 1
         self.seconds += self.rate
         return self.seconds + (FAR if self.rate else 0)
 
@@ -39,7 +39,7 @@ _drift = _Drift()
 
 
 def replace_clocks() -> None:
-    """Puts the clocks in place, for good: before any domain is imported, so that none gets hold of a real one."""
+    """Replace the clocks for good. Call it before any domain is imported, so that none keeps a real one."""
     for name in CALENDARS:
         setattr(time, name, _at_present(getattr(time, name)))
     for name in ("strftime", "asctime"):
@@ -53,7 +53,7 @@ def replace_clocks() -> None:
 
 @contextmanager
 def drifting_clocks() -> Iterator[None]:
-    """Every look a world takes at a clock finds it an hour further."""
+    """Move the clocks by an hour each time a world reads one."""
     _drift.rate = 3600
     try:
         yield
@@ -63,7 +63,7 @@ def drifting_clocks() -> Iterator[None]:
 
 @contextmanager
 def inside_world() -> Iterator[None]:
-    """Marks that whoever looks at a clock now is a world."""
+    """Mark the code inside as code of a world: reads of a clock are counted."""
     _drift.inside_world = True
     try:
         yield
@@ -71,22 +71,22 @@ def inside_world() -> Iterator[None]:
         _drift.inside_world = False
 
 
-def clock_looks() -> int:
-    """How often a world looked at a clock so far."""
-    return _drift.looks
+def count_clock_reads() -> int:
+    """Return how often worlds have read a clock so far."""
+    return _drift.reads
 
 
 def _drifting(clock: Callable[..., Any], unit: int) -> Callable[..., Any]:
-    return lambda *which: clock(*which) + _drift.look() * unit
+    return lambda *which: clock(*which) + _drift.read() * unit
 
 
 def _at_present(calendar: Callable[[float], Any]) -> Callable[..., Any]:
-    """The same calendar, which asks the drifting clock when it is not told a time."""
+    """Return the calendar function, which reads the drifting clock when no time is given."""
     return lambda seconds=None: calendar(time.time() if seconds is None else seconds)
 
 
 def _saying(words: Callable[..., str]) -> Callable[..., str]:
-    """The same words for a time, whose last argument is the present one if it is left out."""
+    """Return the formatting function, whose last argument defaults to the drifting time."""
     wanted = 2 if words.__name__ == "strftime" else 1
     return lambda *given: words(*given, *([time.localtime()] if len(given) < wanted else []))
 
@@ -103,7 +103,7 @@ class _DriftingTime(dates.datetime, metaclass=_StandsIn):
 
     @classmethod
     def now(cls, tz: dates.tzinfo | None = None) -> _DriftingTime:
-        return super().now(tz) + dates.timedelta(seconds=_drift.look())
+        return super().now(tz) + dates.timedelta(seconds=_drift.read())
 
     @classmethod
     def utcnow(cls) -> _DriftingTime:

@@ -1,6 +1,6 @@
-"""What the checks of a world look at: trials played in another process and replayed in several ways.
+"""The evidence for the checks of a world: trials played in another process and replayed in several ways.
 
-Part of the conformance kit; `world.py` judges it.
+Part of the conformance kit. `world.py` judges it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from openfield.errors import InvalidInput
 from openfield.journal.steps import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.runner.deadline import Deadline
-from openfield.testing.clocks import clock_looks, drifting_clocks
-from openfield.testing.places import Constants, sort_turns
-from openfield.testing.report import Judgement
+from openfield.testing.clocks import count_clock_reads, drifting_clocks
+from openfield.testing.differences import Constants, find_constants
+from openfield.testing.report import NotJudged
 from openfield.testing.secrets import find_detail, find_named, words_of
-from openfield.testing.tape import Replayed, Tape, Watched, record, replay, replay_scribbled
-from openfield.testing.worker import Here, Worker, global_random
+from openfield.testing.transcript import ReplayedWorld, Transcript, WatchedWorld, record, replay, replay_mutated
+from openfield.testing.worker import InlineWorker, Worker, global_random
 from openfield.trial import Trial, derive
 
 MORE_SEEDS = 2
@@ -31,14 +31,14 @@ MORE_SEEDS = 2
 
 
 def check_trials(domain: Domain[Any]) -> list[Trial]:
-    """A small trial for every declared novelty, or one without if there is none."""
+    """Return a small trial for every declared novelty, or one trial without novelty if none is declared."""
     settings = domain.demo_settings if domain.check_settings is None else domain.check_settings
     names = [novelty.id for novelty in domain.novelties] or ["none"]
     return [domain.trials(count=1, novelty=name, **settings)[0] for name in names]
 
 
 def check_agents(domain: Domain[Any]) -> list[AgentSource]:
-    """Who can play a domain: the random agent if there is an action space, and those that come with it."""
+    """Return agents that can play a domain: the random agent if it has an action space, and its own."""
     spec = domain.spec(check_trials(domain)[0])
     names = dict.fromkeys([*domain.demo_agents, *domain.agents])
     own = [name for name in names if name in domain.agents and name not in domain.oracles]
@@ -46,19 +46,19 @@ def check_agents(domain: Domain[Any]) -> list[AgentSource]:
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
-    """A tape, and how its replays differ from it where it was made."""
+    """A transcript, and how its replays in the same process differ from it."""
 
-    tape: Tape
+    transcript: Transcript
     replay: str
     clock: str
-    """With clocks that drift; empty also if no clock was looked at."""
+    """With clocks that drift; empty also if no clock was read."""
     random: str
     """With other global random sources."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """A trial played elsewhere and replayed here, as far as checks need it: turns themselves may hold many images."""
+    """A trial played in a worker and replayed here. It keeps no turns: they may hold many images."""
 
     trial: Trial
     rehearsal: Rehearsal
@@ -71,11 +71,11 @@ class Played:
     misfit: str
     """The first observation that does not fit the declared space."""
     secrets: list[str]
-    """Where something of the truth is shown."""
+    """The places where the truth is shown."""
     usual: Constants
-    """What never varies as long as the world is not novel."""
+    """The values that never vary as long as the world is not novel."""
     changed: Constants
-    """What never varies when it is."""
+    """The values that never vary once it is."""
     differs: str
     """How the replay here differs."""
 
@@ -89,7 +89,7 @@ class Evidence:
     """Trials of a domain, played when a check first asks for them."""
 
     def __init__(
-        self, domain: Domain[Any], trials: Sequence[Trial], agents: Sequence[AgentSource], worker: Worker | Here
+        self, domain: Domain[Any], trials: Sequence[Trial], agents: Sequence[AgentSource], worker: Worker | InlineWorker
     ) -> None:
         if not agents:
             raise InvalidInput(f"{domain.name} has neither an action space nor an agent; name an agent to check with.")
@@ -100,86 +100,93 @@ class Evidence:
         self._played: dict[tuple[str, int], Played] = {}
 
     def play(self, trial: Trial, agent: int = 0) -> Played:
-        """A trial as one of the agents played it."""
+        """Return a trial as one of the agents played it. Each is played once."""
         key = trial.id, agent
         if key not in self._played:
             source = domain_source(self.domain.name) or self.domain.name
             rehearsal = self.worker.call(Rehearsal, rehearse, source, trial, self.agents[agent])
             with global_random(1):
-                watched, error = replay(self.domain, trial, rehearsal.tape.steps)
+                watched, error = replay(self.domain, trial, rehearsal.transcript.steps)
             self._played[key] = _look(self.domain, trial, rehearsal, watched, str(error or ""))
         return self._played[key]
 
     def play_whole(self, trial: Trial, agent: int = 0) -> Played:
-        """The same, for checks that compare two trials: where replays differ they cannot judge."""
+        """Return a played trial to be compared with another one.
+
+        Raises:
+            NotJudged: Replays of the trial differ, so a comparison would mean nothing.
+        """
         played = self.play(trial, agent)
         if played.differs:
-            raise Judgement("its replays differ anyway")
+            raise NotJudged("its replays differ anyway")
         return played
 
     def attempts(self, trial: Trial) -> Iterator[tuple[Trial, int]]:
-        """Ways to see what a novelty does: all agents on this trial, then on others like it."""
+        """Yield trials and agents that may show what a novelty does: this trial with all agents, then other seeds."""
         for number in range(MORE_SEEDS + 1):
             like = trial if not number else msgspec.structs.replace(trial, seed=derive(trial.seed, "again", number))
             yield from ((like, agent) for agent in range(len(self.agents)))
 
-    def scribble(self, trial: Trial) -> str:
-        """Where a world notices that the agent alters what it was shown; it may not be fit for use in that process."""
-        source = domain_source(self.domain.name) or self.domain.name
-        steps = msgspec.msgpack.encode(self.play_whole(trial).rehearsal.tape.steps)
-        return self.worker.call(str, rehearse_scribbled, source, trial, steps)
+    def replay_mutated(self, trial: Trial) -> str:
+        """Return where a world differs when its agent overwrites what it was shown.
 
-    def all(self) -> Iterator[Played]:
-        """All trials, with their novelty and without."""
+        The world may be unusable in that process afterwards.
+        """
+        source = domain_source(self.domain.name) or self.domain.name
+        steps = msgspec.msgpack.encode(self.play_whole(trial).rehearsal.transcript.steps)
+        return self.worker.call(str, rehearse_mutated, source, trial, steps)
+
+    def play_all(self) -> Iterator[Played]:
+        """Yield all trials as they were played, with their novelty and without."""
         for trial in self.trials:
             yield self.play(trial)
             yield self.play(without_novelty(trial))
 
 
 def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
-    """Plays a trial and replays it in several ways; runs in a worker."""
+    """Play a trial and replay it in several ways. Runs in a worker."""
     domain = find_domain(source)
     player = find_agent(agent, domain)(spec_of(domain, trial), 0)
     with global_random(1):
-        tape = record(domain, trial, player)
+        transcript = record(domain, trial, player)
     Deadline().close(player)
     with global_random(1):
-        _, plain = replay(domain, trial, tape.steps)
-    looks = clock_looks()
+        _, plain = replay(domain, trial, transcript.steps)
+    reads = count_clock_reads()
     with global_random(1), drifting_clocks():
-        _, clock = replay(domain, trial, tape.steps)
-    clock = clock if clock_looks() > looks else None
+        _, clock = replay(domain, trial, transcript.steps)
+    clock = clock if count_clock_reads() > reads else None
     with global_random(2):
-        _, random = replay(domain, trial, tape.steps)
-    return Rehearsal(tape, str(plain or ""), str(clock or ""), str(random or ""))
+        _, random = replay(domain, trial, transcript.steps)
+    return Rehearsal(transcript, str(plain or ""), str(clock or ""), str(random or ""))
 
 
-def rehearse_scribbled(source: str, trial: Trial, steps: bytes) -> str:
-    """Replays a trial for an agent that alters all it can; runs in a worker."""
+def rehearse_mutated(source: str, trial: Trial, steps: bytes) -> str:
+    """Replay a trial for an agent that overwrites what it is shown. Runs in a worker."""
     with global_random(1):
-        return replay_scribbled(find_domain(source), trial, msgspec.msgpack.decode(steps, type=list[RawStep]))
+        return replay_mutated(find_domain(source), trial, msgspec.msgpack.decode(steps, type=list[RawStep]))
 
 
 def without_novelty(trial: Trial) -> Trial:
-    """The same trial in which nothing changes."""
+    """Return the same trial without its novelties."""
     phases = tuple(msgspec.structs.replace(phase, novelty=()) for phase in trial.phases)
     return msgspec.structs.replace(trial, phases=phases)
 
 
 def name_trial(trial: Trial) -> str:
-    """What is special about a trial."""
+    """Return the novelties of a trial as text."""
     return "+".join(trial.novelty) or "without novelty"
 
 
-def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: Replayed, differs: str) -> Played:
-    """Takes from a replay what checks need."""
+def _look(domain: Domain[Any], trial: Trial, rehearsal: Rehearsal, watched: ReplayedWorld, differs: str) -> Played:
+    """Collect from a replay what checks need."""
     spec, turns, truths = domain.spec(trial), watched.turns, watched.truths
-    usual, changed = sort_turns(turns, truths)
+    usual, changed = find_constants(turns, truths)
     return Played(
         trial=trial,
         rehearsal=rehearsal,
         shown=watched.shown,
-        altered=watched.altered(),
+        altered=watched.find_altered(),
         truths=truths,
         red_lights=[turn.red_light for turn in turns],
         misfit=next(_misfits(spec, turns), ""),
@@ -197,7 +204,7 @@ def _misfits(spec: Spec, turns: list[Turn]) -> Iterator[str]:
             yield f"turn {number} shows {turn.observation!r:.80}, which is not in the declared space"
 
 
-def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: Watched) -> Iterator[str]:
+def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: WatchedWorld) -> Iterator[str]:
     yield from find_named(watched.turns, spec, trial, domain.novelties)
     known = frozenset(words_of(spec))
     for turn, truth in zip(watched.turns, watched.truths, strict=True):

@@ -1,4 +1,4 @@
-"""What the conformance kit found: one finding per named check.
+"""The report of the conformance kit: one finding per named check.
 
 The kit's checks produce it, `openfield check` prints it, tests read it.
 """
@@ -19,18 +19,18 @@ class Finding(msgspec.Struct, frozen=True):
     """What a check found."""
 
     subject: str
-    """What was looked at: `world`, `agent NAME` or `wire`."""
+    """What was checked: `world`, `agent NAME` or `wire`."""
     check: str
     passed: bool
-    """Whether nothing wrong was found."""
+    """True when nothing wrong was found."""
     detail: str = ""
     """What is wrong, or why it could not be judged."""
     judged: bool = True
-    """Whether it was looked at."""
+    """False when the check could not judge."""
 
     @property
     def name(self) -> str:
-        """What was looked at, and for what."""
+        """The subject and the check."""
         return f"{self.subject}: {self.check}"
 
 
@@ -41,7 +41,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
+        """True when no check failed."""
         return not self.failed
 
     @property
@@ -58,7 +58,7 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join(": ".join(filter(None, row)) for row in rows)
 
 
-class Judgement(Exception):
+class NotJudged(Exception):
     """Raised by a check that cannot judge; its text says why."""
 
 
@@ -68,16 +68,23 @@ def judge(
     evidence: T,
     essential: Iterable[str] = (),
 ) -> Report:
-    """Holds evidence against checks, each giving what is wrong; if an essential one fails, the rest is not judged."""
+    """Run checks on evidence and return their findings.
+
+    Args:
+        subject: What is checked: `world`, `agent NAME` or `wire`.
+        checks: The checks by name. Each yields what is wrong.
+        evidence: What the checks look at.
+        essential: The checks without which the others mean nothing: once one of them fails, the rest is not judged.
+    """
     findings: list[Finding] = []
     broken = ""
     for name, check in checks.items():
         try:
             if broken:
-                raise Judgement(f"'{broken}' failed")
+                raise NotJudged(f"'{broken}' failed")
             faults = list(dict.fromkeys(check(evidence)))
-        except Judgement as reason:
-            findings.append(unjudged(subject, name, str(reason)))
+        except NotJudged as reason:
+            findings.append(skip_check(subject, name, str(reason)))
             continue
         except OpenfieldError as error:
             faults = [str(error)]
@@ -86,8 +93,8 @@ def judge(
     return Report(tuple(findings))
 
 
-def unjudged(subject: str, check: str, reason: str) -> Finding:
-    """A check that found nothing wrong because it could not look."""
+def skip_check(subject: str, check: str, reason: str) -> Finding:
+    """Return the finding of a check that could not judge; it counts as passed."""
     return Finding(subject, check, True, f"not judged: {reason}", judged=False)
 
 

@@ -1,6 +1,6 @@
-"""Looks for the truth in what an agent is shown.
+"""Look for the truth in what an agent is shown.
 
-Part of the conformance kit: it walks everything an agent receives, leaf by leaf.
+Part of the conformance kit. It walks through everything an agent receives, leaf by leaf.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from openfield.trial import Trial
 
 TELLING = frozenset({"novel", "novelty", "novelties", "is_novel", "truth", "onset"})
 """Keys that say by their name what an agent must find out."""
-SHORTEST_WORD = 4
-LEAST_NUMBER = 10_000
+MIN_WORD_LENGTH = 4
+MIN_NUMBER = 10_000
 """Shorter words and smaller numbers occur by themselves."""
 Leaf = tuple[str, Any, bool]
 """Where something is shown, what, and whether it is a key."""
 
 
 def find_named(turns: Sequence[Turn], spec: Spec, trial: Trial, novelties: Iterable[Novelty[Any]]) -> Iterator[str]:
-    """Everything shown that names a novelty, the trial, its seed, or a phase other than training and test."""
+    """Yield everything shown that names a novelty, the trial, its seed, or a phase other than training and test."""
     known = set(words_of(spec))
     names = {name for novelty in novelties for name in (novelty.id, novelty.name)} - known
     secrets = {*names, trial.id, str(trial.seed)}
@@ -43,7 +43,7 @@ def find_named(turns: Sequence[Turn], spec: Spec, trial: Trial, novelties: Itera
 
 
 def find_detail(turn: Turn, truth: Truth, known: frozenset[str], shown: Iterable[str]) -> Iterator[str]:
-    """Values of the truth's detail that the observation shows as well, unless their keys are declared as shown."""
+    """Yield values of the truth's detail that the observation also shows, unless `shown` declares their keys."""
     hidden = {str(leaf) for leaf in _distinctive(truth.detail, frozenset(shown))} - known
     for path, leaf, is_key in walk(turn.observation, "observation"):
         if not is_key and hidden and (str(leaf) in hidden or (isinstance(leaf, str) and hidden & set(_words(leaf)))):
@@ -51,7 +51,7 @@ def find_detail(turn: Turn, truth: Truth, known: frozenset[str], shown: Iterable
 
 
 def words_of(spec: Spec) -> Iterator[str]:
-    """The vocabulary a domain declares: what its spec says, words of it included."""
+    """Yield the texts of a spec, and each of their words."""
     for _, leaf, _ in walk(msgspec.to_builtins(spec), "spec"):
         if isinstance(leaf, str):
             yield leaf
@@ -59,13 +59,13 @@ def words_of(spec: Spec) -> Iterator[str]:
 
 
 def leaves_of_turn(turn: Turn) -> Iterator[Leaf]:
-    """The leaves of all that a world fills in freely."""
+    """Yield the leaves of observation and feedback."""
     yield from walk(turn.observation, "observation")
     yield from walk(turn.feedback, "feedback")
 
 
 def walk(value: Any, path: str) -> Iterator[Leaf]:
-    """All leaves and keys of a value. Large arrays hold no words."""
+    """Yield all keys and leaves of a value. Large arrays are skipped."""
     parts = parts_of(value)
     for name, part in parts:
         is_key = not name.startswith("[")
@@ -78,7 +78,7 @@ def walk(value: Any, path: str) -> Iterator[Leaf]:
 
 
 def parts_of(value: Any) -> list[tuple[str, Any]]:
-    """What a value is made of: fields by their names, items by `[number]`; nothing where it is not made of parts."""
+    """Return the parts of a value: fields by name, items by `[number]`. A value without parts gives an empty list."""
     if isinstance(value, dict):
         return [(str(key), part) for key, part in value.items()]
     if isinstance(value, msgspec.Struct):
@@ -105,18 +105,18 @@ def _plain(value: Any) -> Any:
 
 
 def _distinctive(detail: Any, shown: frozenset[str]) -> Iterator[str | int]:
-    """What in a detail would not occur by itself elsewhere."""
+    """Yield the values of a detail that would not occur elsewhere by chance."""
     if isinstance(detail, dict):
         detail = {key: value for key, value in detail.items() if key not in shown}
     for _, leaf, is_key in walk(detail, "detail"):
         if is_key or isinstance(leaf, bool):
             continue
-        if (isinstance(leaf, str) and len(leaf) >= SHORTEST_WORD) or (
-            isinstance(leaf, int) and abs(leaf) >= LEAST_NUMBER
+        if (isinstance(leaf, str) and len(leaf) >= MIN_WORD_LENGTH) or (
+            isinstance(leaf, int) and abs(leaf) >= MIN_NUMBER
         ):
             yield leaf
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text, each also together with what a colon joins to it."""
+    """Return the words of a text, and the pairs of words that a colon joins."""
     return re.findall(r"[\w-]+(?::[\w-]+)?", text) + re.findall(r"[\w-]+", text)

@@ -1,4 +1,4 @@
-"""Proves that a wire changes nothing: a trial played over it leaves the record it would leave in process.
+"""Check that a wire changes nothing: a trial played over it leaves the same record as one played in process.
 
 Part of the conformance kit. A domain with a wire of its own brings a scripted peer that speaks it.
 """
@@ -26,12 +26,12 @@ from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
 from openfield.testing.evidence import check_agents, check_trials
-from openfield.testing.report import Report, judge, unjudged
-from openfield.testing.tape import record
+from openfield.testing.report import Report, judge, skip_check
+from openfield.testing.transcript import record
 from openfield.trial import Trial
 
 HOST = "127.0.0.1"
-MOST_REPLIES = 100
+MAX_REPLIES = 100
 """Each is made durable before it is acknowledged, which takes some milliseconds."""
 Peer = Callable[[str, int, Sequence[Reply]], Awaitable[None]]
 """Plays over a wire at a host and port: gives these replies, one for each turn that asks for something, then leaves."""
@@ -44,14 +44,14 @@ def check_wire(
     trial: Trial | None = None,
     patience: float = 30.0,
 ) -> Report:
-    """Holds a domain's wire against the loop in process.
+    """Compare a domain's wire with the loop in process.
 
     Args:
         domain: The domain.
         peer: Speaks the wire; by default the domain's `scripted_peer`, or one for JSON lines.
         agent: Whose replies are played; by default the domain's `scripted_agent`, whose replies its wire can carry, or
             the first that can play the domain.
-        trial: What is played.
+        trial: The trial that is played.
         patience: Seconds for all of it.
     """
     use_domain(domain)
@@ -60,7 +60,7 @@ def check_wire(
         speaker = play_lines
     if speaker is None:
         note = "the domain has a wire of its own and no scripted_peer"
-        return Report(tuple(unjudged("wire", name, note) for name in CHECKS))
+        return Report(tuple(skip_check("wire", name, note) for name in CHECKS))
     chosen = trial or check_trials(domain)[0]
     known = getattr(domain, "scripted_agent", None) or check_agents(domain)[0]
     factory = find_agent(agent or known, domain)
@@ -69,7 +69,7 @@ def check_wire(
 
 
 async def play_lines(host: str, port: int, replies: Sequence[Reply]) -> None:
-    """The scripted peer for JSON lines."""
+    """Play over JSON lines: give the replies one by one, then leave."""
     reader, writer = await asyncio.open_connection(host, port)
     script = iter(replies)
     try:
@@ -90,8 +90,8 @@ async def play_lines(host: str, port: int, replies: Sequence[Reply]) -> None:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What was recorded in process and over the wire, and what went wrong there."""
+class WireEvidence:
+    """The evidence for the checks of a wire: what was recorded in process and over it, and what went wrong."""
 
     here: list[RawStep]
     there: list[RawStep]
@@ -100,26 +100,26 @@ class Comparison:
 
 
 def _silent_between(agent: Agent) -> Agent:
-    """The same agent as a wire knows it: it is not heard when nothing is asked."""
+    """Return the agent as a wire knows it: it is not asked when a turn asks nothing."""
     return lambda turn: Reply() if turn.ask is Ask.NONE else agent(turn)
 
 
-def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, patience: float) -> Comparison:
+def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, patience: float) -> WireEvidence:
     asked = [step.reply for before, step in itertools.pairwise(here) if step.reply is not None and _asks(before)]
     failure = ""
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "wire.sqlite") as journal:
         try:
-            asyncio.run(asyncio.wait_for(_serve(domain, trial, journal, peer, asked[:MOST_REPLIES]), patience))
+            asyncio.run(asyncio.wait_for(_serve(domain, trial, journal, peer, asked[:MAX_REPLIES]), patience))
         except TimeoutError:
             failure = f"not done within {patience:g} s"
         except (OpenfieldError, OSError, ValueError) as error:
             failure = f"{type(error).__name__}: {error}"
         journal.flush()
-        return Comparison(here, _read(journal.path), _is_timed(domain, trial), failure)
+        return WireEvidence(here, _read(journal.path), _is_timed(domain, trial), failure)
 
 
 async def _serve(domain: Domain[Any], trial: Trial, journal: Journal, peer: Peer, replies: Sequence[Reply]) -> None:
-    """Serves one trial, and has the peer play it."""
+    """Serve one trial and let the peer play it."""
     dispatcher = TrialDispatcher(journal, domain, [trial], "peer", None)
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     server = asyncio.create_task(serve_domain(domain.wire(), dispatcher, HOST, 0, port.set_result))
@@ -146,21 +146,21 @@ def _is_timed(domain: Domain[Any], trial: Trial) -> bool:
     return bool(getattr(world, "timed", False))
 
 
-def _plays(comparison: Comparison) -> Iterator[str]:
-    """A peer gets through."""
-    if comparison.failure:
-        yield comparison.failure
-    elif len(comparison.there) < min(MOST_REPLIES, len(comparison.here)):
-        yield f"only {len(comparison.there)} turns are on record"
+def _plays(evidence: WireEvidence) -> Iterator[str]:
+    """Check that a peer can play."""
+    if evidence.failure:
+        yield evidence.failure
+    elif len(evidence.there) < min(MAX_REPLIES, len(evidence.here)):
+        yield f"only {len(evidence.there)} turns are on record"
 
 
-def _equal_record(comparison: Comparison) -> Iterator[str]:
-    """What is on record is what the loop in process records."""
-    for number, (here, there) in enumerate(zip(comparison.here, comparison.there, strict=False)):
+def _equal_record(evidence: WireEvidence) -> Iterator[str]:
+    """Check that the record is the one the loop in process makes."""
+    for number, (here, there) in enumerate(zip(evidence.here, evidence.there, strict=False)):
         if ENCODER.encode(here.reply) != ENCODER.encode(there.reply):
             yield f"turn {number}: {there.reply} is on record, {here.reply} was sent"
             return
-        if not comparison.timed and _turn(here) != _turn(there):
+        if not evidence.timed and _turn(here) != _turn(there):
             yield f"turn {number} differs: {_turn(there)!r:.120} over the wire, {_turn(here)!r:.120} in process"
             return
 

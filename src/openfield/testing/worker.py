@@ -1,6 +1,6 @@
-"""Another process that plays for the conformance kit, and is ended if what it plays with hangs.
+"""A process that plays for the conformance kit and is ended when it hangs.
 
-It hashes otherwise than this process, and its clocks can be made to drift under a world (`clocks.py`).
+Its hash seed differs from that of this process, and its clocks can be made to drift under a world (`clocks.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from openfield.testing.clocks import replace_clocks
 
 T = TypeVar("T")
 START_SECONDS = 60.0
-BEAT_SECONDS = 0.05
+HEARTBEAT_SECONDS = 0.05
 _clock = time.monotonic
 
 
@@ -44,10 +44,10 @@ class Worker:
         self._end()
 
     def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
-        """Calls a function over there.
+        """Call a function in the worker process and return its result.
 
         Raises:
-            Hung: It gave no sign of life (see `beat`) for as long as patience allows.
+            Hung: No heartbeat came for `patience` seconds.
             OpenfieldError: It failed; the message says how.
         """
         if self._process is None:
@@ -69,11 +69,11 @@ class Worker:
         self._receive(START_SECONDS)
 
     def _receive(self, patience: float) -> bytes:
-        """The next message that is more than a sign of life."""
+        """Return the next message that is not a heartbeat."""
         try:
             while self._connection.poll(patience):
                 message = self._connection.recv_bytes()
-                if message != _BEAT:
+                if message != _HEARTBEAT:
                     return message
         except (EOFError, OSError):
             self._end()
@@ -89,31 +89,31 @@ class Worker:
         self._process = None
 
 
-class Here:
-    """Calls functions in this process, for what no other process can find. Nothing is ended when it hangs."""
+class InlineWorker:
+    """Calls functions in this process, for what no other process can import. It cannot end what hangs."""
 
-    def __enter__(self) -> Here:
+    def __enter__(self) -> InlineWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
     def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
-        """Calls a function."""
+        """Call a function and return its result."""
         return function(*values)
 
 
-def beat() -> None:
-    """Gives a sign of life, if this is a worker and the last one is some time ago."""
-    global _last_beat
-    if _parent is not None and _clock() > _last_beat + BEAT_SECONDS:
-        _last_beat = _clock()
-        _parent.send_bytes(_BEAT)
+def send_heartbeat() -> None:
+    """Tell the parent that this worker is alive, at most once in `HEARTBEAT_SECONDS`."""
+    global _last_heartbeat
+    if _parent is not None and _clock() > _last_heartbeat + HEARTBEAT_SECONDS:
+        _last_heartbeat = _clock()
+        _parent.send_bytes(_HEARTBEAT)
 
 
 @contextmanager
 def global_random(seed: int) -> Iterator[None]:
-    """Sets the global random sources, and sets them back afterwards."""
+    """Seed the global random sources, and restore them afterwards."""
     before, numpy_before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)
@@ -125,7 +125,7 @@ def global_random(seed: int) -> Iterator[None]:
 
 
 def _serve(connection: Connection) -> None:
-    """What a worker does. Clocks are replaced before any domain is imported: none can get hold of a real one."""
+    """Answer calls until the parent goes away. Clocks are replaced before any domain can import a real one."""
     global _parent
     replace_clocks()
     connection.send_bytes(b"ready")
@@ -144,7 +144,7 @@ def _serve(connection: Connection) -> None:
 
 @contextmanager
 def _other_hashes() -> Iterator[None]:
-    """Processes started meanwhile order sets of words otherwise than this one."""
+    """Give processes that start meanwhile another hash seed: they order sets of words otherwise."""
     before = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "2" if before == "1" else "1"
     try:
@@ -155,6 +155,6 @@ def _other_hashes() -> Iterator[None]:
             os.environ["PYTHONHASHSEED"] = before
 
 
-_BEAT = b""
+_HEARTBEAT = b""
 _parent: Connection | None = None
-_last_beat = 0.0
+_last_heartbeat = 0.0

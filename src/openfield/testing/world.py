@@ -1,6 +1,6 @@
-"""Proves that a domain's worlds keep their promises: repeatable, passive, silent about the truth, changed by novelties.
+"""Check that a domain's worlds keep their promises: repeatable, passive, silent about the truth, changed by novelties.
 
-Part of the conformance kit; every check has a name and gives what is wrong.
+Part of the conformance kit. Every check has a name and yields what is wrong.
 """
 
 from __future__ import annotations
@@ -18,11 +18,20 @@ from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
 from openfield.journal.reader import SCORED
 from openfield.journal.steps import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
+from openfield.testing.differences import (
+    Differences,
+    KeyPath,
+    describe,
+    find_common,
+    intersect,
+    is_binary,
+    is_certain,
+    pick_innermost,
+)
 from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
-from openfield.testing.leaks import find_leaks
-from openfield.testing.report import Judgement, Report, judge
-from openfield.testing.tape import replay
-from openfield.testing.worker import Here, Worker, global_random
+from openfield.testing.report import NotJudged, Report, judge
+from openfield.testing.transcript import replay
+from openfield.testing.worker import InlineWorker, Worker, global_random
 from openfield.trial import Trial, derive
 
 ODD_ACTIONS: tuple[Any, ...] = (
@@ -44,17 +53,17 @@ def check_world(
     agents: Sequence[AgentSource] = (),
     patience: float = 5.0,
 ) -> Report:
-    """Holds a domain's worlds against every promise a world makes.
+    """Check a domain's worlds against every promise a world makes.
 
     Args:
         domain: The domain. It should be one another process can import; otherwise nothing ends a world that hangs.
-        trials: What to play; by default a trial for every declared novelty, with the domain's `check_settings` if it
-            has any, or else its `demo_settings`.
-        agents: Who plays; by default the random agent, then those that come with the domain.
+        trials: The trials to play; by default one for every declared novelty, with the domain's `check_settings` or,
+            if it has none, its `demo_settings`.
+        agents: The agents that play; by default the random agent, then those that come with the domain.
         patience: Seconds a world may need for one answer.
     """
     use_domain(domain)
-    worker = Worker(patience) if domain_source(domain.name) else Here()
+    worker = Worker(patience) if domain_source(domain.name) else InlineWorker()
     with worker:
         evidence = Evidence(domain, trials or check_trials(domain), agents or check_agents(domain), worker)
         return judge("world", CHECKS, evidence, essential=("answers", "recorded", "actions"))
@@ -64,29 +73,31 @@ def _answers(evidence: Evidence) -> Iterator[str]:
     """Every trial is played through, every answer comes in time."""
     for trial in (*evidence.trials, *map(without_novelty, evidence.trials)):
         try:
-            tape = evidence.play(trial).rehearsal.tape
+            transcript = evidence.play(trial).rehearsal.transcript
         except OpenfieldError as error:
             yield f"{name_trial(trial)}: {error}"
             return
-        by_chance = evidence.agents[0] is RandomAgent and tape.outcome == "agent_protocol"  # see `actions`
-        if tape.outcome not in SCORED and not tape.unwritable and not by_chance:
-            yield f"{name_trial(trial)}: {tape.outcome}: {tape.note}"
+        by_chance = evidence.agents[0] is RandomAgent and transcript.outcome == "agent_protocol"  # see `actions`
+        if transcript.outcome not in SCORED and not transcript.unwritable and not by_chance:
+            yield f"{name_trial(trial)}: {transcript.outcome}: {transcript.note}"
 
 
 def _recorded(evidence: Evidence) -> Iterator[str]:
     """Every turn can be written down."""
     return (
-        f"{name_trial(p.trial)}, {p.rehearsal.tape.unwritable}" for p in evidence.all() if p.rehearsal.tape.unwritable
+        f"{name_trial(p.trial)}, {p.rehearsal.transcript.unwritable}"
+        for p in evidence.play_all()
+        if p.rehearsal.transcript.unwritable
     )
 
 
 def _actions(evidence: Evidence) -> Iterator[str]:
     """Every action of the declared space is an action."""
     if evidence.agents[0] is not RandomAgent:
-        raise Judgement("no action space is declared, or the random agent does not play")
-    for played in evidence.all():
-        if played.rehearsal.tape.outcome == "agent_protocol":
-            yield f"an action of the declared space is refused: {played.rehearsal.tape.note}"
+        raise NotJudged("no action space is declared, or the random agent does not play")
+    for played in evidence.play_all():
+        if played.rehearsal.transcript.outcome == "agent_protocol":
+            yield f"an action of the declared space is refused: {played.rehearsal.transcript.note}"
 
 
 def _odd_actions(evidence: Evidence) -> Iterator[str]:
@@ -114,14 +125,14 @@ def _plain_actions(evidence: Evidence) -> Iterator[str]:
     """Actions may come as plain data, as a wire brings them, and mean the same."""
     played = evidence.play(evidence.trials[0])
     try:
-        steps = [_through_json(step) for step in played.rehearsal.tape.steps]
+        steps = [_through_json(step) for step in played.rehearsal.transcript.steps]
     except (TypeError, ValueError) as error:
         yield f"a reply cannot be sent as JSON: {error}"
         return
     with global_random(1):
         _, fault = replay(evidence.domain, played.trial, steps)
     if isinstance(fault, ReplayMismatch) and played.differs:
-        raise Judgement("its replays differ anyway")
+        raise NotJudged("its replays differ anyway")
     if fault is not None:
         yield f"with actions that went through JSON: {fault}"
 
@@ -129,15 +140,15 @@ def _plain_actions(evidence: Evidence) -> Iterator[str]:
 def _observations(evidence: Evidence) -> Iterator[str]:
     """Observations fit the declared space."""
     if evidence.domain.spec(evidence.trials[0]).observations is None:
-        raise Judgement("no observation space is declared")
-    return (played.misfit for played in evidence.all() if played.misfit)
+        raise NotJudged("no observation space is declared")
+    return (played.misfit for played in evidence.play_all() if played.misfit)
 
 
 def _same_seed(evidence: Evidence) -> Iterator[str]:
     """Two processes show equal turns."""
-    if isinstance(evidence.worker, Here):
+    if isinstance(evidence.worker, InlineWorker):
         yield "no other process can find the domain; make it a global of a module"
-    yield from (f"two processes show different turns: {p.differs}" for p in evidence.all() if p.differs)
+    yield from (f"two processes show different turns: {p.differs}" for p in evidence.play_all() if p.differs)
 
 
 def _other_seed(evidence: Evidence) -> Iterator[str]:
@@ -150,19 +161,19 @@ def _other_seed(evidence: Evidence) -> Iterator[str]:
 
 def _replay(evidence: Evidence) -> Iterator[str]:
     """A replay shows what was recorded."""
-    return (p.rehearsal.replay for p in evidence.all() if p.rehearsal.replay)
+    return (p.rehearsal.replay for p in evidence.play_all() if p.rehearsal.replay)
 
 
 def _clock(evidence: Evidence) -> Iterator[str]:
     """No turn depends on a clock."""
-    return (f"with other clocks: {p.rehearsal.clock}" for p in evidence.all() if p.rehearsal.clock)
+    return (f"with other clocks: {p.rehearsal.clock}" for p in evidence.play_all() if p.rehearsal.clock)
 
 
 def _global_random(evidence: Evidence) -> Iterator[str]:
     """No turn depends on the global random sources."""
-    for played in evidence.all():
+    for played in evidence.play_all():
         if played.rehearsal.replay:
-            raise Judgement("its replays differ anyway")
+            raise NotJudged("its replays differ anyway")
         if played.rehearsal.random:
             yield f"with `random` and `numpy.random` seeded otherwise: {played.rehearsal.random}"
 
@@ -173,14 +184,14 @@ def _secrets(evidence: Evidence) -> Iterator[str]:
     for trial in evidence.trials:
         if domain.spec(trial) != domain.spec(without_novelty(trial)):
             yield f"the spec of {name_trial(trial)} differs from that of the same trial without it"
-    for played in evidence.all():
+    for played in evidence.play_all():
         yield from played.secrets
-    yield from find_leaks(evidence)
+    yield from _find_leaks(evidence)
 
 
 def _red_light(evidence: Evidence) -> Iterator[str]:
     """The red light is there only if granted, and never lies."""
-    for played in evidence.all():
+    for played in evidence.play_all():
         if not played.trial.red_light and any(light is not None for light in played.red_lights):
             yield f"{name_trial(played.trial)}: a red light is shown that the trial does not grant"
     granted = evidence.play(msgspec.structs.replace(evidence.trials[0], red_light=True))
@@ -211,18 +222,67 @@ def _novelties(evidence: Evidence) -> Iterator[str]:
 
 def _performance(evidence: Evidence) -> Iterator[str]:
     """The performance is a number from 0 to 1."""
-    for played in evidence.all():
+    for played in evidence.play_all():
         wrong = [t.performance for t in played.truths if t.performance is not None and not 0 <= t.performance <= 1]
         yield from (f"{name_trial(played.trial)}: a performance of {value}" for value in wrong[:1])
 
 
 def _own_turns(evidence: Evidence) -> Iterator[str]:
     """What is shown belongs to the agent: the world neither alters it later nor minds what the agent does to it."""
-    yield from (f"{name_trial(p.trial)}: {p.altered}" for p in evidence.all() if p.altered)
+    yield from (f"{name_trial(p.trial)}: {p.altered}" for p in evidence.play_all() if p.altered)
     for trial in evidence.trials:
-        noticed = evidence.scribble(trial)
-        if noticed:
+        if noticed := evidence.replay_mutated(trial):
             yield f"{name_trial(trial)}, with an agent that alters what it is shown: {noticed}"
+
+
+def _find_leaks(evidence: Evidence) -> Iterator[str]:
+    """Yield what gives the truth away without naming it.
+
+    A novelty may change what is shown: that is what novelties do. So a difference alone is no leak. A leak is a key
+    with one value on every turn of the usual world and another one on every turn of a changed world, for every agent
+    and seed, that either says only yes or no, or says the same for every novelty.
+    """
+    trials = [trial for trial in evidence.trials if trial.novelty]
+    found = {name_trial(trial): _compare_worlds(evidence, trial, 0) for trial in trials}
+    names = {name.partition(":")[0] for trial in trials for name in trial.novelty}
+    common = find_common(found.values()) if len(names) > 1 else set()
+    sure = {name_trial(trial): _confirm(evidence, trial, found[name_trial(trial)], common) for trial in trials}
+    told = {place: [name for name in sure if place in sure[name]] for left in sure.values() for place in left}
+    differences = {place: sure[names[0]][place] for place, names in told.items()}
+    telling = (
+        place for place, names in told.items() if len(names) == len(sure) or is_binary(place, differences[place])
+    )
+    for place in pick_innermost(telling):
+        yield describe(place, differences[place], told[place])
+
+
+def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[KeyPath]) -> Differences:
+    """Return the differences of a changed world that are there for every agent and seed, and no declared effect."""
+    shown = frozenset(evidence.domain.shown_effects)
+    left: Differences = {
+        place: difference
+        for place, difference in found.items()
+        if not shown.intersection(place) and (place in common or is_binary(place, difference))
+    }
+    for like, agent in evidence.attempts(trial):
+        if left and (like, agent) != (trial, 0):
+            left = (
+                intersect(left, _compare_worlds(evidence, like, agent))
+                if _reaches_onset(evidence, like, agent)
+                else left
+            )
+    return {place: difference for place, difference in left.items() if is_certain(difference)}
+
+
+def _compare_worlds(evidence: Evidence, trial: Trial, agent: int) -> Differences:
+    """Return what is constant without the novelty, and another constant from its onset on."""
+    changed, normal = evidence.play(trial, agent), evidence.play(without_novelty(trial), agent)
+    return changed.usual.join(normal.usual).compare(changed.changed)
+
+
+def _reaches_onset(evidence: Evidence, trial: Trial, agent: int) -> bool:
+    played = evidence.play(trial, agent)
+    return played.onset < len(played.truths)
 
 
 CHECKS = {

@@ -1,7 +1,6 @@
-"""A client whose requests are answered in this process: the same service and journal as a server has, without a socket.
+"""The client's calls answered in this process: the same office, the same journal, no socket.
 
-It takes the place of `RestClient` where agents of the protocol are played, or compared with a baseline, without a
-server.
+Stands in for `Client`, so that agents of the protocol can be played, and told against a baseline, without a server.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from openfield.domain import Domain
-from openfield.domains.ond.client.rest_client import RestClient
+from openfield.domains.ond.client.rest_client import Client
 from openfield.domains.ond.server.routes import Responder
 from openfield.domains.ond.server.service import Office
 from openfield.domains.ond.testset.builder import write_trials
@@ -22,22 +21,22 @@ from openfield.journal.lock import holding
 from openfield.journal.writer import Journal
 from openfield.serving.sessions import SessionDispatcher
 
-LOCAL = "here"
-"""The address that stands for a server in this process."""
+HERE = "here"
+"""The address of the server in this process."""
 
 
-class LocalClient(RestClient):
-    """Answer the requests of a client from a data directory, or from tests built for it."""
+class HereClient(Client):
+    """Talks to an office in this process, over the tests of a data directory or over built ones."""
 
     def __init__(self, domain: Domain[Any], run: Path, data: str = "", trials: int = 5, seed: int = 0) -> None:
-        """Open a run file and the tests.
+        """Opens a run file.
 
         Args:
             domain: The domain.
-            run: The file that records everything.
-            data: A data directory. Without one, tests are built and written beside the run file.
-            trials: How many tests are built.
-            seed: The seed of the tests that are built.
+            run: Where everything is recorded.
+            data: A data directory; if there is none, tests are built, and written beside the run file.
+            trials: How many are built.
+            seed: Of those that are built.
         """
         with ExitStack() as stack:
             begun = stack.enter_context(holding(run))
@@ -49,7 +48,7 @@ class LocalClient(RestClient):
                 raise InvalidInput(f"There is no directory {self.root}.")
             self._responder = Responder(Office(dispatcher, find_shelf(self.root), domain.version))
             self._runner = stack.enter_context(asyncio.Runner())
-            self._url = LOCAL
+            self._url = HERE
             self._open = stack.pop_all()
             begun()
 
@@ -57,6 +56,7 @@ class LocalClient(RestClient):
         self._open.close()
 
     def _ask(self, method: str, path: str, **request: Any) -> bytes:
+        """One request; refusals are raised as they are."""
         given = {name: str(value) for name, value in {**request.get("params", {}), **request.get("data", {})}.items()}
         for name, part in request.get("files", {}).items():
             given[name] = (part[1] if isinstance(part, tuple) else part).decode()

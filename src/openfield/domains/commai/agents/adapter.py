@@ -1,0 +1,164 @@
+"""Learners as agents: those that come with the domain, and anybody's class with `next` and `reward`.
+
+A rollout shows them turns; `openfield run commai --agent NAME` makes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn, World
+from openfield.domains.commai.agents.learners import MappingLearner, MemorisingLearner, Oracle, RandomLearner
+from openfield.domains.commai.agents.learners.noticing import NoticingLearner
+from openfield.domains.commai.environment.serializers import speaks_bits
+from openfield.domains.commai.environment.task import BYTES
+from openfield.domains.commai.world import CommaiWorld
+from openfield.errors import AgentProtocol, InvalidInput
+
+SILENCE = Reply(32)
+REPLIES = tuple(Reply(code) for code in range(256))
+_SPOKEN: dict[Any, Reply] = {symbol: REPLIES[code] for code, symbol in enumerate(BYTES)}
+_BITS: dict[Any, Reply] = {"0": REPLIES[0], "1": REPLIES[1], 0: REPLIES[0], 1: REPLIES[1]}
+
+
+class EchoAgent:
+    """Says what it hears."""
+
+    stateless = True
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        """Needs to know nothing."""
+
+    def __call__(self, turn: Turn) -> Reply:
+        """The same byte."""
+        reply: Reply = REPLIES[turn.observation]
+        return reply
+
+
+class SilentAgent:
+    """Says nothing: spaces, which in bits begin with a zero."""
+
+    stateless = True
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self._silence = SILENCE if not speaks_bits(spec) else REPLIES[0]
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Silence."""
+        return self._silence
+
+
+class LearnerAgent:
+    """Lets a learner, any object with `next(symbol)` and perhaps `reward(r)`, answer turns.
+
+    A learner that also has `belief`, a number or a method without arguments, says with it how likely it holds that its
+    world has changed; None says nothing.
+    """
+
+    def __init__(self, learner: Any, spec: Spec) -> None:
+        self.learner = learner
+        if not callable(getattr(learner, "next", None)):
+            raise InvalidInput(f"{type(learner).__name__} is no learner: it needs a method next(symbol).")
+        self._answer = learner.next
+        self._reward = getattr(learner, "reward", None)
+        self._believes = hasattr(learner, "belief")
+        bits = speaks_bits(spec)
+        self._replies = _BITS if bits else _SPOKEN
+        self._symbols = ("0", "1") if bits else BYTES
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Tells the learner its reward, then the symbol; gives what it says."""
+        if self._reward is not None:
+            self._reward(int(turn.reward))
+        if turn.ask is Ask.NONE:
+            return Reply()
+        said = self._answer(self._symbols[turn.observation])
+        try:
+            reply = self._replies[said]
+        except (KeyError, TypeError):
+            reply = self._understand(said)
+        return Reply(reply.action, self._belief()) if self._believes else reply
+
+    def _understand(self, said: Any) -> Reply:
+        """Bytes and numbers are symbols too, None is silence."""
+        if said is None:
+            return REPLIES[ord(" ")] if len(self._symbols) == 256 else REPLIES[0]
+        if isinstance(said, bytes) and said.decode("latin-1") in self._replies:
+            return self._replies[said.decode("latin-1")]
+        if isinstance(said, int) and 0 <= said < len(self._symbols):
+            return REPLIES[said]
+        wanted = "one character with a code from 0 to 255" if len(self._symbols) == 256 else "0 or 1"
+        raise AgentProtocol(f"{type(self.learner).__name__} said {said!r:.60}; a symbol is {wanted}.")
+
+    def _belief(self) -> Belief | None:
+        belief = self.learner.belief
+        value = belief() if callable(belief) else belief
+        return value if value is None or isinstance(value, Belief) else Belief(float(value))
+
+
+class SavingLearnerAgent(LearnerAgent):
+    """The same for a learner that can save itself."""
+
+    def save(self) -> bytes:
+        """The learner's state."""
+        state: bytes = self.learner.save()
+        return state
+
+    def load(self, state: bytes) -> None:
+        """Makes the learner what it was."""
+        self.learner.load(state)
+
+
+class OracleAgent:
+    """Knows all answers, because it is shown the world."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self._spec = spec
+        self._inner: Agent | None = None
+
+    def attend(self, world: World) -> None:
+        """Takes a remote beside the teacher."""
+        if not isinstance(world, CommaiWorld):
+            raise InvalidInput("The oracle knows the answers of CommAI only.")
+        voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)
+        self._inner = LearnerAgent(voice, self._spec)
+
+    def __call__(self, turn: Turn) -> Reply:
+        """The right answer at the right time."""
+        if self._inner is None:
+            raise InvalidInput("The oracle plays only where openfield shows it the world: openfield run commai.")
+        return self._inner(turn)
+
+
+class _Voice:
+    """An oracle that spells in whatever bytes the world uses now."""
+
+    def __init__(self, world: CommaiWorld) -> None:
+        self._world, self._oracle = world, Oracle(world.environment)
+
+    def next(self, symbol: str) -> str:
+        return self._oracle.next(symbol).translate(self._world.alphabet)
+
+    def reward(self, reward: int) -> None:
+        """Does not care."""
+
+
+def make_learner_agent(learner: Any, spec: Spec) -> Agent:
+    """The agent that a learner is."""
+    saves = callable(getattr(learner, "save", None)) and callable(getattr(learner, "load", None))
+    return (SavingLearnerAgent if saves else LearnerAgent)(learner, spec)
+
+
+def make_random(spec: Spec, seed: int) -> Agent:
+    """Says anything printable, or any bit."""
+    return LearnerAgent(RandomLearner(seed, "01") if speaks_bits(spec) else RandomLearner(seed), spec)
+
+
+def make_memorising(spec: Spec, seed: int) -> Agent:
+    """Repeats what earned a reward."""
+    return LearnerAgent(MemorisingLearner(), spec)
+
+
+def make_mapper(spec: Spec, seed: int) -> Agent:
+    """Learns mappings, and notices symbols it has never heard."""
+    return LearnerAgent(NoticingLearner(MappingLearner()), spec)

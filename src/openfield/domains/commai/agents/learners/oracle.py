@@ -1,0 +1,60 @@
+"""The learner that knows all answers, because it asks the instance itself: the ceiling in reports and tests.
+
+It needs the environment it talks to, so it can only play at home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from openfield.domains.commai.environment.bit_mode import BitEnvironment
+from openfield.domains.commai.environment.loop import Environment
+from openfield.domains.commai.environment.serializers import to_bits
+from openfield.domains.commai.environment.task import Instance
+
+_SILENCE = " "
+
+
+class Oracle:
+    """Says what the instance hints at, as soon as the teacher is silent, in the environment's own symbols."""
+
+    next: Callable[[str], str]
+    """The next symbol of the answer, or silence while the teacher talks."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._instance: Instance | None = None
+        self._planned = iter("")
+        self.next = self._spell if isinstance(environment, BitEnvironment) else self._speak
+
+    def _speak(self, symbol: str) -> str:
+        said = next(self._planned, None)
+        if said is not None:
+            return said
+        self._planned = iter(self._plan())
+        return next(self._planned, _SILENCE)
+
+    def _spell(self, bit: str) -> str:
+        """The same in bits; a new instance hears no half characters."""
+        if self._instance is not self._environment.instance:
+            self._instance, self._planned = self._environment.instance, iter("")
+        said = next(self._planned, None)
+        if said is not None:
+            return said
+        alphabet = getattr(self._environment, "alphabet", {})
+        self._planned = iter(to_bits((self._plan() or _SILENCE).translate(alphabet)))
+        return next(self._planned)
+
+    def reward(self, reward: int) -> None:
+        """Does not care: it knows."""
+
+    def _plan(self) -> str:
+        """As much silence as the teacher still needs, or else the answer."""
+        environment = self._environment
+        unsaid = environment.unsaid
+        if unsaid:
+            return _SILENCE * unsaid
+        if environment.instance is None or not environment.running:
+            return ""
+        answer = environment.instance.hint()
+        return answer if environment.serializer is None else environment.serializer.encode(answer)

@@ -1,0 +1,112 @@
+"""The dotted class names of the original and what they are called here, so that old configuration files load.
+
+Used by configuration.py alone. Modules do not matter, only the class name does: the original moved classes around.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from openfield.domains.commai.environment import schedulers
+from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.task import Task
+from openfield.domains.commai.tasks.catalogue import CATALOGUE
+from openfield.domains.commai.tasks.legacy import LEGACY
+
+SCHEDULERS: Mapping[str, Callable[..., schedulers.Scheduler]] = {
+    "RandomTaskScheduler": schedulers.RandomScheduler,
+    "SequentialTaskScheduler": schedulers.SequentialScheduler,
+    "IncrementalTaskScheduler": schedulers.IncrementalScheduler,
+    "ConsecutiveTaskScheduler": schedulers.ConsecutiveScheduler,
+    "DependenciesTaskScheduler": schedulers.DependenciesScheduler,
+}
+WORLDS: Mapping[str, Callable[[], GridWorld]] = {"GridWorld": GridWorld}
+
+_MICRO = re.compile(r"Micro(?:Task)?(\d+)(?:Sub(\d+))?(?:Task)?")
+_MINI = re.compile(r"TaskSet(\d)(?:Task)?")
+_SETS = {
+    "repetition": "repetition",
+    "counting": "counting",
+    "objects_properties": "objects_properties",
+    "navigation": "navigation",
+    "micro": "small",
+    "sample": "sample",
+}
+_SHORT = {
+    "multipletimes": "repeatwhatisaymultipletimes",
+    "multipletimes2": "repeatwhatisaymultipletimes2",
+    "separatedbycomma": "repeatwhatisaymultipletimesseparatedbycomma",
+    "separatedbyand": "repeatwhatisaymultipletimesseparatedbyand",
+    "separatedbyca": "repeatwhatisaymultipletimesseparatedbyca",
+    "disjunction": "repeatwhatisaydisjunction",
+    "conjunctionnegation": "repeatwhatisayconjunctionnegation",
+    "associate": "associateobjectwithproperty",
+    "verifyproperty": "verifythatobjecthasproperty",
+    "listproperties": "listpropertiesofanobject",
+    "nameaproperty": "nameapropertyofanobject",
+    "howmanyproperties": "howmanypropertiesdoesanobjecthave",
+    "listobjects": "listobjectswithacertainproperty",
+    "nameanobject": "nameanobjectwithaproperty",
+    "howmanyobjects": "howmanyobjectshaveacertainproperty",
+    "whohas": "whohasacertainobjectwithacertainproperty",
+    "propertiesinonebasketonly": "listthepropertiesthatanobjecthasinabasketonly",
+    "propertiesinallbaskets": "listthepropertiesthatanobjecthasinallbaskets",
+}
+"""Names people use for some of the longer ones."""
+_LEGACY = {group: {name.lower(): f"{group}.{name}" for name in tasks} for group, tasks in LEGACY.items()}
+
+
+def find_task(path: str) -> str | None:
+    """The id of the task a dotted class name stands for; None if there is none."""
+    parts = path.split(".")
+    name = parts[-1]
+    micro, mini = _MICRO.fullmatch(name), _MINI.fullmatch(name)
+    if micro:
+        wanted = f"micro{micro[1]}.{micro[2]}" if micro[2] else f"micro{micro[1]}"
+        return wanted if wanted in CATALOGUE else None
+    if mini:
+        return f"mini{mini[1]}" if f"mini{mini[1]}" in CATALOGUE else None
+    return _find_legacy(parts[:-1], name.removesuffix("Task").lower())
+
+
+def find_scheduler(path: str) -> Callable[..., schedulers.Scheduler] | None:
+    """The scheduler a dotted class name stands for."""
+    return SCHEDULERS.get(path.rpartition(".")[2])
+
+
+def find_world(path: str) -> Callable[[], GridWorld] | None:
+    """The world a dotted class name stands for."""
+    return WORLDS.get(path.rpartition(".")[2])
+
+
+def make_alias(path: str) -> Any:
+    """What stands for a dotted class name in a Python configuration: call it to get the object."""
+    task = find_task(path)
+    if task is not None:
+        return _TaskClass(task)
+    return find_scheduler(path) or find_world(path)
+
+
+class _TaskClass:
+    """Behaves like a task class of the original: called with a world or without, it makes a task."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, world: GridWorld | None = None) -> Task:
+        task = CATALOGUE[self.name](self.name)
+        if world is not None:
+            task.world = world
+        return task
+
+
+def _find_legacy(modules: list[str], name: str) -> str | None:
+    """Names that occur in two sets are told apart by their module."""
+    name = _SHORT.get(name, name)
+    named = [_SETS[module] for module in modules if module in _SETS]
+    for group in [*named, *_LEGACY]:
+        if name in _LEGACY[group]:
+            return _LEGACY[group][name]
+    return None

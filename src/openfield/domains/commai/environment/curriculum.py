@@ -1,0 +1,70 @@
+"""From settings to an environment: fresh tasks, their scheduler, the serializer, the mode.
+
+Worlds, benchmarks and tests start here; configuration files come through configuration.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from openfield.domains.commai.environment.bit_mode import BitEnvironment
+from openfield.domains.commai.environment.loop import Environment
+from openfield.domains.commai.environment.schedulers import (
+    ConsecutiveScheduler,
+    DependenciesScheduler,
+    IncrementalScheduler,
+    RandomScheduler,
+    Scheduler,
+    SequentialScheduler,
+)
+from openfield.domains.commai.environment.serializers import make_serializer
+from openfield.domains.commai.environment.task import Task
+from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.tasks.catalogue import make_task, task_ids
+from openfield.errors import InvalidInput, UnknownName
+
+
+def make_environment(
+    settings: Settings | None = None, seed: int = 0, scheduler: Scheduler | None = None, learner: str = "the learner"
+) -> Environment:
+    """An environment that shares nothing with any other.
+
+    Args:
+        settings: The domain's settings.
+        seed: Where all randomness starts.
+        scheduler: Who chooses the tasks, if not the settings.
+        learner: Whom an error about a symbol blames.
+    """
+    chosen = settings or Settings()
+    kind = BitEnvironment if chosen.bit_mode else Environment
+    return kind(scheduler or make_scheduler(chosen), chosen, seed, make_serializer(chosen, seed), learner)
+
+
+def make_scheduler(settings: Settings) -> Scheduler:
+    """The scheduler these settings ask for, with fresh tasks."""
+    tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if settings.retest else 1)]
+    threshold = settings.success_threshold
+    if settings.scheduler == "random":
+        return RandomScheduler(tasks)
+    if settings.scheduler == "sequential":
+        return SequentialScheduler(tasks)
+    if settings.scheduler == "incremental":
+        return IncrementalScheduler(tasks, threshold)
+    if settings.scheduler == "dependencies":
+        return DependenciesScheduler(tasks, _pairs(tasks, settings.dependencies), settings.unlock_threshold)
+    strict = {task.name: max(task.minimum_threshold, threshold) for task in tasks} if settings.strict else None
+    return ConsecutiveScheduler(tasks, threshold, settings.cyclic, strict)
+
+
+def _pairs(tasks: Sequence[Task], dependencies: Sequence[str]) -> list[tuple[Task, Task]]:
+    by_name = {task.name: task for task in tasks}
+    pairs = []
+    for entry in dependencies:
+        first, arrow, then = (part.strip() for part in entry.partition(">"))
+        if not arrow:
+            raise InvalidInput(f"Setting 'dependencies' has {entry!r}. Write 'a>b' to say that b needs a.")
+        for name in (first, then):
+            if name not in by_name:
+                raise UnknownName("task in setting 'dependencies'", name, by_name, label="In the curriculum")
+        pairs.append((by_name[first], by_name[then]))
+    return pairs

@@ -1,0 +1,170 @@
+"""The grid world: an endless plane with things on it, in which the learner walks, looks, takes and gives.
+
+Navigation tasks are set in it. It hears every symbol before the task does and answers commands that end in a dot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+
+from openfield.domains.commai.environment.task import Stage
+
+Place = tuple[int, int]
+
+DIRECTIONS: dict[str, Place] = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}
+"""What a step in each direction adds; y grows southward."""
+NAMES = tuple(DIRECTIONS)
+VIEW = 2
+"""The map shows this many cells in each direction."""
+_LONGEST_COMMAND = 80
+_ARROWS = dict(zip(NAMES, "^>v<", strict=True))
+
+
+class Thing(msgspec.Struct, frozen=True):
+    """Something that lies on a cell."""
+
+    name: str
+    pickable: bool = True
+    traversable: bool = False
+
+
+class GridWorld:
+    """The state of the world and its answers to commands; it starts anew whenever another world was in between."""
+
+    def __init__(self) -> None:
+        self._stage: Stage | None = None
+        self._heard = ""
+        self.clear()
+
+    def clear(self) -> None:
+        """Empties the world and puts the learner at its origin, facing north."""
+        self.position: Place = (0, 0)
+        self.facing = "north"
+        self.things: dict[Place, Thing] = {}
+        self.inventory: Counter[str] = Counter()
+        self.wanted: Counter[str] = Counter()
+        """What the teacher asked for and will accept."""
+        self.given: list[str] = []
+        """What the teacher was given, in order."""
+
+    def start(self, stage: Stage) -> None:
+        """Begins afresh in front of this teacher."""
+        self._stage = stage
+        self._heard = ""
+        self.clear()
+
+    def listen(self, then: Callable[[str], int], talking: bool) -> Callable[[str], int]:
+        """A listener that lets the world hear a symbol before the task does."""
+        self._heard = ""
+        attend = self.overhear if talking else self.hear
+
+        def listen(symbol: str) -> int:
+            attend(symbol)
+            return then(symbol)
+
+        return listen
+
+    def hear(self, symbol: str) -> None:
+        """Takes a symbol; a dot may complete a command."""
+        self._heard = (self._heard + symbol)[-_LONGEST_COMMAND:]
+        if symbol == "." and self._stage is not None:
+            sentence, self._heard = self._heard, ""
+            serializer = self._stage.serializer
+            self._obey(sentence if serializer is None else serializer.decode(sentence), self._stage)
+
+    def overhear(self, symbol: str) -> None:
+        """Forgets what was said while the teacher talked."""
+        self._heard = ""
+
+    @property
+    def ahead(self) -> Place:
+        """The cell in front of the learner."""
+        return step(self.position, self.facing)
+
+    def put(self, place: Place, thing: Thing) -> None:
+        """Puts a thing on a cell."""
+        self.things[place] = thing
+
+    def map(self) -> str:
+        """The cells around the learner as five lines of five characters."""
+        x, y = self.position
+        reach = range(-VIEW, VIEW + 1)
+        rows = [[self._sign((x + east, y + south)) for east in reach] for south in reach]
+        rows[VIEW][VIEW] = _ARROWS[self.facing]
+        return "\n".join("".join(row) for row in rows)
+
+    def turn(self, way: int) -> str:
+        """Turns left (-1) or right (1)."""
+        self.facing = NAMES[(NAMES.index(self.facing) + way) % 4]
+        return f"You turned {'left' if way < 0 else 'right'}, you are now facing {self.facing}."
+
+    def move(self) -> str:
+        """Steps forward unless something is in the way."""
+        thing = self.things.get(self.ahead)
+        if thing is not None and not thing.traversable:
+            return "You can't move."
+        self.position = self.ahead
+        return "You moved."
+
+    def look(self) -> str:
+        """Says what is in front."""
+        thing = self.things.get(self.ahead)
+        return f"There is {with_article(thing.name)}." if thing else "There is nothing here."
+
+    def pick_up(self, name: str) -> str:
+        """Takes the thing in front, if it is that one and can be taken."""
+        thing = self.things.get(self.ahead)
+        if thing is None or thing.name != name:
+            return f"There is no {name} here."
+        if not thing.pickable:
+            return f"You can't pick up the {name}."
+        del self.things[self.ahead]
+        self.inventory[name] += 1
+        return f"You picked up the {name}."
+
+    def give(self, name: str) -> str:
+        """Hands a thing to the teacher, who takes only what was asked for; nobody can give what they do not have."""
+        if self.wanted[name] <= 0:
+            return f"I haven't asked you for {with_article(name)}."
+        if self.inventory[name] <= 0:
+            return f"You don't have {with_article(name)}."
+        self.wanted[name] -= 1
+        self.inventory[name] -= 1
+        self.given.append(name)
+        return f"You gave me {with_article(name)}."
+
+    def _sign(self, place: Place) -> str:
+        thing = self.things.get(place)
+        return thing.name[0].upper() if thing else "."
+
+    def _obey(self, sentence: str, stage: Stage) -> None:
+        for pattern, command in _COMMANDS:
+            found = pattern.search(sentence)
+            if found:
+                stage.say(command(self, found), priority=0)
+                return
+
+
+def step(place: Place, direction: str) -> Place:
+    """The neighbouring cell in a direction."""
+    x, y = DIRECTIONS[direction]
+    return place[0] + x, place[1] + y
+
+
+def with_article(name: str) -> str:
+    """`a` or `an` and the name."""
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+_COMMANDS: tuple[tuple[re.Pattern[str], Callable[[GridWorld, re.Match[str]], str]], ...] = (
+    (re.compile(r"I turn left\.$"), lambda world, found: world.turn(-1)),
+    (re.compile(r"I turn right\.$"), lambda world, found: world.turn(1)),
+    (re.compile(r"I move forward\.$"), lambda world, found: world.move()),
+    (re.compile(r"I look\.$"), lambda world, found: world.look()),
+    (re.compile(r"I pick up the (\w+)\.$"), lambda world, found: world.pick_up(found[1])),
+    (re.compile(r"I give you an? (\w+)\.$"), lambda world, found: world.give(found[1])),
+)

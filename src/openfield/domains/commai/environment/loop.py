@@ -1,0 +1,298 @@
+"""The environment: one symbol in, one symbol and a reward out, in the exact order of the original.
+
+Sessions and worlds call `next`; tasks speak through it. Whatever can be done when an instance starts or ends is done
+there, because nearly all steps are one more symbol of a text being said.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from typing import Any
+
+from openfield.domains.commai.environment.schedulers import Scheduler
+from openfield.domains.commai.environment.serializers import Serializer
+from openfield.domains.commai.environment.task import ASKED, SILENCE, Instance, Prices, Task
+from openfield.domains.commai.settings import Settings
+from openfield.errors import AgentProtocol
+
+
+class Tally:
+    """What a task has seen so far: instances, steps, rewards, verdicts."""
+
+    __slots__ = ("instances", "reward", "solved", "steps")
+
+    def __init__(self) -> None:
+        self.instances = self.steps = self.reward = self.solved = 0
+
+
+class Environment:
+    """A teacher that follows a curriculum, in byte mode: a symbol is a character with a code below 256.
+
+    `task`, `instance`, `finished`, `result` and `over` say where the conversation is; `text`, `at`, `spoken`, `prices`
+    and `tally` are what a world needs to say a text on by itself. Nothing is shared with any other environment,
+    provided that tasks and scheduler were made for this one.
+
+    Args:
+        scheduler: Chooses the tasks.
+        settings: The settings tasks read.
+        seed: Where all randomness starts.
+        serializer: Changes the words on their way, if anything does.
+        learner: Whom an error about a symbol blames.
+    """
+
+    __slots__ = (
+        "_cap",
+        "_due",
+        "_end",
+        "_final",
+        "_hear",
+        "_limit",
+        "_overhear",
+        "_pays",
+        "_priority",
+        "_separated",
+        "_tallies",
+        "_verdict",
+        "at",
+        "finished",
+        "halted",
+        "instance",
+        "learner",
+        "over",
+        "penalties",
+        "prices",
+        "result",
+        "rng",
+        "running",
+        "scheduler",
+        "serializer",
+        "settings",
+        "spoken",
+        "tally",
+        "task",
+        "text",
+        "watch",
+    )
+    symbols = "one character with a code from 0 to 255"
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: Settings | None = None,
+        seed: int = 0,
+        serializer: Serializer | None = None,
+        learner: str = "the learner",
+    ) -> None:
+        self.settings = settings or Settings()
+        self.scheduler = scheduler
+        self.rng = random.Random(seed)
+        self.learner = learner
+        self.task: Task | None = None
+        self.instance: Instance | None = None
+        self.finished = 0
+        """How many instances have ended and been replaced."""
+        self.result: bool | None = None
+        """The verdict of the instance that was replaced last."""
+        self.over = False
+        """Whether the curriculum is finished."""
+        self.running = False
+        """Whether an instance is under way that has no verdict yet."""
+        self.halted = False
+        """Whether a session should not go on: the curriculum is finished, or somebody stopped it."""
+        self.penalties = 0
+        """How many interruptions had their price so far."""
+        self.watch: Callable[[], None] | None = None
+        """Called whenever an instance has ended, before the next one starts."""
+        self.serializer = serializer
+        self._cap = self.settings.max_reward_per_task
+        self._final = self.settings.compat != "round1"
+        self._tallies: dict[str, Tally] = {}
+        self.tally = Tally()
+        self.text = ""
+        self.at = 0  # how much of the text has been said
+        self._end = 0  # how long it is
+        self.spoken = 0  # how long it is without the spaces at its end
+        self._due = 0  # how much of it may be said before the instance times out
+        self._priority = 0
+        self._limit = 0
+        self._separated = True
+        self._verdict: bool | None = None
+        self._pays = False
+        self.prices: Prices = ASKED
+        self._hear: Callable[[str], int] = _deaf
+        self._overhear: Callable[[str], int] = _deaf
+
+    # What learners and sessions use
+
+    def next(self, heard: Any) -> tuple[str, int]:
+        """Takes the learner's symbol (None: nothing heard), gives the teacher's and the reward for what was heard.
+
+        This is one function because a call more would cost a tenth of the step.
+        """
+        at = self.at
+        tally = self.tally  # a reward is booked on the task that earned it, even if another one starts now
+        try:
+            price = self.prices[heard]
+        except (KeyError, TypeError):
+            self._admit(heard)
+            price = None
+        if at < self.spoken:  # talking: nothing can end or time out, and most symbols have a fixed price
+            if price == 0:
+                self.at = at + 1
+                return self.text[at], 0
+            self.penalties += 1
+            reward = self._overhear(heard) if price is None else price  # before the symbol is taken, which may change
+            self.at = at + 1
+            if tally.reward >= self._cap:
+                return self.text[at], 0
+            tally.reward += reward
+            return self.text[at], reward
+        if self.running:
+            if at >= self._due and at >= self._end:
+                self._time_out()
+            reward = self._hear(heard) if heard is not None else 0
+            if not self.running and self.at >= self._end:
+                self._switch()
+        else:
+            reward = self._wind_up(heard)
+        if reward:
+            reward = reward if tally.reward < self._cap else 0
+            tally.reward += reward
+        at = self.at
+        if at >= self._end:
+            return self._pause(), reward
+        self.at = at + 1
+        return self.text[at], reward
+
+    @property
+    def unsaid(self) -> int:
+        """How many symbols are still to be said before nothing but spaces remains."""
+        return self.spoken - self.at if self.at < self.spoken else 0
+
+    @property
+    def instance_steps(self) -> int:
+        """How many steps the current instance has lasted."""
+        return self._limit - self._due + self.at
+
+    def time_out(self) -> None:
+        """Makes the running instance time out as soon as the teacher has nothing left to say."""
+        self._limit -= self._due
+        self._due = 0
+
+    def books(self) -> dict[str, Tally]:
+        """What every task has seen so far, by name, in the order of first appearance."""
+        copies = {name: copy.copy(tally) for name, tally in self._tallies.items()}
+        if self.task is not None and not self.over:
+            copies[self.task.name].steps += self.instance_steps
+        return copies
+
+    # What tasks and worlds use
+
+    def say(self, text: str, priority: int = 1) -> None:
+        """Queues a text behind what is still unsaid, unless that is more important."""
+        at = self.at
+        if at < self.spoken and priority < self._priority:
+            return
+        self._priority = priority
+        if self.serializer is not None:
+            text = self.serializer.encode(text)
+        if at < self._end:
+            text = self.text + text  # `_at` must stay as it is: `next` relies on it in mid-text
+        else:
+            self._due -= at
+            self.at = 0
+        end = len(text)
+        self.text, self._end = text, end
+        self.spoken = end if end and text[-1] != SILENCE else len(text.rstrip(SILENCE))
+
+    def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
+        """Ends the instance: the verdict goes to the scheduler and, if it pays, to the learner as the last reward.
+
+        The first verdict is final; with `compat="round1"` a different one overturns it.
+        """
+        if self._verdict is not None and (self._final or self._verdict == result):
+            return
+        self._verdict, self._pays, self.running = result, pays, False
+        if text:
+            self.say(text)
+
+    # The steps at which the teacher listens
+
+    def _wind_up(self, heard: str | None) -> int:
+        """After the verdict: the last words, a separator, the reward, the next instance."""
+        if self.at < self._end:
+            return self._hear(heard) if heard is not None else 0
+        if self._separated and not self.over:
+            reward = int(self._pays and bool(self._verdict))
+            self._switch()
+            return reward
+        self._separated = True
+        return 0
+
+    def _time_out(self) -> None:
+        if self.instance is not None:
+            self.instance.time_out()
+        self.running = False
+
+    def _switch(self) -> None:
+        """Reports the verdict and starts the next instance, or ends the curriculum."""
+        previous = self.task
+        if previous is not None:
+            self._retire()
+        task = self.scheduler.next_task(self.rng)
+        self.text, self.at, self._end, self.spoken = "", 0, 0, 0
+        self._verdict, self._pays = None, False
+        if task is None:
+            self._close()
+            return
+        if task.world is not None and (previous is None or task.world is not previous.world):
+            task.world.start(self)
+        self._begin(task)
+
+    def _retire(self) -> None:
+        self.finished += 1
+        self.result = self._verdict
+        self.tally.steps += self.instance_steps
+        if self._verdict is not None:
+            self.tally.solved += self._verdict
+            self.scheduler.record(self._verdict)
+        if self.watch is not None:
+            self.watch()
+
+    def _begin(self, task: Task) -> None:
+        self.task, self._separated, self.running = task, not task.separator, True
+        tally = self._tallies.get(task.name)
+        if tally is None:
+            tally = self._tallies[task.name] = Tally()
+        tally.instances += 1
+        self.tally = tally
+        instance = self.instance = task.start(self)
+        self._limit = self._due = task.max_time  # some draw it when they start
+        self.prices, self._hear, self._overhear = instance.prices, instance.hear, instance.overhear
+        if task.world is not None:
+            self._hear = task.world.listen(instance.hear, talking=False)
+            self._overhear = task.world.listen(instance.overhear, talking=True)
+            self.prices = ASKED
+
+    def _close(self) -> None:
+        """Nothing follows; whoever goes on gets spaces. The last step is booked on the task it ended."""
+        self.tally.steps += 1
+        self.over = self.halted = self._separated = True
+        self.running = False
+        self.instance, self._hear, self._overhear = None, _deaf, _deaf
+        self.tally = Tally()
+
+    def _pause(self) -> str:
+        """Says one space because there is nothing to say."""
+        self._due -= 1
+        return SILENCE
+
+    def _admit(self, heard: object) -> None:
+        """Refuses what is no symbol."""
+        raise AgentProtocol(f"{self.learner} said {heard!r}. A symbol here is {self.symbols}.")
+
+
+def _deaf(symbol: str) -> int:
+    return 0

@@ -1,0 +1,85 @@
+"""Questions and feedback in other words: synonyms of keywords, praise and blame swapped, renamed or left out.
+
+micro19 and micro20 are built on it; novelties switch it on for every task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from random import Random
+
+from openfield.domains.commai.environment.draws import pick
+from openfield.domains.commai.environment.rounds import Deal, Round
+from openfield.domains.commai.environment.task import Stage
+
+SYNONYMS = {
+    "say": ("say", "print", "write"),
+    "and": ("and", "together with", "&", "also"),
+    "or": ("or", "alternative", "/"),
+    "after": ("after", "behind", "next"),
+    "union": ("union", "consolidate", "joint"),
+    "exclude": ("exclude", "prohibit", "ignore", "remove"),
+}
+KEYWORD = re.compile(rf"(?<!\w)({'|'.join(SYNONYMS)})(?=\W)")
+_OTHER_WORDS = {
+    "good job": "splendid",
+    "correct": "indeed",
+    "wrong": "oh dear",
+    "Wrong": "Oh dear",
+    "false": "alas",
+    "bravo": "hooray",
+    "congratulations": "hats off",
+    "nice work": "so it is",
+}
+_VERDICT = re.compile("|".join(rf"^{word}(?=[!.])" for word in _OTHER_WORDS))
+
+
+class Rewording:
+    """A deal whose rounds are said in other words."""
+
+    def __init__(self, deal: Deal, stage: Stage) -> None:
+        self._deal, self._stage = deal, stage
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All questions."""
+        return self._deal.keys
+
+    def draw(self) -> Round:
+        """The next round; a fixed set of questions stays what it is, because they are counted."""
+        return reword(self._deal.draw(), self._stage, free=not self._deal.keys)
+
+
+def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
+    """A round in the words the settings ask for; its question only if that is free to change."""
+    settings = stage.settings
+    if settings.synonyms and free:
+        drawn = ask_otherwise(drawn, with_synonyms(drawn.question, stage.rng))
+    if not settings.feedback:
+        return drawn
+    right, wrong = _feedback(settings.feedback, drawn.right, drawn.wrong)
+    return Round(drawn.question, drawn.answer, right, wrong, drawn.accepts)
+
+
+def with_synonyms(question: str, rng: Random) -> str:
+    """The question with each keyword replaced by one of its synonyms."""
+    chosen = {keyword: pick(rng, synonyms) for keyword, synonyms in SYNONYMS.items()}
+    return KEYWORD.sub(lambda match: chosen[match[1]], question)
+
+
+def ask_otherwise(drawn: Round, question: str) -> Round:
+    """The same round with another question."""
+    return Round(question, drawn.answer, drawn.right, drawn.wrong, drawn.accepts)
+
+
+def _feedback(kind: str, right: str, wrong: str) -> tuple[str, str]:
+    if kind == "swapped":
+        return wrong, right
+    if kind == "withheld":
+        return "", ""
+    return _rename(right), _rename(wrong)
+
+
+def _rename(feedback: str) -> str:
+    return _VERDICT.sub(lambda match: _OTHER_WORDS[match[0]], feedback)

@@ -1,0 +1,188 @@
+"""Compare what is shown in the usual world with what is shown in a changed one, key by key.
+
+Part of the conformance kit. `world.py` decides which differences are leaks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from openfield.core import Truth, Turn
+from openfield.journal.steps import ENCODER, SMALL_ARRAY
+from openfield.testing.secrets import parts_of
+
+MIN_TURNS = 5
+"""The turns needed in each of the two worlds before a value that never varies is more than chance."""
+MAX_ELEMENTS = 4096
+"""The elements of one array that may differ; where more do, a picture has changed and hides no flag."""
+KeyPath = tuple[str, ...]
+"""The kind of turn, as agents see it, then the keys and `[numbers]` that lead to a value."""
+
+
+class Difference(NamedTuple):
+    """The encoded value at a key path in the usual and in the changed world; `b""` if it is missing there."""
+
+    usual: bytes
+    changed: bytes
+    turns: tuple[int, int]
+
+
+Differences = Mapping[KeyPath, Difference]
+
+
+class Constants:
+    """The values that are the same in every turn of some turns, by key path."""
+
+    def __init__(self) -> None:
+        self._values: dict[KeyPath, bytes] = {}
+        self._varying: set[KeyPath] = set()
+        self._turns: Counter[KeyPath] = Counter()
+        self._arrays: dict[KeyPath, tuple[Any, Any]] = {}  # the first one seen, and where all others equal it
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn."""
+        kind = f"{turn.ask.value}, {turn.phase}, {'first, ' * turn.first}{turn.last or 'going on'}"
+        self._look((kind,), {"observation": turn.observation, "feedback": turn.feedback})
+
+    def join(self, other: Constants) -> Constants:
+        """Return the values that are the same in these turns and in those."""
+        both = Constants()
+        both._turns = self._turns + other._turns
+        both._varying = self._varying | other._varying
+        both._values = self._values | other._values
+        shared = self._values.keys() & other._values.keys()
+        both._varying |= {place for place in shared if self._values[place] != other._values[place]}
+        both._arrays = self._arrays | other._arrays
+        for place in self._arrays.keys() & other._arrays.keys():
+            (first, same), (again, there) = self._arrays[place], other._arrays[place]
+            both._arrays[place] = first, _agree(first, same, again, there)
+        return both
+
+    def compare(self, changed: Constants) -> dict[KeyPath, Difference]:
+        """Return the key paths with one constant value here and another one there."""
+        found: dict[KeyPath, Difference] = {}
+        for place in self._turns.keys() | changed._turns.keys():
+            usual, other = self._constant(place), changed._constant(place)
+            if usual is not None and other is not None and usual != other:
+                found[place] = Difference(usual, other, (self._met(place), changed._met(place)))
+        return found | dict(self._elements(changed))
+
+    def _look(self, place: KeyPath, value: Any) -> None:
+        self._turns[place] += 1
+        if place not in self._varying:
+            encoded = ENCODER.encode(value)
+            if self._values.setdefault(place, encoded) != encoded:
+                self._varying.add(place)
+        if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
+            self._look_closely(place, value)
+        for name, part in parts_of(value):
+            self._look((*place, name), part)
+
+    def _look_closely(self, place: KeyPath, array: np.ndarray[Any, Any]) -> None:
+        first, same = self._arrays.get(place, (array.copy(), np.ones(array.shape, dtype=bool)))
+        self._arrays[place] = first, _agree(first, same, array)
+
+    def _constant(self, place: KeyPath) -> bytes | None:
+        """Return the constant value at a key path; `b""` if the key is always missing, None if the value varies."""
+        turns, around = self._turns[place], self._turns[place[:-1]]
+        if place in self._varying or 0 < turns < around:
+            return None
+        if turns:
+            return self._values[place]
+        return b"" if around and not place[-1].startswith("[") else None
+
+    def _met(self, place: KeyPath) -> int:
+        return self._turns[place] or self._turns[place[:-1]]
+
+    def _elements(self, changed: Constants) -> Iterator[tuple[KeyPath, Difference]]:
+        for place in self._arrays.keys() & changed._arrays.keys():
+            (usual, same), (other, there) = self._arrays[place], changed._arrays[place]
+            if usual.shape != other.shape:
+                continue
+            telling = np.argwhere(same & there & (usual != other))
+            for where in map(tuple, telling if len(telling) <= MAX_ELEMENTS else ()):
+                values = ENCODER.encode(usual[where]), ENCODER.encode(other[where])
+                name = "".join(f"[{number}]" for number in where)
+                yield (*place, name), Difference(*values, (self._met(place), changed._met(place)))
+
+
+def find_constants(turns: Sequence[Turn], truths: Sequence[Truth]) -> tuple[Constants, Constants]:
+    """Return the constants of the turns of the usual world, and those of the changed one."""
+    usual, changed = Constants(), Constants()
+    for turn, truth in zip(turns, truths, strict=True):
+        (changed if truth.novel else usual).add(turn)
+    return usual, changed
+
+
+def intersect(one: Differences, other: Differences) -> dict[KeyPath, Difference]:
+    """Return the differences that two pairs of worlds share, with their turns added up."""
+    return {
+        place: Difference(a.usual, a.changed, (a.turns[0] + b.turns[0], a.turns[1] + b.turns[1]))
+        for place, a in one.items()
+        if (b := other.get(place)) is not None and a[:2] == b[:2]
+    }
+
+
+def find_common(found: Iterable[Differences]) -> set[KeyPath]:
+    """Return the key paths with the same difference for every novelty: they tell that there is one, not which."""
+    first, *others = found
+    return {place for place, one in first.items() if all(one[:2] == other.get(place, ())[:2] for other in others)}
+
+
+def is_binary(place: KeyPath, difference: Difference) -> bool:
+    """Return whether the key can only say yes or no.
+
+    An item of a list is not judged: a cell of a map may well become a wall.
+    """
+    return not any(part.startswith("[") for part in place) and all(_is_plain(value) for value in difference[:2])
+
+
+def pick_innermost(places: Iterable[KeyPath]) -> list[KeyPath]:
+    """Return the key paths that contain no other one, each once and in order, whatever the kind of turn."""
+    found = {place[1:]: place for place in sorted(places, reverse=True)}
+    outer = {path[:depth] for path in found for depth in range(1, len(path))}
+    return [place for path, place in sorted(found.items()) if path not in outer]
+
+
+def is_certain(difference: Difference) -> bool:
+    """Return whether enough turns show the difference."""
+    return min(difference.turns) >= MIN_TURNS
+
+
+def describe(place: KeyPath, difference: Difference, novelties: Sequence[str]) -> str:
+    """Return a difference in words."""
+    path = ".".join(place[1:]).replace(".[", "[")
+    usual, changed = (_say(value) for value in difference[:2])
+    return f"{path} is {changed} exactly when the world is novel ({', '.join(novelties)}), and {usual} otherwise"
+
+
+def _agree(first: Any, same: Any, array: Any, there: Any = True) -> Any:
+    """Return where an array equals the first one and all so far; nowhere if its shape differs."""
+    return same & there & (first == array) if first.shape == array.shape else np.zeros(first.shape, dtype=bool)
+
+
+def _is_plain(encoded: bytes) -> bool:
+    """Return whether a value is missing, yes, no, or a repetition of one of these."""
+    leaves = set(_leaves(msgspec.msgpack.decode(encoded))) if encoded else set()
+    return len(leaves) <= 1 and leaves <= {None, 0, 1}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _say(encoded: bytes) -> str:
+    value = msgspec.msgpack.decode(encoded) if encoded else None
+    text = repr(value) if encoded else "not there"
+    if len(text) <= 40:
+        return text
+    return f"{type(value).__name__} of {len(value)}" if isinstance(value, (list, dict)) else f"{text[:39]}…"
