@@ -24,7 +24,7 @@ import msgspec
 
 from openfield.core import Spec
 from openfield.domains.birds import DOMAIN, BirdsClient
-from openfield.domains.birds.agents.builtin import NaiveShooter
+from openfield.domains.birds.agents import NaiveShooter
 from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.drawing import pixels

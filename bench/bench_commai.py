@@ -15,12 +15,13 @@ from pathlib import Path
 
 import openfield
 from calibrate import calls_per_second
-from openfield.domains.commai.agents.learners import EchoLearner, Oracle
-from openfield.domains.commai.environment.curriculum import make_environment
-from openfield.domains.commai.environment.loop import Environment
-from openfield.domains.commai.environment.session import Learner, Session
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.agents.learners import EchoLearner
+from openfield.domains.commai.agents.oracle import Oracle
+from openfield.domains.commai.environment.environment import Environment
+from openfield.domains.commai.environment.learner_session import Learner, LearnerSession
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import task_ids
+from openfield.domains.commai.tasks.curriculum import make_environment
 
 STEPS = 30_000
 REPEATS = 3
@@ -52,9 +53,9 @@ def curriculum_calls() -> float:
 
     def run(seed: int) -> float:
         unit = calls_per_second(CALIBRATION)
-        environment = make_environment(Settings(), seed)
+        environment = make_environment(CommaiSettings(), seed)
         start = time.process_time()
-        Session(environment, Oracle(environment)).run()
+        LearnerSession(environment, Oracle(environment)).run()
         return (time.process_time() - start) * unit
 
     return statistics.median(run(seed) for seed in range(REPEATS))
@@ -95,8 +96,8 @@ def show(figure: str, value: float, bar: float, better: str = "higher") -> None:
 
 
 def _measure(name: str, learner: Callable[[Environment], Learner], seed: int) -> float:
-    environment = make_environment(Settings(tasks=(name,), cyclic=True), seed)
-    session = Session(environment, learner(environment))
+    environment = make_environment(CommaiSettings(tasks=(name,), cyclic=True), seed)
+    session = LearnerSession(environment, learner(environment))
     unit = calls_per_second(CALIBRATION)
     start = time.process_time()
     session.run(STEPS)

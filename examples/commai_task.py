@@ -5,10 +5,10 @@ Try it: python examples/commai_task.py
 
 from openfield.domains.commai import (
     ConsecutiveScheduler,
+    LearnerSession,
     MicroTask,
     Oracle,
     Round,
-    Session,
     Stage,
     make_environment,
 )
@@ -25,7 +25,7 @@ class Backwards(MicroTask):
 
 if __name__ == "__main__":
     environment = make_environment(scheduler=ConsecutiveScheduler([Backwards()], success_threshold=3), seed=1)
-    session = Session(environment, Oracle(environment))
+    session = LearnerSession(environment, Oracle(environment))
     session.run()
-    for name, tally in session.books().items():
+    for name, tally in session.tallies().items():
         print(f"{name}: {tally.solved} of {tally.instances} instances solved in {tally.steps} steps")

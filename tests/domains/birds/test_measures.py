@@ -8,8 +8,8 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.agents.builtin import PassiveDetector
-from openfield.domains.birds.evaluation.measures import as_test, published, write_detectors, write_measures
+from openfield.domains.birds.agents import PassiveDetector
+from openfield.domains.birds.evaluation.exports import as_test, published, write_detectors, write_measures
 from openfield.metrics.passive import PUBLISHED, Rule
 from support.records import make_cell
 

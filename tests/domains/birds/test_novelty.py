@@ -5,7 +5,8 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from openfield.domains.birds.agents.planner import aim, observe_level
+from openfield.domains.birds.agents.ballistics import aim
+from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.ground_truth import classify, ground_truth

@@ -12,7 +12,8 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN, BirdsClient
-from openfield.domains.birds.agents.planner import aim, observe_level, release
+from openfield.domains.birds.agents.ballistics import aim, release
+from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.wire import remote_agent as remote
 from openfield.domains.birds.wire.server import BirdsServer, BirdsWire, read_token

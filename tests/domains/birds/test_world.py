@@ -11,11 +11,10 @@ import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.actions import Load, Shot, SlingshotLaunch, read_action
-from openfield.domains.birds.agents import builtin as agents
-from openfield.domains.birds.agents.planner import observe_level
+from openfield.domains.birds.agents import planner
+from openfield.domains.birds.agents.observed_level import observe_level
+from openfield.domains.birds.evaluation.exports import write_logs, write_measures
 from openfield.domains.birds.evaluation.harness import HarnessState
-from openfield.domains.birds.evaluation.logs import write_logs
-from openfield.domains.birds.evaluation.measures import write_measures
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.ground_truth import ground_truth
@@ -396,11 +395,11 @@ def test_the_planner_tries_taps_in_its_head_where_the_bird_has_a_power(monkeypat
         tried.append(tap)
         return replay(level, shots, profile, tap)
 
-    monkeypatch.setattr(agents, "replay", imagined)
+    monkeypatch.setattr(planner, "replay", imagined)
     pool = LevelPool()
     level = msgspec.structs.replace(pool.level(pool.names(0, "010101")[0]), birds=(bird,))
     sight = observe_level(ground_truth(see(Game(level), zoomed_out(level.camera))))
-    agents.Planner(DOMAIN.spec(trial()), 1).choose(sight)
+    planner.Planner(DOMAIN.spec(trial()), 1).choose(sight)
     assert 0.0 in tried
     moments = {tap for tap in tried if tap > 0}
     assert (len(moments) >= 3) is tapped

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from openfield.cli import run_command
-from openfield.domains.commai import Oracle, Session, Settings, make_environment
+from openfield.domains.commai import CommaiSettings, LearnerSession, Oracle, make_environment
 from openfield.journal.reader import Run
 from support.places import SUPPORT
 
@@ -63,12 +63,12 @@ def test_a_summary_counts_steps_as_a_session_does_and_can_be_exported_later(caps
     tasks = "tasks=micro4,micro5.3,mini1"
     assert run_command([*words, "--set", tasks, "--set", "success_threshold=2", "--summary", "results.out"]) == 0
     seed = cells()[0].trial.seed
-    environment = make_environment(Settings(tasks=("micro4", "micro5.3", "mini1"), success_threshold=2), seed)
-    Session(environment, Oracle(environment)).run()
+    environment = make_environment(CommaiSettings(tasks=("micro4", "micro5.3", "mini1"), success_threshold=2), seed)
+    LearnerSession(environment, Oracle(environment)).run()
     summary = Path("results.out").read_text()
-    for name, book in environment.books().items():
+    for name, book in environment.tallies().items():
         assert f"* Total time per task\n{name}: {book.steps}" in summary or f"\n{name}: {book.steps}\n" in summary
-    assert f"Total time: {sum(book.steps for book in environment.books().values())}" in summary
+    assert f"Total time: {sum(book.steps for book in environment.tallies().values())}" in summary
     assert run_command(["export", "runs/commai.sqlite", "-f", "results", "-o", "again.out"]) == 0
     assert Path("again.out").read_text() == summary
     assert run_command(["export", "runs/commai.sqlite", "-f", "tasks", "-o", "tasks.json"]) == 0

@@ -9,14 +9,14 @@ import pytest
 from openfield.domains.commai import (
     ConsecutiveScheduler,
     DependenciesScheduler,
+    LearnerSession,
     Oracle,
-    Session,
     load_configuration,
     make_environment,
     task_ids,
 )
-from openfield.domains.commai.aliases import find_task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
+from openfield.domains.commai.tasks.original_names import find_task
 from openfield.errors import InvalidInput
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -45,10 +45,10 @@ def test_a_file_of_the_original_runs(tmp_path):
     path.write_text(json.dumps(ORIGINAL))
     scheduler, settings = load_configuration(path)
     environment = make_environment(settings, scheduler=scheduler)
-    session = Session(environment, Oracle(environment))
+    session = LearnerSession(environment, Oracle(environment))
     session.run(20_000)
     assert environment.over
-    assert {name: tally.solved for name, tally in session.books().items()} == dict.fromkeys(ORIGINAL["tasks"], 2)
+    assert {name: tally.solved for name, tally in session.tallies().items()} == dict.fromkeys(ORIGINAL["tasks"], 2)
     assert scheduler.tasks[2].world is scheduler.tasks[3].world
 
 
@@ -151,8 +151,8 @@ def test_a_task_of_ones_own_is_named_like_any_other(tmp_path, monkeypatch):
     table["scheduler"]["args"]["tasks"] = ["mine"]
     scheduler, _ = load_configuration(table)
     environment = make_environment(scheduler=scheduler)
-    Session(environment, Oracle(environment)).run(5000)
-    assert environment.books()["mine"].solved == 2
+    LearnerSession(environment, Oracle(environment)).run(5000)
+    assert environment.tallies()["mine"].solved == 2
 
 
 BROKEN = [

@@ -2,8 +2,15 @@
 
 import pytest
 
-from openfield.domains.commai import Round, Script, SequentialScheduler, Settings, make_environment, make_task
-from openfield.domains.commai.environment.grid import GridWorld, Thing, with_article
+from openfield.domains.commai import (
+    CommaiSettings,
+    Round,
+    RoundScript,
+    SequentialScheduler,
+    make_environment,
+    make_task,
+)
+from openfield.domains.commai.environment.grid_world import GridObject, GridWorld, with_article
 
 
 class Listener:
@@ -38,14 +45,14 @@ def test_turning_goes_round(world):
 
 
 def test_moving_is_blocked_by_what_cannot_be_crossed(world):
-    world.put((0, -1), Thing("rug", traversable=True))
-    world.put((0, -2), Thing("wall", pickable=False))
+    world.put((0, -1), GridObject("rug", traversable=True))
+    world.put((0, -2), GridObject("wall", pickable=False))
     assert tell(world, "I move forward.I move forward.") == ["You moved.", "You can't move."]
     assert world.position == (0, -1)
 
 
 def test_looking_and_picking_up(world):
-    world.put((0, -1), Thing("apple"))
+    world.put((0, -1), GridObject("apple"))
     assert tell(world, "I look.I pick up the pear.I pick up the apple.I look.") == [
         "There is an apple.",
         "There is no pear here.",
@@ -56,7 +63,7 @@ def test_looking_and_picking_up(world):
 
 
 def test_what_is_fixed_stays(world):
-    world.put((0, -1), Thing("wall", pickable=False))
+    world.put((0, -1), GridObject("wall", pickable=False))
     assert tell(world, "I pick up the wall.") == ["You can't pick up the wall."]
 
 
@@ -82,9 +89,9 @@ def test_what_is_said_while_the_teacher_talks_is_lost(world):
 
 
 def test_the_map_shows_five_by_five_cells(world):
-    world.put((1, -2), Thing("apple"))
-    world.put((-2, 2), Thing("pear"))
-    world.put((3, 0), Thing("far"))
+    world.put((1, -2), GridObject("apple"))
+    world.put((-2, 2), GridObject("pear"))
+    world.put((3, 0), GridObject("far"))
     assert world.map() == "...A.\n.....\n..^..\n.....\nP...."
 
 
@@ -96,8 +103,8 @@ def test_a_command_in_a_mini_task_is_obeyed_and_fails_it():
     """As with the original's configuration: the world answers first, then the dot decides."""
     task = make_task("mini1")
     task.world = GridWorld()
-    task.script = Script([[Round("v.", "true.", "bravo.", "Wrong.")]] * 2)
-    environment = make_environment(Settings(), scheduler=SequentialScheduler([task]))
+    task.script = RoundScript([[Round("v.", "true.", "bravo.", "Wrong.")]] * 2)
+    environment = make_environment(CommaiSettings(), scheduler=SequentialScheduler([task]))
     heard, said = None, []
     for symbol in " I look." + " " * 31:
         said.append(environment.next(heard)[0])

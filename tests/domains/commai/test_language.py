@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.domains.commai.tasks.catalogue import make_task
-from openfield.domains.commai.tasks.language import Description, member, stranger
+from openfield.domains.commai.tasks.description import Description, draw_member, draw_nonmember
 
 ngrams = st.lists(st.text("AB", min_size=1, max_size=3), max_size=3, unique=True).map(tuple)
 
@@ -105,8 +105,8 @@ def test_descriptions_have_their_form():
 @given(st.integers(0, 10_000), st.integers(1, 12))
 def test_members_and_strangers_of_one_ngram(seed, length):
     rng, description = Random(seed), Description(("AAB",))
-    assert description.accepts(member(description, length, rng))
-    assert not description.accepts(stranger(description, length, rng))
+    assert description.accepts(draw_member(description, length, rng))
+    assert not description.accepts(draw_nonmember(description, length, rng))
 
 
 @pytest.mark.parametrize(

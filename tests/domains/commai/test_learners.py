@@ -9,25 +9,25 @@ import pytest
 import openfield
 from openfield.domains.commai import (
     DOMAIN,
+    CommaiSettings,
     EchoLearner,
+    LearnerSession,
     MappingLearner,
     MemorisingLearner,
     RandomLearner,
-    Session,
-    Settings,
     SilentLearner,
     load_learner,
     make_environment,
 )
-from openfield.domains.commai.agents.learners import LearnerAdapter
+from openfield.domains.commai.environment.learner_session import LearnerAdapter
 from openfield.errors import AgentProtocol, InvalidInput
 
 
 def play(learner, *tasks, steps=20_000, seed=1, **settings):
-    environment = make_environment(Settings(tasks=tasks, **settings), seed=seed)
-    session = Session(environment, learner)
+    environment = make_environment(CommaiSettings(tasks=tasks, **settings), seed=seed)
+    session = LearnerSession(environment, learner)
     session.run(steps)
-    return session.books()
+    return session.tallies()
 
 
 def test_simple_learners_say_what_they_are_called_for():
@@ -63,8 +63,8 @@ def test_the_baseline_learns_mappings(name, seed):
 
 def test_the_baseline_carries_on_what_it_learned():
     """The first instance costs many more questions than later ones: when to speak is found out once."""
-    environment = make_environment(Settings(tasks=("micro5.3",), cyclic=True), seed=2)
-    session, lengths = Session(environment, MappingLearner()), []
+    environment = make_environment(CommaiSettings(tasks=("micro5.3",), cyclic=True), seed=2)
+    session, lengths = LearnerSession(environment, MappingLearner()), []
     while environment.finished < 12:
         before = session.steps
         finished = environment.finished
@@ -149,8 +149,8 @@ def test_a_noticing_learner_is_surprised_by_a_new_alphabet_and_by_nothing_before
 
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_the_baseline_bears_any_task(seed):
-    environment = make_environment(Settings(tasks=("all",), scheduler="random"), seed=seed)
-    Session(environment, MappingLearner()).run(30_000)
+    environment = make_environment(CommaiSettings(tasks=("all",), scheduler="random"), seed=seed)
+    LearnerSession(environment, MappingLearner()).run(30_000)
     assert environment.finished >= 3
 
 

@@ -5,17 +5,17 @@ from random import Random
 import pytest
 
 from openfield.domains.commai import (
+    CommaiSettings,
+    LearnerSession,
     Oracle,
     SequentialScheduler,
-    Session,
-    Settings,
     SilentLearner,
     make_environment,
     make_task,
 )
 from openfield.domains.commai.tasks.legacy import LEGACY
-from openfield.domains.commai.tasks.legacy.phrasebook import phrasebook
-from openfield.domains.commai.tasks.legacy.properties import enumerations, lists_exactly
+from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook
+from openfield.domains.commai.tasks.legacy.properties import list_enumerations, lists_exactly
 from openfield.domains.commai.tasks.legacy.repetition import choose_phrase, combine_phrases
 
 NAMES = [f"{group}.{name}" for group, tasks in LEGACY.items() for name in tasks]
@@ -35,21 +35,21 @@ def test_all_sets_are_complete():
 @pytest.mark.parametrize("bit_mode", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_oracle_solves_every_instance(name, bit_mode):
-    environment = make_environment(Settings(tasks=(name,), success_threshold=8, bit_mode=bit_mode), seed=3)
+    environment = make_environment(CommaiSettings(tasks=(name,), success_threshold=8, bit_mode=bit_mode), seed=3)
     oracle = Oracle(environment)
-    session = Session(environment, oracle)
+    session = LearnerSession(environment, oracle)
     session.run(200_000)
-    tally = session.books()[name]
+    tally = session.tallies()[name]
     assert environment.over
     assert tally.solved == tally.instances == tally.reward == 8
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_silence_fails_by_timeout_except_where_it_is_asked_for(name):
-    environment = make_environment(Settings(tasks=(name,), cyclic=True), seed=1)
-    session = Session(environment, SilentLearner())
+    environment = make_environment(CommaiSettings(tasks=(name,), cyclic=True), seed=1)
+    session = LearnerSession(environment, SilentLearner())
     session.run(25_000)
-    tally = session.books()[name]
+    tally = session.tallies()[name]
     assert environment.finished
     assert tally.solved == (environment.finished if "BeSilent" in name else 0)
 
@@ -80,14 +80,14 @@ def test_lists_come_in_any_order_and_punctuation(text):
 def test_lists_must_be_complete_and_nothing_else():
     assert not lists_exactly("red.", ["red", "round"])
     assert not lists_exactly("red, round, old.", ["red", "round"])
-    assert "a, b, and c" in enumerations(["a", "b", "c"])
+    assert "a, b, and c" in list_enumerations(["a", "b", "c"])
     long = list("abcdefg")
     assert lists_exactly("g, f, e, d, c, b and a.", long)
     assert not lists_exactly("g, f, e, d, c and b.", long)
 
 
 def test_the_baskets_have_the_shape_the_tasks_need():
-    baskets = phrasebook().baskets
+    baskets = load_phrasebook().baskets
     assert [len(things) for things in baskets.values()] == [11, 11]
     assert all(2 <= len(set(qualities)) <= 9 for things in baskets.values() for qualities in things.values())
 
@@ -96,7 +96,7 @@ def test_a_shared_world_keeps_its_state_until_another_comes_between():
     turn, other = make_task("navigation.Turning"), make_task("repetition.Verb")
     world = turn.world
     environment = make_environment(scheduler=SequentialScheduler([turn, turn, other]), seed=1)
-    session, facings = Session(environment, Oracle(environment)), []
+    session, facings = LearnerSession(environment, Oracle(environment)), []
     while environment.finished < 3:
         before = environment.finished
         session.run(1)

@@ -6,16 +6,16 @@ from random import Random
 import pytest
 
 from openfield.domains.commai import (
+    CommaiSettings,
     ConsecutiveScheduler,
     DependenciesScheduler,
     IncrementalScheduler,
     RandomScheduler,
     SequentialScheduler,
-    Settings,
     make_task,
 )
-from openfield.domains.commai.environment.curriculum import make_scheduler
 from openfield.domains.commai.environment.schedulers import IntrudedScheduler
+from openfield.domains.commai.tasks.curriculum import make_scheduler
 from openfield.errors import InvalidInput, UnknownName
 
 
@@ -105,22 +105,22 @@ def test_no_tasks_is_an_error():
     ],
 )
 def test_settings_choose_the_scheduler(name, kind):
-    assert type(make_scheduler(Settings(scheduler=name, tasks=("micro1", "micro2")))) is kind
+    assert type(make_scheduler(CommaiSettings(scheduler=name, tasks=("micro1", "micro2")))) is kind
 
 
 def test_dependencies_come_from_settings():
-    settings = Settings(scheduler="dependencies", tasks=("micro1", "micro2"), dependencies=("micro1>micro2",))
+    settings = CommaiSettings(scheduler="dependencies", tasks=("micro1", "micro2"), dependencies=("micro1>micro2",))
     assert set(follow(make_scheduler(settings), [0] * 20)) == {"1"}
 
 
 @pytest.mark.parametrize(("entry", "complaint"), [("micro1", "Write 'a>b'"), ("micro1>mini1", "'mini1'")])
 def test_bad_dependencies_are_named(entry, complaint):
-    settings = Settings(scheduler="dependencies", tasks=("micro1", "micro2"), dependencies=(entry,))
+    settings = CommaiSettings(scheduler="dependencies", tasks=("micro1", "micro2"), dependencies=(entry,))
     with pytest.raises((InvalidInput, UnknownName), match=complaint):
         make_scheduler(settings)
 
 
 def test_a_strict_curriculum_asks_for_twenty_mini_instances():
-    scheduler = make_scheduler(Settings(tasks=("mini1",), strict=True))
+    scheduler = make_scheduler(CommaiSettings(tasks=("mini1",), strict=True))
     assert follow(scheduler, [1] * 19)[-1] == "1"
-    assert follow(make_scheduler(Settings(tasks=("mini1",), strict=True)), [1] * 20)[-1] == "-"
+    assert follow(make_scheduler(CommaiSettings(tasks=("mini1",), strict=True)), [1] * 20)[-1] == "-"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.commai import Oracle, Session, Settings, make_environment
+from openfield.domains.commai import CommaiSettings, LearnerSession, Oracle, make_environment
 from openfield.domains.commai.environment.serializers import (
     SPACE_BITS,
     BitReader,
@@ -71,7 +71,7 @@ def test_digits_and_mixed_words_pass():
 def test_byte_mode_speaks_made_up_words():
     heard = []
     for kind in ("", "readable"):
-        environment = make_environment(Settings(tasks=("micro14",), scramble=kind), seed=4)
+        environment = make_environment(CommaiSettings(tasks=("micro14",), scramble=kind), seed=4)
         heard.append("".join(environment.next(" ")[0] for _ in range(19)))
     assert heard[0].startswith("after ")
     assert heard[1] != heard[0]
@@ -82,8 +82,8 @@ def test_byte_mode_speaks_made_up_words():
 @pytest.mark.parametrize("scramble", ["readable", "unreadable"])
 @pytest.mark.parametrize(("tasks", "count"), [("repetition", 12), ("navigation", 14), ("sample", 11)])
 def test_whoever_speaks_the_made_up_language_is_understood(bit_mode, scramble, tasks, count):
-    settings = Settings(tasks=(tasks,), scramble=scramble, bit_mode=bit_mode, success_threshold=2)
+    settings = CommaiSettings(tasks=(tasks,), scramble=scramble, bit_mode=bit_mode, success_threshold=2)
     environment = make_environment(settings, seed=1)
-    Session(environment, Oracle(environment)).run(200_000)
+    LearnerSession(environment, Oracle(environment)).run(200_000)
     assert environment.over
     assert environment.finished == 2 * count

@@ -5,18 +5,18 @@ import re
 import pytest
 
 from openfield.domains.commai import (
+    CommaiSettings,
     EchoLearner,
+    LearnerSession,
     MicroTask,
     Oracle,
-    Session,
-    Settings,
     make_environment,
     make_task,
     task_ids,
 )
-from openfield.domains.commai.environment.vocabulary import words
+from openfield.domains.commai.tasks.draws import load_words
 from openfield.domains.commai.tasks.mapping import MARKS, SEQUENCES
-from openfield.domains.commai.tasks.mixtures import SYNONYMS
+from openfield.domains.commai.tasks.phrases import SYNONYMS
 from openfield.errors import UnknownName
 
 ALL = task_ids(["all"])
@@ -25,8 +25,8 @@ STEPS = {"micro1": 10, "micro4": 10, "micro5.1": 20, "micro5.3": 40, "micro5.6":
 
 def rounds_of(name, count=200, **settings):
     """Rounds as the task draws them, over many instances."""
-    environment = make_environment(Settings(tasks=(name,), cyclic=True, **settings), seed=5)
-    session, seen = Session(environment, Oracle(environment)), []
+    environment = make_environment(CommaiSettings(tasks=(name,), cyclic=True, **settings), seed=5)
+    session, seen = LearnerSession(environment, Oracle(environment)), []
     while len(seen) < count:
         session.run(1)
         if environment.instance and (not seen or environment.instance.round is not seen[-1]):
@@ -37,18 +37,18 @@ def rounds_of(name, count=200, **settings):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("settings", [{}, {"compat": "round1"}, {"strict": True}, {"scramble": "readable"}])
 def test_an_oracle_solves_every_instance(name, settings):
-    environment = make_environment(Settings(tasks=(name,), success_threshold=20, **settings), seed=2)
-    session = Session(environment, Oracle(environment))
+    environment = make_environment(CommaiSettings(tasks=(name,), success_threshold=20, **settings), seed=2)
+    session = LearnerSession(environment, Oracle(environment))
     session.run(100_000)
-    tally = session.books()[name]
+    tally = session.tallies()[name]
     assert environment.over
     assert tally.solved == tally.instances == 20
 
 
 def test_the_curriculum_has_46_tasks_and_a_perfect_run_earns_2030():
     assert len(ALL) == 46
-    environment = make_environment(Settings(), seed=1)
-    session = Session(environment, Oracle(environment))
+    environment = make_environment(CommaiSettings(), seed=1)
+    session = LearnerSession(environment, Oracle(environment))
     session.run()
     assert (environment.finished, session.reward) == (230, 2030)
     assert 44_000 < session.steps < 48_000
@@ -56,8 +56,8 @@ def test_the_curriculum_has_46_tasks_and_a_perfect_run_earns_2030():
 
 @pytest.mark.parametrize(("name", "steps"), STEPS.items())
 def test_a_perfect_instance_takes_as_long_as_in_the_original(name, steps):
-    environment = make_environment(Settings(tasks=(name,), success_threshold=3))
-    session = Session(environment, Oracle(environment))
+    environment = make_environment(CommaiSettings(tasks=(name,), success_threshold=3))
+    session = LearnerSession(environment, Oracle(environment))
     session.run()
     assert session.steps in (3 * steps, 3 * steps + 1)
 
@@ -117,7 +117,7 @@ def test_mapping_sizes_follow_the_settings():
 
 def first_instance(name, count, **settings):
     """Rounds of one instance."""
-    environment = make_environment(Settings(tasks=(name,), **settings), seed=3)
+    environment = make_environment(CommaiSettings(tasks=(name,), **settings), seed=3)
     deal = environment.scheduler.tasks[0].deal(environment)
     return [deal.draw() for _ in range(count)]
 
@@ -141,7 +141,7 @@ def test_sequences_go_both_ways_and_never_ask_for_their_end():
     sequences = [text.split() for text in SEQUENCES]
     forward = 0
     for seed in range(300):
-        environment = make_environment(Settings(tasks=("micro15",)), seed)
+        environment = make_environment(CommaiSettings(tasks=("micro15",)), seed)
         deal = environment.scheduler.tasks[0].deal(environment)
         asked = [key.removeprefix("say next after: ").rstrip(".") for key in deal.keys]
         ways = [sign for sequence in sequences for sign in (1, -1) if asked == sequence[::sign][:-1]]
@@ -151,7 +151,7 @@ def test_sequences_go_both_ways_and_never_ask_for_their_end():
 
 
 def test_micro19_comes_to_every_task_before_any_comes_again():
-    environment = make_environment(Settings(tasks=("micro19",), cyclic=True), seed=1)
+    environment = make_environment(CommaiSettings(tasks=("micro19",), cyclic=True), seed=1)
     task = environment.scheduler.tasks[0]
     kinds = []
     for _ in range(12):
@@ -199,17 +199,17 @@ def test_micro13_judges_by_meaning():
 def test_the_strict_criterion_stops_an_echo():
     solved = {}
     for strict in (False, True):
-        environment = make_environment(Settings(tasks=("micro3",), cyclic=True, strict=strict), seed=1)
-        session = Session(environment, EchoLearner())
+        environment = make_environment(CommaiSettings(tasks=("micro3",), cyclic=True, strict=strict), seed=1)
+        session = LearnerSession(environment, EchoLearner())
         session.run(20_000)
-        tally = session.books()["micro3"]
+        tally = session.tallies()["micro3"]
         solved[strict] = tally.solved / tally.instances
     assert solved[False] > 0.85
     assert solved[True] < 0.1
 
 
 def test_the_word_list_is_long_clean_and_common_first():
-    listed = words()
+    listed = load_words()
     assert len(listed) >= 2000
     assert len(set(listed)) == len(listed)
     assert all(re.fullmatch(r"[a-z]{1,15}", word) for word in listed)
@@ -229,10 +229,10 @@ def test_random_draws_are_uniform():
 
 @pytest.mark.parametrize("name", ["micro1", "micro4", "micro5.5", "micro7.1", "micro20", "mini3"])
 def test_the_oracle_is_perfect_in_bits_too(name):
-    environment = make_environment(Settings(tasks=(name,), bit_mode=True), seed=5)
-    session = Session(environment, Oracle(environment))
+    environment = make_environment(CommaiSettings(tasks=(name,), bit_mode=True), seed=5)
+    session = LearnerSession(environment, Oracle(environment))
     session.run(200_000)
-    book = session.books()[name]
+    book = session.tallies()[name]
     assert environment.over
     assert book.solved == book.instances == 5
     assert book.reward == (5 if name == "mini3" else 50)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from openfield.domains.commai.environment.curriculum import make_environment
-from openfield.domains.commai.environment.rounds import Round, Script
+from openfield.domains.commai.environment.rounds import Round, RoundScript
 from openfield.domains.commai.environment.schedulers import ConsecutiveScheduler
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
+from openfield.domains.commai.tasks.curriculum import make_environment
 
 OK, AS_ABOVE = "good job! ;", None
 
@@ -268,8 +268,8 @@ MINI = {
 def replay(name, script, learner):
     """What the teacher says and pays when the learner says exactly this."""
     task = make_task(name)
-    task.script = Script(script)
-    environment = make_environment(Settings(), scheduler=ConsecutiveScheduler([task]))
+    task.script = RoundScript(script)
+    environment = make_environment(CommaiSettings(), scheduler=ConsecutiveScheduler([task]))
     heard, said, paid = None, [], []
     for symbol in learner:
         spoken, reward = environment.next(heard)

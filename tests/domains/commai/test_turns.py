@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import openfield as of
-from openfield.domains.commai import Settings, make_environment, task_ids
-from openfield.domains.commai.agents.text_agent import TurnAgent, turn_agent
+from openfield.domains.commai import CommaiSettings, make_environment, task_ids
+from openfield.domains.commai.agents.text_agent import TextAgent, make_text_agent
 
 PROGRAM = """
 import json, re, sys
@@ -27,7 +27,7 @@ def solved(result):
 
 def test_a_function_solves_tasks_without_knowing_of_bytes(tmp_path):
     trials = of.trials("commai", 1, tasks="micro7.1,micro7.2,micro7.3", success_threshold=2)
-    result = of.run({"repeat": turn_agent(repeat)}, trials, tmp_path / "run.sqlite")
+    result = of.run({"repeat": make_text_agent(repeat)}, trials, tmp_path / "run.sqlite")
     assert solved(result) == [True] * 6
     assert sum(episode.detail["interruptions"] for episode in result.cells[0].episodes) == 0
 
@@ -40,7 +40,7 @@ def test_it_is_told_what_its_last_answer_earned(tmp_path):
         return "x."
 
     trials = of.trials("commai", 1, tasks="micro7.1", max_steps=60)
-    of.run({"x": turn_agent(answer)}, trials, tmp_path / "run.sqlite")
+    of.run({"x": make_text_agent(answer)}, trials, tmp_path / "run.sqlite")
     assert heard[0][0].startswith("say: ")
     assert heard[0][1] == 0
     assert heard[1][0].startswith("false! ")
@@ -49,7 +49,9 @@ def test_it_is_told_what_its_last_answer_earned(tmp_path):
 
 def test_single_symbols_are_questions_too(tmp_path):
     trials = of.trials("commai", 1, tasks="micro4", success_threshold=2)
-    result = of.run({"echo": turn_agent(lambda said, reward: said or " ", ends="")}, trials, tmp_path / "run.sqlite")
+    result = of.run(
+        {"echo": make_text_agent(lambda said, reward: said or " ", ends="")}, trials, tmp_path / "run.sqlite"
+    )
     assert solved(result) == [True, True]
 
 
@@ -72,7 +74,7 @@ def know(environment):
         heard.append(said)
         return environment.instance.round.answer
 
-    return TurnAgent(answer, of.Spec(domain="commai", task="")), heard
+    return TextAgent(answer, of.Spec(domain="commai", task="")), heard
 
 
 def converse(environment, agent, instances):
@@ -87,10 +89,10 @@ DOTTED = [name for name in task_ids(["all"]) if name not in ("micro1", "micro2",
 
 @pytest.mark.parametrize("name", DOTTED)
 def test_whoever_knows_the_answers_solves_every_task_whose_questions_end_with_a_dot(name):
-    environment = make_environment(Settings(tasks=(name,), scheduler="sequential"), seed=1)
+    environment = make_environment(CommaiSettings(tasks=(name,), scheduler="sequential"), seed=1)
     agent, heard = know(environment)
     converse(environment, agent, 12)
-    book = environment.books()[name]
+    book = environment.tallies()[name]
     assert book.solved == 12
     assert book.reward == (12 if name.startswith("mini") else 120)
     assert environment.penalties == 0
@@ -98,27 +100,27 @@ def test_whoever_knows_the_answers_solves_every_task_whose_questions_end_with_a_
 
 
 def test_feedback_that_stops_costs_one_answer_and_no_more():
-    plain = make_environment(Settings(tasks=("micro7.2",), scheduler="sequential"), seed=1)
+    plain = make_environment(CommaiSettings(tasks=("micro7.2",), scheduler="sequential"), seed=1)
     agent, _ = know(plain)
     converse(plain, agent, 1)
-    bare = make_environment(Settings(tasks=("micro7.2",), scheduler="sequential", feedback="withheld"), seed=1)
+    bare = make_environment(CommaiSettings(tasks=("micro7.2",), scheduler="sequential", feedback="withheld"), seed=1)
     agent._answer = know(bare)[0]._answer
     converse(bare, agent, 3)
-    assert bare.books()["micro7.2"].solved == 3
-    assert bare.books()["micro7.2"].reward == 1 - 1 + 30  # the first after feedback, the one that was late, the rest
-    back = make_environment(Settings(tasks=("micro7.2",), scheduler="sequential"), seed=1)
+    assert bare.tallies()["micro7.2"].solved == 3
+    assert bare.tallies()["micro7.2"].reward == 1 - 1 + 30  # the first after feedback, the one that was late, the rest
+    back = make_environment(CommaiSettings(tasks=("micro7.2",), scheduler="sequential"), seed=1)
     agent._answer = know(back)[0]._answer
     converse(back, agent, 3)
-    assert back.books()["micro7.2"].solved == 3
+    assert back.tallies()["micro7.2"].solved == 3
 
 
 def test_a_teacher_who_starts_to_speak_is_not_interrupted():
-    environment = make_environment(Settings(tasks=("micro5.4",), scheduler="sequential"), seed=1)
+    environment = make_environment(CommaiSettings(tasks=("micro5.4",), scheduler="sequential"), seed=1)
     agent, _ = know(environment)
     known = agent._answer
     agent._answer = lambda said, reward: f"{known(said, reward)}, I think."
     converse(environment, agent, 3)
-    assert environment.books()["micro5.4"].solved == 3
+    assert environment.tallies()["micro5.4"].solved == 3
     assert environment.penalties == 0
 
 
@@ -127,7 +129,7 @@ def say_to(agent, text):
 
 
 def test_a_pause_is_a_question():
-    agent = TurnAgent(lambda said, reward: "yes", of.Spec(domain="commai", task=""))
+    agent = TextAgent(lambda said, reward: "yes", of.Spec(domain="commai", task=""))
     assert say_to(agent, "well?" + " " * 10) == " " * 12 + "yes"
 
 
@@ -138,7 +140,7 @@ def test_who_did_not_finish_is_asked_again_and_who_stays_silent_is_not():
         heard.append(said)
         return answers[len(heard) - 1]
 
-    agent = TurnAgent(answer, of.Spec(domain="commai", task=""))
+    agent = TextAgent(answer, of.Spec(domain="commai", task=""))
     assert say_to(agent, "well." + " " * 60) == f"    ye{' ' * 7}s.{' ' * 50}"[:65]
     assert heard == ["well.", "", ""]
 

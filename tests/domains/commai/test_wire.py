@@ -270,8 +270,8 @@ def test_a_learner_that_never_reads_is_given_up(tmp_path, monkeypatch):
             while True:
                 peer.sendall(encode_frame(b"x") * 100)
 
-    known = wire.Line.__init__
-    monkeypatch.setattr(wire.Line, "__init__", listen)
+    known = wire.PairListener.__init__
+    monkeypatch.setattr(wire.PairListener, "__init__", listen)
     monkeypatch.setattr(wire, "UNREAD_SECONDS", 0.2)
     cell = play_raw(tmp_path, script, max_steps=1_000_000)
     assert (cell.outcome, cell.note) == ("agent_timeout", "the learner has read nothing for 0.2 s")
@@ -279,7 +279,7 @@ def test_a_learner_that_never_reads_is_given_up(tmp_path, monkeypatch):
 
 @pytest.fixture
 def line():
-    opened = wire.Line("127.0.0.1", 0)
+    opened = wire.PairListener("127.0.0.1", 0)
     yield opened
     opened.close()
 
@@ -292,7 +292,7 @@ def test_who_breaks_off_at_once_does_not_end_the_server(line):
 
 
 def test_of_those_who_wait_in_silence_the_first_is_hung_up_on(line, monkeypatch):
-    monkeypatch.setattr(wire, "MOST_PEERS", 2)
+    monkeypatch.setattr(wire, "MAX_PEERS", 2)
     silent = [socket.create_connection(("127.0.0.1", line.port)) for _ in range(4)]
     with call(line.port, encode_frame(b"hello")):
         assert line.wait_for_caller().first == [b"hello"]
@@ -308,7 +308,7 @@ def test_a_server_with_a_thousand_files_open_hears_its_callers():
     with ExitStack() as opened:
         for _ in range(1_100):
             opened.enter_context(Path(__file__).open())
-        line = wire.Line("127.0.0.1", 0)
+        line = wire.PairListener("127.0.0.1", 0)
         opened.callback(line.close)
         with call(line.port, encode_frame(b"hello")):
             assert line.wait_for_caller().first == [b"hello"]
@@ -316,10 +316,10 @@ def test_a_server_with_a_thousand_files_open_hears_its_callers():
 
 
 def test_cannot_listen_twice(tmp_path):
-    from openfield.domains.commai.wire.server import Line
+    from openfield.domains.commai.wire.server import PairListener
     from openfield.errors import InvalidInput
 
-    line = Line("127.0.0.1", 0)
+    line = PairListener("127.0.0.1", 0)
     with pytest.raises(InvalidInput, match=r"Cannot listen on .* Another port: --port 0"):
-        Line("127.0.0.1", line.port)
+        PairListener("127.0.0.1", line.port)
     line.close()

@@ -7,8 +7,9 @@ import pytest
 
 import openfield as of
 from openfield.core import Ask, Reply, Turn
-from openfield.domains.commai import DOMAIN, Settings, make_environment
-from openfield.domains.commai.agents.adapter import LearnerAgent, OracleAgent
+from openfield.domains.commai import DOMAIN, CommaiSettings, make_environment
+from openfield.domains.commai.agents.learner_agent import LearnerAgent
+from openfield.domains.commai.agents.oracle import OracleAgent
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.rollout import Rollout, drive
 from openfield.settings import make_settings
@@ -98,11 +99,11 @@ def test_a_world_says_what_its_environment_says_whatever_it_hears(settings, seed
     (trial,) = DOMAIN.trials(1, seed, "none", **chosen)
     world, answers = DOMAIN.world(trial), iter(said)
     seen = [turn for turn, _ in play(world, lambda turn: next(answers))]
-    environment = make_environment(make_settings(Settings, chosen), trial.seed)
+    environment = make_environment(make_settings(CommaiSettings, chosen), trial.seed)
     spoken = [environment.next(symbol) for symbol in (None, *(code if bits else chr(code) for code in said))]
     assert [(turn.observation, turn.reward) for turn in seen] == [(_code(text, bits), paid) for text, paid in spoken]
     assert world.environment.penalties == environment.penalties > 0
-    books, expected = world.environment.books(), environment.books()
+    books, expected = world.environment.tallies(), environment.tallies()
     assert {name: book.reward for name, book in books.items()} == {n: book.reward for n, book in expected.items()}
 
 

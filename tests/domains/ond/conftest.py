@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("httpx", reason="the extra 'ond' is not installed")
 
-from openfield.domains.ond.client.rest_client import Client as Visitor
+from openfield.domains.ond.client.rest_client import RestClient as Visitor
 from support.ond.protocol import OTHER, Client, write_test
 from support.ond.serving import server
 from support.ond.targets import process, target  # noqa: F401

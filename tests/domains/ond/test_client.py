@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.client.rest_client import RestClient
 from openfield.errors import InvalidInput
 
 
-class Canned(Client):
+class Canned(RestClient):
     """A client whose server answers what it is told to."""
 
     def __init__(self, **bodies: bytes) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from openfield.cli import run_command
-from openfield.domains.ond.client.rest_client import Client as Remote
+from openfield.domains.ond.client.rest_client import RestClient as Remote
 from openfield.domains.ond.scoring.from_files import score_logits
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.testset.sheet import Shelf
@@ -133,8 +133,8 @@ def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        "from openfield.domains.ond.client.rest_client import Client, read_ids\n"
-        "with Client(sys.argv[1]) as client:\n"
+        "from openfield.domains.ond.client.rest_client import RestClient, read_ids\n"
+        "with RestClient(sys.argv[1]) as client:\n"
         "    tests = client.test_ids('OND', 'image_classification')\n"
         "    asked = {'protocol': 'OND', 'novelty_detector_version': 'p', 'detection_threshold': 0.5}\n"
         "    session = client.open(asked, tests)\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from openfield.cli import run_command
-from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.client.rest_client import RestClient
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.testset.sheet import Shelf
 from support.ond.protocol import TEST, answers, write_test
@@ -45,7 +45,7 @@ def test_a_full_disk_refuses_and_room_mends_it(tmp_path: Path) -> None:
     told: list[tuple[int, str]] = []
     with (
         server(tmp_path, "--data", str(tmp_path / "data"), prepare=limit_files) as (url, process),
-        Client(url) as client,
+        RestClient(url) as client,
     ):
         session = client.open(asked, [TEST])
         kept = next(number for number in range(100) if not fits(number))

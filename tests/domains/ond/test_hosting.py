@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from openfield.cli import run_command
-from openfield.domains.ond.client.saved_features import Attributes, merge_features, read_features, write_features
-from openfield.domains.ond.client.standins import register_standins
+from openfield.domains.ond.client.original_client import register_stubs
+from openfield.domains.ond.client.saved_features import AttributeStore, merge_features, read_features, write_features
 from openfield.errors import AgentProtocol, InvalidInput
 from support.ond.protocol import OTHER, TEST, Client, write_test
 from support.places import SUPPORT
@@ -29,7 +29,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.chdir(tmp_path)
     for name in (TEST, OTHER):
         write_test(tmp_path / "data", name)
-    assert not register_standins()
+    assert not register_stubs()
     import guests
 
     guests.CALLS.clear()
@@ -186,13 +186,13 @@ def test_attributes_are_kept_and_given_back_round_by_round(calls, capsys) -> Non
 
 def test_attributes_grow_by_their_kind(tmp_path: Path) -> None:
     agent = type("Agent", (), {})()
-    store = Attributes(tmp_path, {"S": ("d", "l", "t", "a", "x")})
+    store = AttributeStore(tmp_path, {"S": ("d", "l", "t", "a", "x")})
     for number in range(2):
         agent.d, agent.l, agent.t = {f"k{number}": 1}, [number], (number,)
         agent.a, agent.x = np.full((2, 2), number), f"last {number}"
-        store.gather(agent, "S")
+        store.collect(agent, "S")
     store.write("test")
-    again = Attributes(tmp_path, {"S": ("d", "l", "t", "a", "x")})
+    again = AttributeStore(tmp_path, {"S": ("d", "l", "t", "a", "x")})
     again.read("test")
     again.restore(agent, "S", 1, ["k1"])
     assert (agent.d, agent.l, agent.t, agent.x) == ({"k1": 1}, [1], (1,), "last 1")
@@ -200,7 +200,7 @@ def test_attributes_grow_by_their_kind(tmp_path: Path) -> None:
     again.restore(agent, "S", 1, ["k0", "k1"])  # a round's samples begin where those before it ended
     assert (agent.l, agent.a.tolist()) == ([1], [[0, 0], [1, 1]])
     agent.d = {"k": object()}
-    store.gather(agent, "S")
+    store.collect(agent, "S")
     with pytest.raises(AgentProtocol, match="object"):
         store.write("test")
     with pytest.raises(InvalidInput, match="no attributes"):
@@ -226,7 +226,7 @@ def test_old_pickles_are_read_only_when_allowed_and_run_nothing(tmp_path: Path) 
 
     for content in (pickle.dumps({"features_dict": Evil()}), b"cposix\nsystem\n(S'touch x'\ntR.", b"junk", b""):
         path.write_bytes(content)
-        with pytest.raises(InvalidInput, match=r"left alone|cannot be read"):
+        with pytest.raises(InvalidInput, match=r"is not read|cannot be read"):
             read_features(path, pickles=True)
     assert not ran.exists()
 
@@ -263,4 +263,4 @@ def test_features_of_any_shape_are_kept_and_what_cannot_be_is_told(calls, capsys
         {},
     )
     assert run("-a", "guests:Learner", "--set", f"tests={TEST}", "--set", "features=other") == 0
-    assert "not everything was kept: A object among the features" in caplog.text
+    assert "not everything was saved: the features hold a value of type object" in caplog.text

@@ -14,11 +14,10 @@ import pytest
 from openfield.cli import run_command
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.ond.actions import NextBatch, Scores
-from openfield.domains.ond.client.rest_client import Client, Progress
-from openfield.domains.ond.client.stages import Options
-from openfield.domains.ond.client.step_player import StepPlayer
+from openfield.domains.ond.client.rest_client import RestClient, SessionProgress
+from openfield.domains.ond.client.step_player import StepOptions, StepPlayer
 from openfield.domains.ond.client.turn_player import TurnPlayer
-from openfield.domains.ond.client.workflow import Occasion, Visit, play_sessions, play_test
+from openfield.domains.ond.client.workflow import SessionOptions, StartedTest, play_sessions, play_test
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
@@ -29,14 +28,14 @@ from support.ond.serving import play_session
 from support.ond.veterans import Executor
 
 
-def test_an_interrupted_session_goes_on_where_it_was(served: Client) -> None:
-    player = StepPlayer("old", Executor({}), options=Options(skip=("CreateFeedbackInstance",)))
+def test_an_interrupted_session_goes_on_where_it_was(served: RestClient) -> None:
+    player = StepPlayer("old", Executor({}), options=StepOptions(skip=("CreateFeedbackInstance",)))
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
     session = served.open(asked, [TEST, "OND.2"])
     assert served.latest(session).finished_tests == ()
     play_test(served, player, session, TEST)
     served.dataset(session, "OND.2", 0)
-    scores = play_session(served, player, Visit(tests=(TEST, "OND.2"), resume={"old": session}))
+    scores = play_session(served, player, SessionOptions(tests=(TEST, "OND.2"), resume={"old": session}))
     assert {test: "m_acc" in numbers for test, numbers in scores.items()} == {TEST: True, "OND.2": True}
     with pytest.raises(Refusal, match="SessionEnded"):
         served.metadata(session, TEST)
@@ -70,9 +69,9 @@ class Spender(Executor):
     ],
 )
 def test_an_agent_that_spends_its_budget_goes_on_at_the_round_the_server_tells(
-    served: Client, rounds: int, before: str, left: list[int]
+    served: RestClient, rounds: int, before: str, left: list[int]
 ) -> None:
-    visit = Visit(tests=(TEST,))
+    visit = SessionOptions(tests=(TEST,))
     with pytest.raises(AgentCrashed, match="interrupted") as told:
         play_session(served, StepPlayer("mine", Spender(rounds, before)), visit)
     session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
@@ -86,9 +85,9 @@ def test_an_agent_that_spends_its_budget_goes_on_at_the_round_the_server_tells(
     assert [row.partition(",")[0] for row in rows] == agent.characterised
 
 
-def test_attributes_of_half_a_test_are_not_kept(served: Client, tmp_path: Path, caplog) -> None:
-    visit = Visit(tests=(TEST, "OND.2"))
-    keeping = Options(attributes=str(tmp_path / "kept"), keep={"WorldDetection": ("played",)})
+def test_attributes_of_half_a_test_are_not_kept(served: RestClient, tmp_path: Path, caplog) -> None:
+    visit = SessionOptions(tests=(TEST, "OND.2"))
+    keeping = StepOptions(attributes=str(tmp_path / "kept"), keep={"WorldDetection": ("played",)})
     with pytest.raises(AgentCrashed) as told:
         play_session(served, StepPlayer("mine", Spender(2), options=keeping), visit)
     session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
@@ -98,31 +97,31 @@ def test_attributes_of_half_a_test_are_not_kept(served: Client, tmp_path: Path, 
     assert "lack its first rounds" in caplog.text
 
 
-def test_a_session_that_is_gone_is_not_offered_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_is_gone_is_not_offered_again(served: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
     ended = served.open(asked, [TEST])
     served.end(ended)
     players = [StepPlayer(name, Spender(9)) for name in ("other", "mine")]
     for session in (ended, "nobody"):
-        visit = Visit(tests=(TEST,), resume={"mine": session})
+        visit = SessionOptions(tests=(TEST,), resume={"mine": session})
         with pytest.raises(Refusal, match=r"SessionEnded|session_id_invalid") as told:
             play_sessions(served, players, visit)
         assert "resume=" not in str(told.value)
     assert "other" not in served._ask("GET", "/session/status").decode()  # nothing was opened in vain
-    monkeypatch.setattr(Client, "latest", lambda *_: Progress())  # it ends after that
+    monkeypatch.setattr(RestClient, "latest", lambda *_: SessionProgress())  # it ends after that
     with pytest.raises(Refusal, match="SessionEnded") as told:
-        play_sessions(served, players[::-1], Visit(tests=(TEST,), resume={"mine": ended}))
+        play_sessions(served, players[::-1], SessionOptions(tests=(TEST,), resume={"mine": ended}))
     assert "resume=other:" in str(told.value)
     assert "mine:" not in str(told.value)
 
 
-def test_a_server_that_tells_no_round_is_begun_again(served: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_tells_no_round_is_begun_again(served: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AgentCrashed) as told:
-        play_session(served, StepPlayer("mine", Spender(2)), Visit(tests=(TEST,)))
+        play_session(served, StepPlayer("mine", Spender(2)), SessionOptions(tests=(TEST,)))
     session = str(told.value).rpartition("resume=mine:")[2].rstrip(".")
-    monkeypatch.setattr(Client, "latest", lambda *_: Progress())
+    monkeypatch.setattr(RestClient, "latest", lambda *_: SessionProgress())
     agent = Spender(9)
-    play_session(served, StepPlayer("mine", agent), Visit(tests=(TEST,), resume={"mine": session}))
+    play_session(served, StepPlayer("mine", agent), SessionOptions(tests=(TEST,), resume={"mine": session}))
     assert agent.played == [0, 1, 2]
     assert [len(table) for table in agent.labels] == [0, 0, 2]  # what was spent is spent
 
@@ -142,7 +141,7 @@ def test_a_red_light_that_was_on_before_an_interruption_is_on_after_it(tmp_path:
 
     for answered in ((), tuple(test.ids[:20])):
         player, content = TurnPlayer("mine", lambda: agent, str(tmp_path)), "\n".join(test.ids[20:])
-        player.start(Occasion("s", name, {"red_light": test.ids[10]}, lambda *_: [], answered))
+        player.start(StartedTest("s", name, {"red_light": test.ids[10]}, lambda *_: [], answered))
         lights.clear()
         assert len(list(player.play(2, content.encode()))) == 1
         assert lights[0] is bool(answered)

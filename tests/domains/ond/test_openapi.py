@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.client.rest_client import RestClient
 from openfield.domains.ond.server.routes import HANDLERS
 from support.ond.protocol import OTHER, TEST, write_test
 from support.ond.serving import server
@@ -32,7 +32,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     write_test(folder / "data")
     write_test(folder / "data", OTHER)
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
-    with server(folder, "--data", str(folder / "data")) as (url, _), Client(url) as client:
+    with server(folder, "--data", str(folder / "data")) as (url, _), RestClient(url) as client:
         yield url, client.open(asked, [TEST])
 
 
@@ -63,5 +63,5 @@ def test_the_document_holds(served: tuple[str, str], path: str, method: str, mod
 
 
 def test_the_server_lives_on(served: tuple[str, str], tmp_path: Path) -> None:
-    with Client(served[0]) as client:
+    with RestClient(served[0]) as client:
         assert client.test_ids("OND", "image_classification") == [TEST, OTHER]

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.client.adaptation_name import ADAPTATION, ADAPTION
-from openfield.domains.ond.client.steps import do_step, may_miss_adaptation
+from openfield.domains.ond.client.steps import ADAPTATION, ADAPTION, call_step, may_miss_adaptation
 
 
 class Plain:
@@ -172,7 +171,7 @@ KINDS: list[type[Plain]] = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_agents_that_pass_over_unknown_steps_adapt_once(kind: type[Plain]) -> None:
     agent = kind()
-    assert do_step(agent, ADAPTATION, {}) == "adapted"
+    assert call_step(agent, ADAPTATION, {}) == "adapted"
     assert len(agent.calls) == 1
 
 
@@ -202,15 +201,15 @@ REFUSALS = [
 @pytest.mark.parametrize("error", REFUSALS, ids=repr)
 def test_whoever_refuses_one_spelling_is_asked_by_the_other(error: Exception) -> None:
     agent = Strict(error)
-    assert do_step(agent, ADAPTATION, {}) == "adapted"
+    assert call_step(agent, ADAPTATION, {}) == "adapted"
     assert agent.calls == 1
 
 
 def test_what_goes_wrong_in_adaptation_is_not_taken_for_an_unknown_step() -> None:
     with pytest.raises(ValueError, match="out of labels"):
-        do_step(Strict(ValueError("out of labels"), ""), ADAPTATION, {})
+        call_step(Strict(ValueError("out of labels"), ""), ADAPTATION, {})
     with pytest.raises(NotImplementedError, match="neither"):
-        do_step(Strict(NotImplementedError("neither"), ""), ADAPTATION, {})
+        call_step(Strict(NotImplementedError("neither"), ""), ADAPTATION, {})
 
 
 class Breaking:
@@ -223,7 +222,7 @@ class Breaking:
 
 def test_what_goes_wrong_in_the_spelling_an_agent_knows_is_its_own() -> None:
     with pytest.raises(RuntimeError, match="out of memory"):
-        do_step(Breaking(), ADAPTATION, {})
+        call_step(Breaking(), ADAPTATION, {})
 
 
 class Unnamed:
@@ -245,5 +244,5 @@ def test_agents_that_know_both_spellings_adapt_once() -> None:
             return self.note(step) if step in ("NoveltyAdaption", "NoveltyAdaptation") else None
 
     agent = Both()
-    assert do_step(agent, ADAPTATION, {}) == "adapted"
+    assert call_step(agent, ADAPTATION, {}) == "adapted"
     assert agent.calls == [ADAPTATION]

@@ -14,13 +14,11 @@ from openfield.cli import run_command
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.agents.builtin import AdaptingAgent
 from openfield.domains.ond.agents.precomputed import PrecomputedAgent
-from openfield.domains.ond.client.feedback_client import FeedbackAccount
-from openfield.domains.ond.client.rest_client import Client
-from openfield.domains.ond.client.stages import Options
-from openfield.domains.ond.client.standins import register_standins
-from openfield.domains.ond.client.step_player import StepPlayer
+from openfield.domains.ond.client.original_client import FeedbackAccount, register_stubs
+from openfield.domains.ond.client.rest_client import RestClient
+from openfield.domains.ond.client.step_player import StepOptions, StepPlayer
 from openfield.domains.ond.client.turn_player import TurnPlayer
-from openfield.domains.ond.client.workflow import Occasion, Visit
+from openfield.domains.ond.client.workflow import SessionOptions, StartedTest
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
@@ -43,10 +41,10 @@ def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Pa
     settings = OndSettings(training=200, round_size=20, before=4, after=6)
     changed = msgspec.structs.replace(settings, new_classes=True)
     names = write_tests(tmp_path / "data", settings, changed, [5, 6])
-    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), Client(url) as client:
+    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), RestClient(url) as client:
         for hints in ((), ("red_light",)):
             player = TurnPlayer("adapting", lambda: AdaptingAgent(None, 7), str(tmp_path / "data"))
-            visit = Visit(hints=hints, save=str(tmp_path / "scores"))
+            visit = SessionOptions(hints=hints, save=str(tmp_path / "scores"))
             found = play_session(client, player, visit)
             assert list(found) == names
             for name in names:
@@ -55,28 +53,28 @@ def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Pa
     assert (tmp_path / f"scores/{names[0]}_adapting.json").is_file()
 
 
-def test_agents_of_the_original_client_are_hosted(served: Client, tmp_path: Path) -> None:
+def test_agents_of_the_original_client_are_hosted(served: RestClient, tmp_path: Path) -> None:
     agent = Executor({})
-    player = StepPlayer("old", agent, options=Options(features=str(tmp_path / "features")))
-    scores = play_session(served, player, Visit(tests=(TEST,)))[TEST]
+    player = StepPlayer("old", agent, options=StepOptions(features=str(tmp_path / "features")))
+    scores = play_session(served, player, SessionOptions(tests=(TEST,)))[TEST]
     assert scores["m_num_stats"]["P_indx_0.5"] == 1
     once = ["FeatureExtraction", "WorldDetection", "NoveltyClassification", "NoveltyAdaptation", "NoveltyAdaption"]
     assert agent.steps == ["Initialize", *once * 3, "NoveltyCharacterization"]
     assert len(agent.labels[0]) == 2
-    again = StepPlayer("old", Methods(), options=Options(features=str(tmp_path / "features")))
-    scores = play_session(served, again, Visit(tests=(TEST,), hints=("red_light",)))[TEST]
+    again = StepPlayer("old", Methods(), options=StepOptions(features=str(tmp_path / "features")))
+    scores = play_session(served, again, SessionOptions(tests=(TEST,), hints=("red_light",)))[TEST]
     assert scores["m_num_stats"]["P_indx_0.175"] == 31
     assert again._agent.light == f"{TEST}-15.png"
 
 
-def test_precomputed_results_are_posted_round_by_round(served: Client, tmp_path: Path) -> None:
+def test_precomputed_results_are_posted_round_by_round(served: RestClient, tmp_path: Path) -> None:
     ids = [f"{TEST}-{at}.png" for at in range(30)]
     (tmp_path / f"{TEST}_mine_detection.csv").write_text("".join(f"{key},0.3\n" for key in ids[::-1]))
     (tmp_path / f"{TEST}_mine_classification.csv").write_text("".join(f"{key},0,1,0,0,0\n" for key in ids))
     player = StepPlayer(
-        "mine", PrecomputedAgent(str(tmp_path), "mine"), options=Options(skip=("CreateFeedbackInstance",))
+        "mine", PrecomputedAgent(str(tmp_path), "mine"), options=StepOptions(skip=("CreateFeedbackInstance",))
     )
-    scores = play_session(served, player, Visit(tests=(TEST,)))[TEST]
+    scores = play_session(served, player, SessionOptions(tests=(TEST,)))[TEST]
     sheet = (tmp_path / f"data/OND/image_classification/{TEST}_single_df.csv").read_text()
     assert scores["m_acc"]["full_top1"] == round(sheet.count(",0,1\n") / 30, 5)
 
@@ -86,11 +84,11 @@ def test_metadata_that_state_nothing_are_no_budget(unstated: str | None, caplog:
     facts = {"feedback_max_ids": unstated, "pre_novelty_batches": None, "red_light": None}
     metadata = {} if unstated == "absent" else facts
     player = StepPlayer("mine", Executor({}))
-    player.start(Occasion("s", TEST, metadata, lambda *_: []))
-    assert player._tools["FeedbackInstance"].budget == 0
-    assert (player._tools["redlight_image"], player._tools["pre_novelty_batches"]) == ("", 0)
+    player.start(StartedTest("s", TEST, metadata, lambda *_: []))
+    assert player._toolset["FeedbackInstance"].budget == 0
+    assert (player._toolset["redlight_image"], player._toolset["pre_novelty_batches"]) == ("", 0)
     with pytest.raises(InvalidInput, match="feedback_max_ids must be a whole number"):
-        player.start(Occasion("s", TEST, {"feedback_max_ids": "many"}, lambda *_: []))
+        player.start(StartedTest("s", TEST, {"feedback_max_ids": "many"}, lambda *_: []))
 
 
 def test_agents_that_may_pass_over_adaptation_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -101,13 +99,13 @@ def test_agents_that_may_pass_over_adaptation_are_named_once(caplog: pytest.LogC
     for agent, times in ((Mute({}), 1), (Executor({}), 0)):
         caplog.clear()
         player = StepPlayer("mine", agent)
-        player.start(Occasion("s", TEST, {"feedback_max_ids": 2}, lambda *_: []))
+        player.start(StartedTest("s", TEST, {"feedback_max_ids": 2}, lambda *_: []))
         for number in range(3):
             list(player.play(number, b"a\nb\n"))
         assert caplog.text.count("mine names adaptation by neither spelling") == times
 
 
-def test_the_command_plays_on_a_server(served: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_plays_on_a_server(served: RestClient, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "guest.py").write_text(
         "from sail_on_client.agent.ond_agent import ONDAgent\n"
         "from support.ond.veterans import Executor\n"
@@ -150,9 +148,9 @@ def test_a_budget_that_is_used_up_is_an_empty_table() -> None:
 
 def test_stand_ins_leave_the_real_package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sail_on_client", ModuleType("sail_on_client"))
-    assert not register_standins()
+    assert not register_stubs()
 
 
 def test_a_server_that_is_not_there_is_said() -> None:
-    with Client("http://127.0.0.1:9") as client, pytest.raises(InvalidInput, match="does not answer"):
+    with RestClient("http://127.0.0.1:9") as client, pytest.raises(InvalidInput, match="does not answer"):
         client.test_ids("OND", "image_classification")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from openfield.domains.ond.client.rest_client import Client
-from openfield.domains.ond.client.workflow import Player, Scores, Visit, play_sessions
+from openfield.domains.ond.client.rest_client import RestClient
+from openfield.domains.ond.client.workflow import OndPlayer, ServerScores, SessionOptions, play_sessions
 
 
 @contextmanager
@@ -47,6 +47,6 @@ def announced(
             process.stdout.close()
 
 
-def play_session(client: Client, player: Player, visit: Visit) -> Scores:
-    """The server's numbers for each test of a visit that one player pays alone."""
-    return play_sessions(client, [player], visit)[player.name]
+def play_session(client: RestClient, player: OndPlayer, options: SessionOptions) -> ServerScores:
+    """Play tests with one player and return the server's scores by test."""
+    return play_sessions(client, [player], options)[player.name]

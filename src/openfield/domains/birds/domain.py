@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from openfield.report.film import Film
     from openfield.serving.dispatch import Serving, TrialDispatcher
 
-_AGENTS = "openfield.domains.birds.agents.builtin"
+_AGENTS = "openfield.domains.birds.agents"
 TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
@@ -78,9 +78,9 @@ class BirdsDomain(Domain[BirdsSettings]):
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)
     exports = {
-        "logs": "openfield.domains.birds.evaluation.logs:write_logs",
-        "measures": "openfield.domains.birds.evaluation.measures:write_measures",
-        "detectors": "openfield.domains.birds.evaluation.measures:write_detectors",
+        "logs": "openfield.domains.birds.evaluation.exports:write_logs",
+        "measures": "openfield.domains.birds.evaluation.exports:write_measures",
+        "detectors": "openfield.domains.birds.evaluation.exports:write_detectors",
     }
     flags = (
         Flag(

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -18,10 +19,9 @@ from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
 from openfield.domains.birds.files.config import read_config
 from openfield.domains.birds.files.generation import CONFIG_NAME, META_NAME, find_config
 from openfield.domains.birds.files.pool import LevelPool, folder_of, is_novel, natural
-from openfield.domains.birds.files.scenarios import SCENARIOS
 from openfield.domains.birds.files.xml_element import MAX_TRIALS
 from openfield.domains.birds.novelty import NOVELTIES
-from openfield.domains.birds.settings import BirdsSettings
+from openfield.domains.birds.settings import BirdsSettings, Scenario
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
 from openfield.trial import Phase, Trial, derive, file_digest
@@ -180,8 +180,9 @@ def _listed(path: Path) -> list[int]:
 
 def _candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:
     """The normal levels of the family and the scenario."""
-    order = list(SCENARIOS)
-    numbers = range(1, len(order) + 1) if settings.scenario == "all" else [order.index(settings.scenario) + 1]
+    scenarios = get_args(Scenario)  # "all", then each by its published number
+    number = scenarios.index(settings.scenario)
+    numbers = [number] if number else range(1, len(scenarios))
     return [name for number in numbers for name in pool.names(0, f"01{settings.family or 1:02d}{number:02d}")]
 
 

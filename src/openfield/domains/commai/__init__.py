@@ -1,25 +1,28 @@
-"""The CommAI domain: a teacher and a learner exchange bytes, and tasks follow each other unannounced."""
+"""CommAI: a teacher and a learner exchange bytes, and tasks follow each other unannounced.
+
+`domain.py` names what the domain offers, and `world.py` is what a rollout steps. Below them, `environment/` is the
+teacher, `tasks/` has the exercises and curricula, `agents/` the learners, `wire/` the protocol of remote learners.
+To write a task of your own, start with `MicroTask` and `examples/commai_task.py`.
+"""
 
 from typing import TYPE_CHECKING
 
 from openfield.domains.commai.domain import DOMAIN
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
     from openfield.domains.commai.agents.learners import (
         EchoLearner,
-        MappingLearner,
         MemorisingLearner,
-        Oracle,
         RandomLearner,
         SilentLearner,
-        load_learner,
     )
-    from openfield.domains.commai.configuration import load_configuration
-    from openfield.domains.commai.environment.curriculum import make_environment
-    from openfield.domains.commai.environment.loop import Environment, Tally
-    from openfield.domains.commai.environment.rounds import Round, Script
+    from openfield.domains.commai.agents.mapping_learner import MappingLearner
+    from openfield.domains.commai.agents.oracle import Oracle
+    from openfield.domains.commai.environment.environment import Environment, Tally
+    from openfield.domains.commai.environment.learner_session import Learner, LearnerSession, load_learner
+    from openfield.domains.commai.environment.rounds import Round, RoundScript
     from openfield.domains.commai.environment.schedulers import (
         ConsecutiveScheduler,
         DependenciesScheduler,
@@ -27,14 +30,17 @@ if TYPE_CHECKING:
         RandomScheduler,
         SequentialScheduler,
     )
-    from openfield.domains.commai.environment.session import Learner, Session
-    from openfield.domains.commai.environment.task import Instance, Stage, Task
+    from openfield.domains.commai.environment.stage import Stage
+    from openfield.domains.commai.environment.task import Instance, Task
     from openfield.domains.commai.tasks.catalogue import make_task, task_ids
+    from openfield.domains.commai.tasks.configuration import load_configuration
+    from openfield.domains.commai.tasks.curriculum import make_environment
     from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
     from openfield.domains.commai.tasks.micro import MicroTask
 
 __all__ = [
     "DOMAIN",
+    "CommaiSettings",
     "ConsecutiveScheduler",
     "DependenciesScheduler",
     "Dialogue",
@@ -44,6 +50,7 @@ __all__ = [
     "IncrementalScheduler",
     "Instance",
     "Learner",
+    "LearnerSession",
     "MappingLearner",
     "MemorisingLearner",
     "MicroTask",
@@ -51,10 +58,8 @@ __all__ = [
     "RandomLearner",
     "RandomScheduler",
     "Round",
-    "Script",
+    "RoundScript",
     "SequentialScheduler",
-    "Session",
-    "Settings",
     "SilentLearner",
     "Stage",
     "Tally",
@@ -66,19 +71,12 @@ __all__ = [
     "task_ids",
 ]
 _HOMES = {
-    "configuration": ("load_configuration",),
-    "environment.curriculum": ("make_environment",),
-    "environment.loop": ("Environment", "Tally"),
-    "agents.learners": (
-        "EchoLearner",
-        "MappingLearner",
-        "MemorisingLearner",
-        "Oracle",
-        "RandomLearner",
-        "SilentLearner",
-        "load_learner",
-    ),
-    "environment.rounds": ("Round", "Script"),
+    "agents.learners": ("EchoLearner", "MemorisingLearner", "RandomLearner", "SilentLearner"),
+    "agents.mapping_learner": ("MappingLearner",),
+    "agents.oracle": ("Oracle",),
+    "environment.environment": ("Environment", "Tally"),
+    "environment.learner_session": ("Learner", "LearnerSession", "load_learner"),
+    "environment.rounds": ("Round", "RoundScript"),
     "environment.schedulers": (
         "ConsecutiveScheduler",
         "DependenciesScheduler",
@@ -86,9 +84,11 @@ _HOMES = {
         "RandomScheduler",
         "SequentialScheduler",
     ),
-    "environment.session": ("Learner", "Session"),
-    "environment.task": ("Instance", "Stage", "Task"),
+    "environment.stage": ("Stage",),
+    "environment.task": ("Instance", "Task"),
     "tasks.catalogue": ("make_task", "task_ids"),
+    "tasks.configuration": ("load_configuration",),
+    "tasks.curriculum": ("make_environment",),
     "tasks.legacy.dialogue": ("Dialogue", "DialogueTask"),
     "tasks.micro": ("MicroTask",),
 }

@@ -16,7 +16,7 @@ from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain
 from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.options import FLAGS, prepare
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
 from openfield.journal.steps import EpisodeEnd
 from openfield.options import Launch
@@ -26,20 +26,20 @@ from openfield.trial import Phase, Trial, file_digest
 if TYPE_CHECKING:
     from openfield.serving.dispatch import Wire
 
-_AGENTS = "openfield.domains.commai.agents.adapter"
+_AGENTS = "openfield.domains.commai.agents.learner_agent"
 TASK = (
     "A teacher sends one {symbol} at a time, with the reward for your last {symbol}; answer each with one {symbol}. "
     "Space (32) is silence. Find out what is asked, when to speak and what earns rewards; tasks change unannounced."
 )
 
 
-class CommaiDomain(Domain[Settings]):
+class CommaiDomain(Domain[CommaiSettings]):
     """The General AI Challenge, Round 1, and the older sets it grew from."""
 
     name = "commai"
     title = "A teacher and a learner exchange bytes; tasks build on each other"
     gym_name = "CommAI"
-    settings = Settings
+    settings = CommaiSettings
     novelties = NOVELTIES
     agents = {
         "echo": f"{_AGENTS}:EchoAgent",
@@ -47,13 +47,13 @@ class CommaiDomain(Domain[Settings]):
         "random": f"{_AGENTS}:make_random",
         "memorising": f"{_AGENTS}:make_memorising",
         "mapper": f"{_AGENTS}:make_mapper",
-        "oracle": f"{_AGENTS}:OracleAgent",
+        "oracle": "openfield.domains.commai.agents.oracle:OracleAgent",
     }
     oracles = ("oracle",)
     flags = FLAGS
     exports = {
-        "results": "openfield.domains.commai.summary:export_results",
-        "tasks": "openfield.domains.commai.task_tables:export_table",
+        "results": "openfield.domains.commai.exports:export_results",
+        "tasks": "openfield.domains.commai.exports:export_table",
     }
     metrics = ("performance", "gradual", "detection", "adaptation")
     demo_agents = ("mapper", "echo")
@@ -83,7 +83,7 @@ class CommaiDomain(Domain[Settings]):
         space, task = Discrete(2 if bits else 256), TASK.format(symbol="bit" if bits else "byte")
         return Spec(domain=self.name, task=task, actions=space, observations=space)
 
-    def phases(self, settings: Settings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
+    def phases(self, settings: CommaiSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
         """The whole curriculum; with novelties, a stretch before them and one with them."""
         if not novelty:
             return (Phase("test"),)
@@ -115,7 +115,7 @@ class CommaiDomain(Domain[Settings]):
         """A learner of the original's kind, with `next(symbol)` and `reward(r)`, as an agent."""
         if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
             return None
-        from openfield.domains.commai.agents.adapter import make_learner_agent
+        from openfield.domains.commai.agents.learner_agent import make_learner_agent
 
         return lambda spec, seed: make_learner_agent(found(), spec)
 
@@ -149,7 +149,7 @@ class CommaiDomain(Domain[Settings]):
         return f"{told.get('task', '')}{place}, instance {told.get('instance', 0)}{streak}"
 
 
-def _check(settings: Settings) -> None:
+def _check(settings: CommaiSettings) -> None:
     """Finds what is wrong with a curriculum before anything starts."""
     from openfield.domains.commai.tasks.catalogue import task_ids
     from openfield.domains.commai.world import open_scheduler

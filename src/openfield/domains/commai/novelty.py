@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.novelty import Novelty
 
 
-def _set(**values: Any) -> Callable[[Settings], Settings]:
+def _set(**values: Any) -> Callable[[CommaiSettings], CommaiSettings]:
     return lambda settings: msgspec.structs.replace(settings, **values)
 
 

@@ -36,7 +36,7 @@ DAY = 24 * 60 * 60.0
 
 def read_configuration(launch: Launch, path: Path) -> Launch:
     """A configuration file becomes settings, checked at once; one trial of it is played, without a novelty."""
-    from openfield.domains.commai.configuration import load_configuration
+    from openfield.domains.commai.tasks.configuration import load_configuration
 
     _, settings = load_configuration(path)
     one = replace(launch, trials=launch.trials or 1, novelty="none").note(configured=True)
@@ -56,7 +56,7 @@ def choose_view(launch: Launch, name: str) -> Launch:
 
 def write_summary(launch: Launch, path: Path) -> Launch:
     """Writes the original's summary when all is done."""
-    from openfield.domains.commai.summary import write_results
+    from openfield.domains.commai.exports import write_results
 
     _check_target(path)
     return replace(launch, finish=(*launch.finish, lambda result: write_results(result, path)))
@@ -64,7 +64,7 @@ def write_summary(launch: Launch, path: Path) -> Launch:
 
 def write_tasks(launch: Launch, path: Path) -> Launch:
     """Writes what each task took when all is done."""
-    from openfield.domains.commai.task_tables import write_table
+    from openfield.domains.commai.exports import write_table
 
     _check_target(path)
     return replace(launch, finish=(*launch.finish, lambda result: write_table(result, path)))
@@ -167,11 +167,11 @@ def _with_view(launch: Launch, notes: dict[str, Any]) -> Launch:
     """A learner that is watched plays in this process; a delay without a view is one, too."""
     if notes.get("view") != "ConsoleView" and not notes.keys() & {"delay", "screen"}:
         return launch
-    from openfield.domains.commai.agents.watched import watched
+    from openfield.domains.commai.agents.watched_learner import make_watched
 
     (name, source), = (launch.agents or {}).items()  # fmt: skip
     shown = notes.get("view") == "ConsoleView" or notes.get("screen", False)
-    agent = watched(source, shown, notes.get("screen", False), notes.get("delay", 0.0))
+    agent = make_watched(source, shown, notes.get("screen", False), notes.get("delay", 0.0))
     return replace(launch, agents={name: agent}, workers=0)
 
 

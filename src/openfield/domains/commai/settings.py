@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from openfield import settings
+from openfield.settings import Settings
 
 Alphabet = Literal["", "shifted", "foreign"]
 Feedback = Literal["", "swapped", "reworded", "withheld"]
@@ -20,7 +20,7 @@ STRICT_MINI_THRESHOLD = 20
 """A learner that always says `true.` gets five right in a row after about 62 instances, twenty after two million."""
 
 
-class Settings(settings.Settings, frozen=True, kw_only=True):
+class CommaiSettings(Settings, frozen=True, kw_only=True):
     """The settings of the CommAI domain; the defaults are those of the General AI Challenge, Round 1."""
 
     tasks: Annotated[

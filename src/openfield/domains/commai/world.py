@@ -13,21 +13,19 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Reply, Truth, Turn
-from openfield.domains.commai.configuration import read_original, run_configuration
-from openfield.domains.commai.environment.alphabets import byte_table
-from openfield.domains.commai.environment.bit_mode import BitEnvironment
-from openfield.domains.commai.environment.curriculum import make_environment, make_scheduler
-from openfield.domains.commai.environment.loop import Environment
+from openfield.domains.commai.environment.environment import BitEnvironment, Environment
 from openfield.domains.commai.environment.schedulers import (
     ConsecutiveScheduler,
     IncrementalScheduler,
     IntrudedScheduler,
     Scheduler,
 )
-from openfield.domains.commai.environment.serializers import make_serializer
+from openfield.domains.commai.environment.serializers import make_byte_table, make_serializer
 from openfield.domains.commai.environment.task import BYTES, Prices
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task
+from openfield.domains.commai.tasks.configuration import read_original, run_configuration
+from openfield.domains.commai.tasks.curriculum import make_environment, make_scheduler
 from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial
 
@@ -45,7 +43,7 @@ class CommaiWorld:
         changed: The settings from the onset on; None if nothing changes.
     """
 
-    def __init__(self, trial: Trial, settings: Settings, changed: Settings | None = None) -> None:
+    def __init__(self, trial: Trial, settings: CommaiSettings, changed: CommaiSettings | None = None) -> None:
         self.truth = Truth()
         self.over = False
         self.alphabet: dict[int, int] = {}
@@ -156,7 +154,7 @@ class CommaiWorld:
             return settings.max_steps - self._left >= settings.onset_steps
         return self._instances >= settings.onset_instances
 
-    def _change(self, settings: Settings) -> None:
+    def _change(self, settings: CommaiSettings) -> None:
         """Puts other settings into force, from the next instance on."""
         environment = self.environment
         environment.settings = settings
@@ -167,9 +165,9 @@ class CommaiWorld:
         self._novel = True
         self._tune(settings)
 
-    def _tune(self, settings: Settings) -> None:
+    def _tune(self, settings: CommaiSettings) -> None:
         """Makes the tables between bytes and characters, and between rewards and turns."""
-        table = self.alphabet = byte_table(settings)
+        table = self.alphabet = make_byte_table(settings)
         if isinstance(self.environment, BitEnvironment):
             self.environment.alphabet = table
         self._symbols = self.environment.symbols
@@ -244,7 +242,7 @@ class Turns(dict[str, Turn]):
         return turn
 
 
-def open_scheduler(settings: Settings) -> Scheduler:
+def open_scheduler(settings: CommaiSettings) -> Scheduler:
     """The scheduler of a trial: from a configuration of the original's, a Python file, or the settings."""
     if settings.configuration:
         return read_original(settings.configuration, "configuration")

@@ -182,10 +182,11 @@ class OndDomain(Domain[OndSettings]):
 
 
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
-    """Plays the tests of a server with agents that are ours, or written for the protocol's original client."""
-    from openfield.domains.ond.client.command import visit_server
+    """Play the tests of a server with agents that reply to turns, or with agents of the original client."""
+    from openfield.domains.ond.commands.visit import play_at_server
 
-    return visit_server(DOMAIN, launch.notes or {}, changes)
+    notes = launch.notes or {}
+    return play_at_server(DOMAIN, notes["server"], notes.get("token"), changes)
 
 
 DOMAIN = OndDomain()

@@ -1,1 +1,19 @@
-"""Agents."""
+"""Agents that play birds: three shooters, a detector that wraps any agent, and a person at the keyboard.
+
+Start with `shooters`. Every agent reads the ground truth with `observed_level` and aims with `ballistics`; `planner`
+adds a simulated copy of the level.
+"""
+
+from openfield.domains.birds.agents.passive_detector import PassiveDetector, make_detector, make_fall_detector
+from openfield.domains.birds.agents.planner import Planner
+from openfield.domains.birds.agents.shooters import NaiveShooter, RandomShooter, Shooter
+
+__all__ = [
+    "NaiveShooter",
+    "PassiveDetector",
+    "Planner",
+    "RandomShooter",
+    "Shooter",
+    "make_detector",
+    "make_fall_detector",
+]

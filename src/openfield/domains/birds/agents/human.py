@@ -1,7 +1,4 @@
-"""A person who plays birds by typing: what is where is told in units from the slingshot, shots are angles.
-
-Stands in the place of an agent; `openfield play birds` uses it.
-"""
+"""The human player of birds: objects are printed as distances from the slingshot, shots are typed as angles."""
 
 from __future__ import annotations
 
@@ -12,42 +9,42 @@ import msgspec
 
 from openfield.agents.human import HELP, LineHuman, read_json
 from openfield.domains.birds.actions import TAP_SECONDS, Load, read_action
-from openfield.domains.birds.agents.planner import ObservedLevel, ObservedObject, observe_level
+from openfield.domains.birds.agents.observed_level import ObservedLevel, ObservedObject, observe_level
 from openfield.errors import AgentProtocol
 
 SHOTS = (
-    "A shot is an angle in degrees, how far the sling is pulled (0 to 1), and after how many seconds the bird uses its "
-    "power: '42', '42 0.8', '42 1 1.5'. Between levels 'load 3' chooses one; every other action is typed as JSON."
+    "A shot is an angle in degrees, the pull of the sling (0 to 1), and the seconds until the bird uses its power: "
+    "'42', '42 0.8', '42 1 1.5'. Between levels 'load 3' loads level 3. Any other action is typed as JSON."
 )
 
 
 class BirdsHuman(LineHuman):
-    """Tells a person what is where, and takes angles."""
+    """Prints where the objects are, and reads shots."""
 
     help = f"{HELP}\n{SHOTS}"
 
     def describe(self, observation: Any) -> str:
-        """Levels as distances; announcements as they are."""
+        """Describe a level by the distances of its objects; print an announcement as it is."""
         if not isinstance(observation, list):
             return super().describe(observation)
-        sight = observe_level(observation)
-        return "; ".join(_tell(sight, seen) for seen in sight.objects)
+        level = observe_level(observation)
+        return "; ".join(_tell(level, seen) for seen in level.objects)
 
     def parse(self, text: str) -> Any:
-        """Numbers are a shot, `load` chooses a level, JSON is whatever agents may say."""
+        """Parse numbers as a shot, `load N` as a choice of a level, and JSON as any other action."""
         words = text.split()
         if len(words) == 2 and words[0] == "load" and words[1].isdecimal():
             return msgspec.to_builtins(Load(int(words[1])))
         return _shot(words) or _action(read_json(text))
 
 
-def _tell(sight: ObservedLevel, seen: ObservedObject) -> str:
-    x, y = ((a - b) / sight.scale for a, b in zip(seen.centre, sight.rest, strict=True))
+def _tell(level: ObservedLevel, seen: ObservedObject) -> str:
+    x, y = ((a - b) / level.scale for a, b in zip(seen.centre, level.rest, strict=True))
     return f"{seen.look.replace('_', ' ')} {round(x, 1) + 0.0:+.1f} {round(-y, 1) + 0.0:+.1f}"  # no minus before a zero
 
 
 def _shot(words: list[str]) -> list[float] | None:
-    """Angle, pull and tap; None if these are no such numbers."""
+    """Return a launch for an angle, a pull and a tap; None if the words are something else."""
     try:
         degrees, pull, tap = [*map(float, words), *(1.0, 0.0)[len(words) - 1 :]] if words else []
     except ValueError:

@@ -1,123 +1,131 @@
-"""Ballistics in pixels, from nothing but what an agent sees.
-
-Stands beside agents: ground truth -> where the sling is, what there is, and which pull hits a point.
-"""
+"""An agent that rebuilds the level from its observation, tries shots in that copy, and takes the best one."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import msgspec
+from openfield.core import Spec
+from openfield.domains.birds.agents.ballistics import GRAVITY, UPWARD_GRAVITY, Point, aim, tap_time
+from openfield.domains.birds.agents.observed_level import ObservedLevel, ObservedObject
+from openfield.domains.birds.agents.shooters import PIGS, Shooter
+from openfield.domains.birds.game.bodies import GROUND
+from openfield.domains.birds.game.game import SLING_REST
+from openfield.domains.birds.game.level import Camera, Level, LevelObject
+from openfield.domains.birds.game.physics import load_profile
+from openfield.domains.birds.game.solver import progress, replay
 
-from openfield.domains.birds.game.ground_truth import classify
-
-SPEED, GRAVITY = 10.0, 0.48 * 9.81
-"""Launch speed and gravity, in units, as agents know them."""
-ROUNDS = 5
-MIN_DOTS = 6
-SLING_HEIGHT = 2.015
-"""Units; the height of the slingshot is how an agent measures its screen."""
-REST = (0.335 / 0.705, 0.23 / 2.015)
-"""Where a bird rests in the slingshot's rectangle: from its left in widths, from its top in heights."""
-
-
-class ObservedObject(msgspec.Struct, frozen=True):
-    """An object on the screen."""
-
-    look: str
-    box: tuple[int, int, int, int]
-    """Left, top, right, bottom."""
-    ring: tuple[tuple[int, int], ...]
-
-    @property
-    def centre(self) -> tuple[float, float]:
-        """Its middle."""
-        left, top, right, bottom = self.box
-        return (left + right) / 2, (top + bottom) / 2
+CANDIDATES = 14
+"""Shots that are simulated for each bird."""
+TAPPED, TAP_SHARES = 4, (0.5, 0.7, 0.9)
+"""How many of the best shots are tried with taps, and after which shares of the distance."""
+SLING_X = -12.0
 
 
-class ObservedLevel(msgspec.Struct, frozen=True):
-    """A ground truth, read."""
+class Planner(Shooter):
+    """Simulates shots in a copy of the level and takes the best one.
 
-    scale: float
-    """Pixels per unit."""
-    rest: tuple[float, float]
-    """The pixel where the bird rests."""
-    ground: int
-    objects: tuple[ObservedObject, ...]
-    dots: tuple[tuple[int, int], ...] = ()
-    """The path of the last bird, every tenth of a second."""
-
-    @property
-    def rises(self) -> bool | None:
-        """Whether the last bird was drawn upwards; None if its path is too short to say."""
-        if len(self.dots) < MIN_DOTS:
-            return None
-        first, middle, last = self.dots[0][1], self.dots[len(self.dots) // 2][1], self.dots[-1][1]
-        return first + last < 2 * middle
-
-    def of(self, *looks: str) -> list[ObservedObject]:
-        """The objects of some classes."""
-        return [seen for seen in self.objects if seen.look in looks]
-
-
-def observe_level(ground_truth: list[dict[str, Any]]) -> ObservedLevel:
-    """What an agent can make of a ground truth."""
-    objects: list[ObservedObject] = []
-    dots: tuple[tuple[int, int], ...] = ()
-    ground, sling = 0, (0, 0, 1, 1)
-    for feature in ground_truth[0]["features"]:
-        label, geometry = feature["properties"]["label"], feature["geometry"]
-        if label == "Ground":
-            ground = feature["properties"]["yindex"]
-        elif label == "Slingshot":
-            sling = _box(geometry["coordinates"][0])
-        elif label == "Trajectory":
-            dots = tuple((x, y) for x, y in geometry["coordinates"])
-        elif geometry.get("type") == "Polygon":
-            ring = tuple((x, y) for x, y in geometry["coordinates"][0])
-            objects.append(ObservedObject(classify(feature["properties"]["colormap"]), _box(ring), ring))
-    left, top, right, bottom = sling
-    rest = (left + REST[0] * (right - left), top + REST[1] * (bottom - top))
-    return ObservedLevel((bottom - top) / SLING_HEIGHT, rest, ground, tuple(objects), dots)
-
-
-def aim(
-    sight: ObservedLevel, target: tuple[float, float], high: bool = False, gravity: float = GRAVITY
-) -> tuple[float, float] | None:
-    """The launch vector, in units and upwards, that meets a pixel on the low or the high way; None if out of reach.
-
-    The bird starts where it was pulled to, one unit behind its rest, so the way is found by going round a few times.
+    It learns one law: whether birds fall or rise.
     """
-    x, y = (target[0] - sight.rest[0]) / sight.scale, (sight.rest[1] - target[1]) / sight.scale
-    launch = _launch(x, y, high, gravity)
-    for _ in range(ROUNDS):
-        if launch is None:
-            return None
-        launch = _launch(x + launch[0], y + launch[1], high, gravity)
-    return launch
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        super().__init__(spec, seed)
+        self._upwards = False
+
+    def notice(self, level: ObservedLevel) -> None:
+        """Learn from the path of the last bird whether birds fall or rise."""
+        if level.rises is not None:
+            self._upwards = level.rises
+
+    def save(self) -> bytes:
+        """Return the state of the random generator and the learnt direction."""
+        return bytes((self._upwards,)) + super().save()
+
+    def load(self, state: bytes) -> None:
+        """Restore the state of the random generator and the learnt direction."""
+        self._upwards = bool(state[0])
+        super().load(state[1:])
+
+    def choose(self, level: ObservedLevel) -> tuple[Point, float]:
+        """Choose the shot that does most in the simulated level, and the best tap if the bird has a power."""
+        self.notice(level)
+        copy = reconstruct(level, self._upwards)
+        launches = self._candidates(level)
+        worth = {launch: _worth(copy, launch) for launch, _ in launches}
+        best = sorted(launches, key=lambda shot: worth[shot[0]], reverse=True)[:TAPPED]
+        plans = [(worth[launch], launch, 0.0) for launch, _ in best]
+        for launch, target in best:
+            for share in TAP_SHARES:
+                if tap := tap_time(level, launch, target, share):
+                    plans.append((_worth(copy, launch, tap), launch, tap))
+        _, launch, tap = max(plans, key=lambda plan: plan[0])
+        return launch, tap
+
+    def _candidates(self, level: ObservedLevel) -> list[tuple[Point, Point]]:
+        """Return launches with their targets: both arcs to every pig and block, and some angles between."""
+        targets = [seen.centre for seen in level.of(*PIGS, "wood", "stone", "ice", "tnt")]
+        shots = [
+            (launch, target)
+            for target in targets
+            for high in (False, True)
+            if (launch := aim(level, target, high, UPWARD_GRAVITY if self._upwards else GRAVITY))
+        ]
+        side = -1 if targets and targets[0][0] < level.rest[0] else 1
+        middle = targets[0] if targets else level.rest
+        for degrees in range(0, 71, 10):
+            angle = math.radians(degrees + self._rng.uniform(-4, 4))
+            up = -math.sin(angle) if self._upwards else math.sin(angle)
+            shots.append(((side * math.cos(angle), up), middle))
+        sure, rest = shots[:4], shots[4:]
+        self._rng.shuffle(rest)
+        return (sure + rest)[:CANDIDATES]
 
 
-def release(sight: ObservedLevel, launch: tuple[float, float], pull: float = 5.0) -> tuple[int, int]:
-    """The pixel to pull the bird to for a launch of full power."""
-    reach = pull * sight.scale
-    return round(sight.rest[0] - reach * launch[0]), round(sight.rest[1] + reach * launch[1])
+def reconstruct(level: ObservedLevel, upwards: bool = False) -> Level:
+    """Build a playable level that looks like an observed one, with gravity downwards or upwards."""
+    origin = SLING_X + SLING_REST[0], GROUND + (level.ground - level.rest[1]) / level.scale
+    objects = [found for seen in level.objects if (found := _level_object(seen, level, origin)) is not None]
+    if upwards:
+        objects.append(LevelObject(kind="Novelty", type="InverseGravity", x=0.0, y=0.0))
+    bird = "Bird" + level.bird.look.removeprefix("bird_").capitalize() if level.bird else "BirdRed"
+    sling = origin[0] - SLING_REST[0], origin[1] - SLING_REST[1]
+    return Level(sling=sling, birds=(bird,), objects=tuple(objects), width=4, camera=Camera(widest=30.0))
 
 
-def _launch(x: float, y: float, high: bool, gravity: float) -> tuple[float, float] | None:
-    """The launch vector from the origin that meets a point; where birds rise, that of the mirrored world."""
-    if gravity < 0:
-        mirrored = _launch(x, -y, high, -gravity)
-        return None if mirrored is None else (mirrored[0], -mirrored[1])
-    side, x = (1 if x >= 0 else -1), max(abs(x), 1e-6)
-    root = SPEED**4 - gravity * (gravity * x * x + 2 * y * SPEED**2)
-    if root < 0:
-        return None
-    angle = math.atan2(SPEED**2 + (1 if high else -1) * math.sqrt(root), gravity * x)
-    return side * math.cos(angle), math.sin(angle)
+def _worth(level: Level, launch: Point, tap: float = 0.0) -> float:
+    """Return the progress that a shot makes in a simulated level."""
+    return progress(replay(level, [launch], "sailon", tap / 1000))
 
 
-def _box(ring: Any) -> tuple[int, int, int, int]:
-    xs, ys = [x for x, _ in ring], [y for _, y in ring]
-    return min(xs), min(ys), max(xs), max(ys)
+def _level_object(seen: ObservedObject, level: ObservedLevel, origin: Point) -> LevelObject | None:
+    x = origin[0] + (seen.centre[0] - level.rest[0]) / level.scale
+    y = origin[1] + (level.rest[1] - seen.centre[1]) / level.scale
+    width, height, angle = _form(seen, level.scale)
+    if seen.look == "tnt":
+        return LevelObject(kind="TNT", x=x, y=y)
+    if seen.look in PIGS:
+        size = "BasicBig" if width > 0.85 else "BasicMedium" if width > 0.6 else "BasicSmall"
+        return LevelObject(kind="Pig", type=size, x=x, y=y + 0.02)
+    if seen.look in ("wood", "stone", "ice"):
+        return LevelObject(kind="Block", type=_shape(seen, width, height), material=seen.look, x=x, y=y, rotation=angle)
+    if seen.look in ("platform", "fan"):
+        return LevelObject(kind="Platform", x=x, y=y, rotation=angle, scale_x=width / 0.64, scale_y=height / 0.64)
+    return None
+
+
+def _form(seen: ObservedObject, scale: float) -> tuple[float, float, float]:
+    """Return width, height and rotation of a rectangle; for other shapes those of the bounding box."""
+    if len(seen.ring) != 4:
+        left, top, right, bottom = seen.box
+        return (right - left) / scale, (bottom - top) / scale, 0.0
+    (ax, ay), (bx, by), (cx, cy), _ = seen.ring  # bottom left, top left, top right
+    angle = math.degrees(math.atan2(by - cy, cx - bx))
+    return math.dist((bx, by), (cx, cy)) / scale, math.dist((ax, ay), (bx, by)) / scale, angle
+
+
+def _shape(seen: ObservedObject, width: float, height: float) -> str:
+    """Return the block type of the nearest size."""
+    if len(seen.ring) > 6:
+        return "Circle" if width > 0.6 else "CircleSmall"
+    sizes = {name: block.size for name, block in load_profile("sailon").blocks.items() if block.size}
+    sizes["SquareHole"] = (0.84, 0.84)
+    return min(sizes, key=lambda name: math.dist(sizes[name], (width, height)))

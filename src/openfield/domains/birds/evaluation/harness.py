@@ -1,22 +1,22 @@
-"""The rules of a birds trial: sets, checkpoints, limits, attempts, and when the agent is asked what it thinks.
+"""The harness of a birds trial: sets, checkpoints, limits, attempts, and when the agent is asked for a belief.
 
-Stands between script and world, without any input or output: the world tells it what was asked and what happened, it
-says what is allowed and which state the agent is in.
+It has no input or output. The world tells it what the agent asked for and what happened; the harness decides what is
+allowed and which state the agent is in.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+from typing import Any
 
 import msgspec
 
-from openfield.domains.birds.evaluation.progress import SetProgress
-from openfield.domains.birds.evaluation.script import CheckpointPolicy, EvaluationScript
+from openfield.domains.birds.evaluation.script import CheckpointPolicy, EvaluationScript, LevelSet
 
 
 class HarnessState(enum.IntEnum):
-    """What an agent is told when it asks for the state."""
+    """The state codes of the protocol (request 12)."""
 
     UNKNOWN = 0
     MAIN_MENU = 1
@@ -36,27 +36,98 @@ class HarnessState(enum.IntEnum):
 
 SET_STATES = (HarnessState.NEW_TEST_SET, HarnessState.NEW_TRAINING_SET, HarnessState.RESUME_TRAINING)
 RESTING = (HarnessState.MAIN_MENU, HarnessState.WON, HarnessState.LOST)
-"""States in which a set is on and no level is in play."""
+"""States inside a set with no level in play."""
 
 
 class HarnessOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Rules on which releases of the game differ."""
 
     count_loads: bool = True
-    """A level loaded is an interaction, not only a shot."""
+    """Loading a level counts as an interaction, like a shot."""
     checkpoint_policy: CheckpointPolicy = "next_set"
     repeat_unlimited: bool = True
-    """A level with any number of attempts is the next one again, until another is chosen; else the one after it is."""
+    """Where attempts have no limit, the next level is the same one again; else it is the following one."""
     finish_levels: bool = True
-    """A level in play is finished when a limit of its set is reached, where a test or training follows.
+    """The level in play may be finished after a limit of its set, if a test or training follows.
 
-    States 8, 9 and 10 wait for the end of a level, so its birds are the only ones that may still fly; else it is cut
-    short, and no limit is ever exceeded.
+    States 8, 9 and 10 then wait for the end of the level. If false, the level is cut short and no limit is exceeded.
     """
 
 
+class SetProgress:
+    """How far the agent is in a set: attempts left, best scores, position, and the used part of the limits."""
+
+    def __init__(self, levels: LevelSet, testing: bool, repeats: bool = True) -> None:
+        self.set = levels
+        self.testing = testing
+        self.repeats = repeats
+        """See `HarnessOptions.repeat_unlimited`."""
+        self.resumed = False
+        """True from the moment the set was resumed until a level is loaded."""
+        self.left: list[int | None] = [levels.attempts if levels.attempts > 0 else None] * len(levels.levels)
+        self.scores = [0] * len(levels.levels)
+        self.position = -1
+        self.interactions = 0
+        self.seconds = 0.0
+        self.recent_interactions = 0
+        """Interactions since the set was entered; checkpoints count these and `recent_seconds`."""
+        self.recent_seconds = 0.0
+
+    def enter(self) -> None:
+        """Start counting for the next checkpoint."""
+        self.recent_interactions, self.recent_seconds = 0, 0.0
+
+    def may_load(self, index: int) -> bool:
+        """Return whether a level has attempts left."""
+        return 0 <= index < len(self.left) and self.left[index] != 0
+
+    def next_index(self) -> int | None:
+        """Return the index of the next level: the last one while it has attempts left, else the next that has.
+
+        A resumed set goes on with the level after the last one. So does a set without a limit of attempts, if the
+        options say so.
+        """
+        count = len(self.left)
+        moves_on = self.position >= 0 and self.left[self.position] is None and not self.repeats
+        start = self.position + 1 if moves_on or self.resumed else max(self.position, 0)
+        order = [(start + step) % count for step in range(count)] if count else []
+        return next((index for index in order if self.may_load(index)), None)
+
+    @property
+    def exhausted(self) -> bool:
+        """True if a limit is reached or no level is left."""
+        return self.spent or self.next_index() is None
+
+    @property
+    def spent(self) -> bool:
+        """True if a limit of time or of interactions is reached."""
+        return 0 < self.set.seconds <= self.seconds or 0 < self.set.interactions <= self.interactions
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The facts that an agent is told when the set begins."""
+        levels = self.set
+        return {
+            "levels": len(levels.levels),
+            "seconds": levels.seconds,
+            "interactions": levels.interactions,
+            "attempts": levels.attempts,
+            "selection": levels.selection,
+        }
+
+    @property
+    def menu(self) -> dict[str, Any]:
+        """The facts that an agent is told between levels: the last level, the available ones, and the best scores."""
+        return {
+            "level": self.position + 1,
+            "available": [index + 1 for index in range(len(self.left)) if self.may_load(index)],
+            "scores": list(self.scores),
+            "selection": self.set.selection,
+        }
+
+
 class Harness:
-    """A trial under way."""
+    """The rules of one trial, applied to what the agent does."""
 
     def __init__(self, script: EvaluationScript, options: HarnessOptions | None = None) -> None:
         self.script = script
@@ -70,21 +141,21 @@ class Harness:
 
     @property
     def state(self) -> HarnessState:
-        """What the agent is told."""
+        """The state that the agent is told."""
         return HarnessState.REQUEST_BELIEF if self.report_pending else self.stage
 
     @property
     def over(self) -> bool:
-        """Whether the trial has ended."""
+        """True if the trial has ended."""
         return self.stage is HarnessState.TERMINATED
 
     @property
     def level_name(self) -> str:
-        """The level loaded last in this set; empty if none is."""
+        """The name of the level loaded last in this set; empty if there is none."""
         return self.current.set.levels[self.current.position] if self.current.position >= 0 else ""
 
     def ready(self) -> None:
-        """The agent is ready for what was announced; at any other time this changes nothing."""
+        """Begin the announced trial or set; does nothing if none is announced."""
         if self.stage is HarnessState.NEW_TRIAL:
             self._announce_first()
         elif self.stage in SET_STATES:
@@ -93,21 +164,21 @@ class Harness:
             self.current.enter()
 
     def find(self, index: int | None = None) -> int | None:
-        """The index of the level that a request to load one, or the next one, would give; None if it is refused."""
+        """Return the index that `load` would give; None if it would refuse."""
         if self.report_pending or self._moves_on or self.stage not in (*RESTING, HarnessState.PLAYING):
             return None
         return self._candidate(index)
 
     @property
     def open_levels(self) -> list[int]:
-        """The numbers, from 1 on, of the levels that a request to load them would give."""
+        """The numbers, from 1 on, of the levels that can be loaded now."""
         return [index + 1 for index in range(len(self.current.left)) if self.find(index) is not None]
 
     def load(self, index: int | None = None) -> int | None:
-        """Loads a level, or the next available one; returns its index, or None if that is refused.
+        """Load a level, or the next available one, and return its index; None if that is refused.
 
-        Asking for the next one when none is left ends the set; leaving a level when a test or the end of the set waits
-        for it lets that come instead of another level.
+        A request for the next level ends the set when none is left. A request inside a level that a test or the end of
+        the set waits for brings that instead of another level.
         """
         wanted = self.find(index)
         if wanted is None:
@@ -120,12 +191,12 @@ class Harness:
 
     @property
     def may_restart(self) -> bool:
-        """Whether the level loaded last has an attempt left."""
+        """True if the level loaded last may be played again now."""
         loaded = self.stage in (HarnessState.PLAYING, HarnessState.WON, HarnessState.LOST) and not self._moves_on
         return loaded and not self.report_pending and self.current.may_load(self.current.position)
 
     def restart(self) -> int | None:
-        """Plays the level again, as one more attempt; returns its index, or None if it has none left."""
+        """Load the last level again, as one more attempt, and return its index; None if it has no attempt left."""
         if not self.may_restart:
             if self.stage is HarnessState.PLAYING:
                 self._refuse(self.current.position)
@@ -135,11 +206,11 @@ class Harness:
 
     @property
     def may_shoot(self) -> bool:
-        """Whether a shot would count."""
+        """True if a shot would count."""
         return self.stage is HarnessState.PLAYING and not self.report_pending
 
     def interact(self) -> None:
-        """Counts an interaction, and asks for a belief when it is time."""
+        """Count an interaction, and ask for a belief if one is due."""
         current = self.current
         current.interactions += 1
         current.recent_interactions += 1
@@ -149,24 +220,24 @@ class Harness:
             self.report_pending = current.recent_interactions % script.report_step == 0
 
     def report(self) -> None:
-        """The agent has said what it thinks."""
+        """Note that the agent has reported its belief."""
         self.report_pending = False
 
     def end_level(self, won: bool, score: int) -> None:
-        """The level in play was won or lost."""
+        """End the level in play, and keep its score if it is the best."""
         scores, position = self.current.scores, self.current.position
         scores[position] = max(scores[position], score)
         self.stage = HarnessState.WON if won else HarnessState.LOST
 
     def spend(self, seconds: float) -> None:
-        """Lets time pass; it counts while a set is on."""
+        """Count seconds towards the limits while a set is on."""
         if self.stage in (*RESTING, HarnessState.PLAYING):
             self.current.seconds += seconds
             self.current.recent_seconds += seconds
 
     @property
     def seconds_left(self) -> float:
-        """How long the agent may wait before something happens by itself; infinite if nothing will."""
+        """Seconds until a time limit or checkpoint changes the state; infinite if none will."""
         playing = self.stage is HarnessState.PLAYING
         if (playing and not self._cuts_short) or self.stage not in (*RESTING, HarnessState.PLAYING):
             return math.inf
@@ -177,7 +248,7 @@ class Harness:
         return min(left, default=math.inf)
 
     def update(self) -> None:
-        """Moves on if a limit, a checkpoint or the end of a set was reached; to be called after everything."""
+        """Change the state if a limit, a checkpoint or the end of a set was reached; call it after every event."""
         if self.report_pending:
             return  # the question comes before everything else
         if self.stage is HarnessState.PLAYING:
@@ -189,14 +260,14 @@ class Harness:
                 self._announce_test()
 
     def _candidate(self, index: int | None) -> int | None:
-        """The level a request means, whether or not it is the time for it; None if there is none left."""
+        """Return the level that a request means, whatever the state is; None if no level is left."""
         following = self.current.next_index()
         if index is None or index == following:
             return following
         return index if self.current.set.selection and self.current.may_load(index) else None
 
     def _refuse(self, index: int | None) -> None:
-        """What becomes of the set when a level cannot be loaded."""
+        """Change the state after a refused load."""
         if self.report_pending or self.stage not in (*RESTING, HarnessState.PLAYING):
             return
         if self.stage is HarnessState.PLAYING and self._moves_on and self._candidate(index) is not None:
@@ -207,7 +278,7 @@ class Harness:
 
     @property
     def _moves_on(self) -> bool:
-        """Whether a limit is reached, or a checkpoint that a test set follows; both wait for the end of a level."""
+        """True if a limit is reached, or a checkpoint that a test set follows; both wait for the end of a level."""
         return self.current.spent or (not self.current.testing and bool(self._unused) and self._at_checkpoint)
 
     @property
@@ -229,13 +300,13 @@ class Harness:
         self.stage = HarnessState.PLAYING
 
     def _interrupt(self) -> None:
-        """Ends the level in play where a limit is reached; a checkpoint always waits for its end."""
+        """Cut the level in play short if a limit is reached; a checkpoint always waits for its end."""
         if self.current.spent and self._cuts_short:
             self.stage = HarnessState.MAIN_MENU
 
     @property
     def _cuts_short(self) -> bool:
-        """Whether a limit ends the level in play: the trial is over with it, or levels are not finished."""
+        """True if a limit ends the level in play: the trial ends with it, or the options say so."""
         return self._last_set or not self.options.finish_levels
 
     @property

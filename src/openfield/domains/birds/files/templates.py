@@ -1,67 +1,100 @@
-"""The shipped levels: templates filled in, tried out, and written down in the layout every tool of this game knows.
+"""Level templates: draw levels of the five published scenarios, keep those that can be played, and write a pool.
 
-Stands before the pool. A level is kept only if nothing in it moves before the first shot, and if some shots pass it,
-both as it is and with its family's novelty.
+A level is kept only if nothing in it moves before the first shot, and if some shots pass it, both as it is and with the
+novelty of its family.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from openfield.atomic import replacing
 from openfield.domains.birds.files.pool import FOLDER
-from openfield.domains.birds.files.scenarios import SCENARIOS, LevelTemplate, build
 from openfield.domains.birds.game.bodies import INTANGIBLE
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.level import Level, write_level
+from openfield.domains.birds.game.level import Level, LevelObject, write_level
 from openfield.domains.birds.game.physics import read_table
 from openfield.domains.birds.game.solver import solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import OpenfieldError
 from openfield.trial import derive
 
+PIG_REST = 0.32 + 0.209
+"""Height of a small pig's centre above the centre of its platform."""
+Range = tuple[float, float]
 MAX_TRIES = 60
 MAX_MOVE = 0.3
-"""Units; more, while a level comes to rest, and it does not stand."""
+"""World units. A level in which an object moves farther while it comes to rest is not stable."""
 MIXED_TYPE = "1"
-"""The type with levels of all scenarios, which the sample configurations ask for; its novelty is the first."""
+"""The type with levels of all scenarios and the first novelty, which the sample configurations use."""
+
+
+class LevelTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The ranges from which a level of one scenario is drawn."""
+
+    scenario: str
+    x: Range
+    """Position of the pig."""
+    y: Range
+    """Height of the centre of its platform."""
+    birds: tuple[str, ...] = ("BirdRed",)
+    pigs: int = 1
+    roof: bool = False
+    """Block high shots."""
+    wall: bool = False
+    """Block low shots."""
+    slope: Range = (18.0, 26.0)
+    length: Range = (4.0, 6.0)
+    material: str = "stone"
+    shape: str = "Circle"
+    wind: bool = False
+    """Let a mild wind lift birds on their way."""
 
 
 @cache
 def load_templates() -> dict[str, LevelTemplate]:
-    """All templates by their type."""
+    """Return all templates by their type."""
     return read_table("templates.toml", dict[str, LevelTemplate])
 
 
 def make_pair(type_: str, number: int, seed: int = 0) -> tuple[Level, Level]:
-    """A normal level of a template and its novel twin, both standing and solvable."""
+    """Draw a normal level of a template and its novel twin, both stable and solvable."""
     change = list(CHANGES)[int(type_[2:4]) - 1]
     for attempt in range(MAX_TRIES):
         rng = random.Random(derive(seed, "level", type_, number, attempt))
         normal = build(load_templates()[type_], rng)
         novel = change_level(normal, [change])
-        stands = all(moved(level) < MAX_MOVE for level in (normal, novel))
-        if stands and solve(normal, "sailon") and solve(novel, "sailon"):
+        stable = all(moved(level) < MAX_MOVE for level in (normal, novel))
+        if stable and solve(normal, "sailon") and solve(novel, "sailon"):
             return normal, novel
-    raise OpenfieldError(f"Template {type_} gave no level that stands and can be solved in {MAX_TRIES} tries.")
+    raise OpenfieldError(f"Template {type_} gave no stable and solvable level in {MAX_TRIES} tries.")
 
 
 def moved(level: Level) -> float:
-    """How far the farthest thing moves while the level comes to rest; infinite if something is lost."""
+    """Return how far any object moves while the level comes to rest; infinite if one is lost."""
     game = Game(level, "sailon")
-    placed = [thing for thing in level.objects if thing.type not in INTANGIBLE]
+    placed = [each for each in level.objects if each.type not in INTANGIBLE]
     if len(game.bodies) != len(placed):
         return math.inf
     pairs = zip(game.bodies, placed, strict=True)
-    return max((math.dist(body.place, (thing.x, thing.y)) for body, thing in pairs), default=0.0)
+    return max((math.dist(body.place, (each.x, each.y)) for body, each in pairs), default=0.0)
 
 
 def write_pool(folder: Path, variations: int, seed: int = 0, types: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Writes levels of all templates, or of some, normal and novel; yields each file."""
+    """Write normal and novel levels of templates, and yield each file.
+
+    Args:
+        folder: The folder of levels to write to.
+        variations: Pairs of levels per template.
+        seed: The same seed draws the same levels.
+        types: The templates; empty means all, and then the mixed type as well.
+    """
     for type_ in types or load_templates():
         family, scenario = int(type_[2:4]), int(type_[4:])
         for number in range(1, variations + 1):
@@ -85,3 +118,117 @@ def _write(folder: Path, level: int, type_: str, name: str, kept: Level) -> Path
     with replacing(path) as draft:
         draft.write_text(write_level(kept), encoding="utf-8")
     return path
+
+
+def build(template: LevelTemplate, rng: random.Random) -> Level:
+    """Draw a level of a template; it may be unstable or unsolvable."""
+    objects = SCENARIOS[template.scenario](template, rng)
+    if template.wind:
+        x = round(rng.uniform(-8.0, -6.0), 3)
+        objects.append(LevelObject(kind="Novelty", type="NonNovelAirTurbulence", x=x, y=1.0, scale_x=7.0, scale_y=10.0))
+    return Level(birds=template.birds, objects=tuple(objects))
+
+
+def single(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
+    """Place a pig in the open: a single force is enough."""
+    x, y = _draw(rng, template.x), _draw(rng, template.y)
+    objects = [_platform(x, y, 3.0), _pig(x, y + PIG_REST)]
+    if template.roof:
+        objects.append(_platform(x, y + rng.uniform(1.8, 2.4), 5.0))
+    if template.wall:
+        objects.append(_platform(x - rng.uniform(1.9, 2.4), y + 0.2, 0.6, rng.uniform(1.6, 2.4)))
+    return objects
+
+
+def multiple(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
+    """Place several pigs apart, or one that takes several hits: multiple forces are needed."""
+    x, y = _draw(rng, template.x), _draw(rng, template.y)
+    if template.pigs == 1:
+        return [_platform(x, y, 4.0), _pig(x, y + 0.32 + 0.486, "BasicBigTwoShots")]
+    objects: list[LevelObject] = []
+    for number in range(template.pigs):
+        at, height = x + number * rng.uniform(2.6, 3.4), y + number * rng.uniform(-0.6, 0.9)
+        objects += [_platform(at, height, 2.4), _pig(at, height + PIG_REST)]
+    return objects
+
+
+def rolling(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
+    """Place a ball on a ledge above a slope that ends at the pig."""
+    x, y = _draw(rng, template.x), _draw(rng, template.y)
+    angle, length = math.radians(_draw(rng, template.slope)), _draw(rng, template.length)
+    run, drop = length * math.cos(angle), length * math.sin(angle)
+    foot = x - 0.9  # where the slope meets the pig's platform
+    slope = _platform(foot - run / 2, y + drop / 2, length / 0.64 + 0.3)
+    slope = msgspec.structs.replace(slope, rotation=round(360 - math.degrees(angle), 3))
+    ledge = foot - run - 0.75
+    ball = LevelObject(
+        kind="Block",
+        type=template.shape,
+        material=template.material,
+        x=round(ledge, 4),
+        y=round(y + drop + 0.32 + (0.376 if template.shape == "Circle" else 0.211), 4),
+    )
+    objects = [_platform(x, y, 2.6), _pig(x + 0.1, y + PIG_REST), slope, _platform(ledge, y + drop, 2.2), ball]
+    if template.roof:
+        objects.append(_platform(x - run / 2, y + drop + rng.uniform(2.0, 2.6), (run + 2.5) / 0.64))
+    return objects
+
+
+def falling(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
+    """Place a pig in a pit and a heavy block on the ledge beside it."""
+    x, y, deep = _draw(rng, template.x), _draw(rng, template.y), rng.uniform(2.4, 3.2)
+    half = rng.uniform(0.95, 1.15)
+    top = y + deep
+    weight = LevelObject(
+        kind="Block",
+        type=template.shape,
+        material=template.material,
+        x=round(x - half - 0.55, 4),
+        y=round(top + 0.537, 4),
+    )
+    if template.shape == "SquareHole":
+        weight = msgspec.structs.replace(weight, y=round(top + 0.742, 4))
+    objects = [
+        _platform(x, y, 2 * half / 0.64 + 1.4),
+        _pig(x, y + PIG_REST),
+        _platform(x - half - 0.33, y + deep / 2 - 0.01, 1.0, deep / 0.64 - 1.0),
+        _platform(x - half - 0.6, top, 2.0),
+        _platform(x + half + 0.33, y + deep / 2 + 0.5, 1.0, deep / 0.64 + 1.0),
+    ]
+    return [*objects, weight]
+
+
+def sliding(template: LevelTemplate, rng: random.Random) -> list[LevelObject]:
+    """Place a smooth block at one end of a shelf, the pig at the other, and a roof over both."""
+    x, y, length = _draw(rng, template.x), _draw(rng, template.y), _draw(rng, template.length)
+    high = 0.32 + (0.216 if template.shape == "RectFat" else 0.421)
+    block = LevelObject(
+        kind="Block", type=template.shape, material=template.material, x=round(x - length, 4), y=round(y + high, 4)
+    )
+    objects = [_platform(x - length / 2, y, (length + 2.2) / 0.64), _pig(x, y + PIG_REST), block]
+    if template.roof:
+        objects.append(_platform(x - length / 2 + 0.6, y + rng.uniform(1.9, 2.3), (length + 1.6) / 0.64))
+    return objects
+
+
+SCENARIOS: dict[str, Callable[[LevelTemplate, random.Random], list[LevelObject]]] = {
+    "single": single,
+    "multiple": multiple,
+    "rolling": rolling,
+    "falling": falling,
+    "sliding": sliding,
+}
+"""In published order: single force, multiple forces, rolling, falling, sliding."""
+
+
+def _draw(rng: random.Random, between: Range) -> float:
+    return round(rng.uniform(*between), 3)
+
+
+def _platform(x: float, y: float, wide: float, high: float = 1.0) -> LevelObject:
+    size = round(wide, 4), round(high, 4)
+    return LevelObject(kind="Platform", type="Platform", x=round(x, 4), y=round(y, 4), scale_x=size[0], scale_y=size[1])
+
+
+def _pig(x: float, y: float, type_: str = "BasicSmall") -> LevelObject:
+    return LevelObject(kind="Pig", type=type_, x=round(x, 4), y=round(y, 4))

@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 
 from openfield.core import Reply, Spec
-from openfield.domains.birds.agents.builtin import NaiveShooter, Planner, RandomShooter, Shooter
-from openfield.domains.birds.agents.planner import observe_level, release
+from openfield.domains.birds.agents import NaiveShooter, Planner, RandomShooter, Shooter
+from openfield.domains.birds.agents.ballistics import release
+from openfield.domains.birds.agents.observed_level import observe_level
 from openfield.domains.birds.evaluation.harness import SET_STATES, HarnessState
 from openfield.domains.birds.wire.client import BirdsClient
 

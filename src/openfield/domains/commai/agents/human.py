@@ -10,7 +10,7 @@ from collections import deque
 from typing import Literal
 
 from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
-from openfield.domains.commai.agents.adapter import REPLIES
+from openfield.domains.commai.agents.learner_agent import REPLIES
 from openfield.domains.commai.agents.terminal_view import LineView, ScreenView, Streams, View
 from openfield.domains.commai.environment.serializers import SPACE_BITS, BitReader, speaks_bits, to_bits
 from openfield.domains.commai.world import SKIP

@@ -26,17 +26,17 @@ BORDER = ";"
 """What stands between feedback and a question, and before the last part of a mini task's question."""
 
 
-def turn_agent(answer: Answer, ends: str = ".") -> AgentFactory:
+def make_text_agent(answer: Answer, ends: str = ".") -> AgentFactory:
     """A factory for an agent that answers whole questions.
 
     Args:
         answer: From what was said and what the last answer earned to the next answer.
         ends: The marks after which the teacher is taken to wait for an answer; empty takes every single symbol.
     """
-    return lambda spec, seed: TurnAgent(answer, spec, ends)
+    return lambda spec, seed: TextAgent(answer, spec, ends)
 
 
-class TurnAgent:
+class TextAgent:
     """Waits until something was asked, has it answered, says the answer symbol by symbol, is silent otherwise.
 
     An answer must begin with the last symbol of its question, before anybody can know that it was the last, so this is
@@ -103,7 +103,7 @@ class TurnAgent:
         self._silent = not self._said
 
 
-class Lines:
+class AnsweringProgram:
     """A program that reads `{"said": ..., "reward": ...}` and writes its answer, a line each."""
 
     def __init__(self, command: str) -> None:
@@ -147,7 +147,7 @@ def main() -> None:
     `process:'python -m openfield.domains.commai.agents.text_agent COMMAND'`
     """
     try:
-        agent = TurnAgent(Lines(shlex.join(sys.argv[1:])), Spec(domain="commai", task=""))
+        agent = TextAgent(AnsweringProgram(shlex.join(sys.argv[1:])), Spec(domain="commai", task=""))
     except InvalidInput as error:
         sys.stderr.write(f"openfield: {error}\n")
         sys.exit(2)

@@ -27,7 +27,7 @@ class Round(msgspec.Struct, frozen=True, gc=False):
     """Which answers are correct; only `answer` itself if None."""
 
 
-class Deal(Protocol):
+class RoundSource(Protocol):
     """Where the rounds of one instance come from."""
 
     @property
@@ -40,7 +40,7 @@ class Deal(Protocol):
         ...
 
 
-class Script:
+class RoundScript:
     """Rounds written down beforehand, one list per instance, asked in exactly this order.
 
     Args:
@@ -59,16 +59,16 @@ class Script:
         self._keys = keys
         self._dealt = 0
 
-    def deal(self) -> ScriptedDeal:
+    def deal(self) -> ScriptedRounds:
         """The rounds of the next instance."""
         number = self._dealt
         if number >= len(self._instances):
             raise InvalidInput(f"The script has {len(self._instances)} instances; one more was started.")
         self._dealt += 1
-        return ScriptedDeal(self._instances[number], self._keys[number] if self._keys else None, number)
+        return ScriptedRounds(self._instances[number], self._keys[number] if self._keys else None, number)
 
 
-class ScriptedDeal:
+class ScriptedRounds:
     """The scripted rounds of one instance."""
 
     def __init__(self, rounds: Sequence[Round], keys: Sequence[str] | None, number: int) -> None:
@@ -84,7 +84,7 @@ class ScriptedDeal:
         raise InvalidInput(self._complaint)
 
 
-class Urn:
+class UniformRounds:
     """Draws rounds uniformly and puts them back."""
 
     __slots__ = ("_random", "_rounds")
@@ -102,7 +102,7 @@ class Urn:
         return self._rounds[int(self._random() * len(self._rounds))]
 
 
-class Deck(Urn):
+class ShuffledRounds(UniformRounds):
     """Deals rounds like cards: several copies of each, shuffled anew when all are gone."""
 
     __slots__ = ("_copies", "_left")

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import random
 import re
+import string
 from typing import Protocol
 
 from openfield.core import Spec
-from openfield.domains.commai.settings import Scramble, Settings
+from openfield.domains.commai.settings import CommaiSettings, Scramble
 from openfield.spaces import Discrete
 
 SPACE_BITS = "00100000"
@@ -79,7 +80,7 @@ class Scrambler:
         return "".join(pick((_VOWELS, _CONSONANTS)[(first + index) % 2]) for index in range(length))
 
 
-def make_serializer(settings: Settings, seed: int) -> Serializer | None:
+def make_serializer(settings: CommaiSettings, seed: int) -> Serializer | None:
     """The serializer these settings ask for; a scrambler has a generator of its own, so tasks draw the same."""
     kind: Scramble = settings.scramble
     if not kind:
@@ -143,3 +144,26 @@ def strip_spaces(bits: str) -> int:
     while end and bits.startswith(SPACE_BITS, end - 8):
         end -= 8
     return end
+
+
+_PLAIN = string.ascii_letters + string.digits
+_FOREIGN = "".join(map(chr, range(0xC0, 0xC0 + len(_PLAIN))))
+"""As many bytes of the upper half, in which the original never says anything."""
+
+
+def make_byte_table(settings: CommaiSettings) -> dict[int, int]:
+    """Which byte stands for which; those that stand for themselves are left out."""
+    table: dict[int, int] = {}
+    if settings.alphabet == "shifted":
+        for letters in (string.ascii_lowercase, string.ascii_uppercase, string.digits):
+            half = len(letters) // 2
+            table |= _swap(letters[:half], letters[half:])
+    elif settings.alphabet == "foreign":
+        table |= _swap(_PLAIN, _FOREIGN)
+    if settings.separators:
+        table |= _swap(".;:", "|~^")
+    return table
+
+
+def _swap(first: str, second: str) -> dict[int, int]:
+    return {ord(a): ord(b) for a, b in zip(first + second, second + first, strict=True)}

@@ -5,16 +5,11 @@ Authors write these two classes; the environment (engine.py) calls them and noth
 
 from __future__ import annotations
 
-import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
 
-from openfield.domains.commai.environment.serializers import Serializer
-from openfield.domains.commai.settings import Settings
-
-if TYPE_CHECKING:
-    from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.grid_world import GridWorld
+from openfield.domains.commai.environment.stage import Stage
 
 SILENCE = " "
 BYTES = tuple(map(chr, range(256)))
@@ -27,30 +22,6 @@ PENALISED: Prices = {**dict.fromkeys(BYTES, -1), SILENCE: 0, None: 0}
 """Every interruption costs a point."""
 DOTS_ASKED: Prices = {**dict.fromkeys(BYTES, 0), ".": None, None: 0}
 """Dots are overheard, all else is lost."""
-
-
-class Stage(Protocol):
-    """What an instance may do to the conversation; the environment is one."""
-
-    rng: random.Random
-    settings: Settings
-    serializer: Serializer | None
-    """What changes the words on their way; an answer must be decoded before it is judged."""
-    penalties: int
-    """How many interruptions had their price so far."""
-
-    @property
-    def unsaid(self) -> int:
-        """How many symbols are still to be said before nothing but spaces remains."""
-        ...
-
-    def say(self, text: str, priority: int = 1) -> None:
-        """Queues a text."""
-        ...
-
-    def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
-        """Ends the instance with a verdict."""
-        ...
 
 
 class Instance:

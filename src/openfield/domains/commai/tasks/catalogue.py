@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Deal
+from openfield.domains.commai.environment.rounds import RoundSource
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
-from openfield.domains.commai.tasks.knowledge import Knows
 from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
+from openfield.domains.commai.tasks.micro import Knows
 from openfield.domains.commai.tasks.mini import MINI
-from openfield.domains.commai.tasks.mixtures import CodeTask, MixedTask, SynonymTask
-from openfield.domains.commai.tasks.phrases import Maker, PhraseTask
+from openfield.domains.commai.tasks.phrases import CodeTask, MixedTask, PhraseTask, RoundMaker, SynonymTask
 from openfield.errors import UnknownName
 
 Factory = Callable[[str], Task]
@@ -42,7 +41,7 @@ _SHAPES = {
     "micro5.17": Shape(question=(1, 5), answer=(1, 5)),
     "micro5.18": Shape(question=(1, 10), answer=(1, 10)),
 }
-_PHRASES: dict[str, Maker] = {
+_PHRASES: dict[str, RoundMaker] = {
     "micro7.1": phrases.say_letter,
     "micro7.2": phrases.say_word,
     "micro7.3": phrases.say_two_words,
@@ -61,7 +60,7 @@ _MIXED = (phrases.spell_word, phrases.say_several, phrases.combine_pairs, phrase
 _REWORDED = (phrases.say_several, phrases.combine_pairs, phrases.combine_sets, phrases.follow_letter)
 
 
-def _letters(answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]) -> Factory:
+def _letters(answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[RoundSource], Knows]) -> Factory:
     return lambda name: LettersTask(name, answers, knows)
 
 
@@ -69,7 +68,7 @@ def _digits(shape: Shape) -> Factory:
     return lambda name: DigitsTask(name, shape)
 
 
-def _phrases(make: Maker) -> Factory:
+def _phrases(make: RoundMaker) -> Factory:
     return lambda name: PhraseTask(name, make)
 
 

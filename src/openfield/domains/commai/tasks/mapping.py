@@ -12,18 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.environment.draws import between, pick, sample
-from openfield.domains.commai.environment.rounds import Deal, Deck, Round, Urn
-from openfield.domains.commai.environment.task import Stage
-from openfield.domains.commai.environment.vocabulary import words
-from openfield.domains.commai.tasks.knowledge import (
+from openfield.domains.commai.environment.rounds import Round, RoundSource, ShuffledRounds, UniformRounds
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.tasks.draws import between, load_words, pick, sample
+from openfield.domains.commai.tasks.micro import (
     Knows,
+    MicroTask,
     know_after,
     know_at_once,
     know_by_elimination,
     know_when_seen,
 )
-from openfield.domains.commai.tasks.micro import MicroTask
 
 LETTERS = string.ascii_lowercase
 MARKS = ' !":?.,;'
@@ -45,13 +44,13 @@ class ConstantTask(MicroTask):
 
     dotted, single = False, True
 
-    def deal(self, stage: Stage) -> Deal:
+    def deal(self, stage: Stage) -> RoundSource:
         """Ten symbols of which one is the answer."""
         alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
         answer = pick(stage.rng, alphabet)
-        return Urn([Round(symbol, answer) for symbol in alphabet], stage.rng)
+        return UniformRounds([Round(symbol, answer) for symbol in alphabet], stage.rng)
 
-    def knowledge(self, deal: Deal) -> Knows:
+    def knowledge(self, deal: RoundSource) -> Knows:
         """After the first right answer, or when all other symbols have been tried."""
         return know_after(len(SYMBOLS), lambda key: True)
 
@@ -68,18 +67,18 @@ class LettersTask(MicroTask):
     dotted, single = False, True
 
     def __init__(
-        self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[Deal], Knows]
+        self, name: str, answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[RoundSource], Knows]
     ) -> None:
         super().__init__(name)
         self._answers, self._knows = answers, knows
 
-    def deal(self, stage: Stage) -> Deal:
+    def deal(self, stage: Stage) -> RoundSource:
         """A few letters and all marks."""
         letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
         answers = self._answers(stage.rng, letters)
-        return shuffled([*map(_pair, letters, answers), *_MARKS], stage)
+        return shuffle_rounds([*map(_pair, letters, answers), *_MARKS], stage)
 
-    def knowledge(self, deal: Deal) -> Knows:
+    def knowledge(self, deal: RoundSource) -> Knows:
         """As the task says."""
         return self._knows(deal)
 
@@ -114,24 +113,24 @@ class DigitsTask(MicroTask):
         if shape.question is None and shape.answer in (None, (1, 1)):
             self._round = functools.cache(self._round)  # a hundred rounds at most
 
-    def deal(self, stage: Stage) -> Deal:
+    def deal(self, stage: Stage) -> RoundSource:
         """A mapping of up to ten keys."""
         shape, rng = self._shape, stage.rng
         size = stage.settings.mapping_size or 10
         keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
         answers = _draw_answers(shape, rng, len(keys))
-        deck = shuffled(list(map(self._round, keys, answers)), stage)
-        return Noisy(deck, shape, rng) if shape.noise else deck
+        deck = shuffle_rounds(list(map(self._round, keys, answers)), stage)
+        return NoisyRounds(deck, shape, rng) if shape.noise else deck
 
-    def knowledge(self, deal: Deal) -> Knows:
+    def knowledge(self, deal: RoundSource) -> Knows:
         """Once every key has been asked."""
         return know_when_seen(deal.keys)
 
 
-class Noisy:
+class NoisyRounds:
     """A deck whose feedback has fresh random digits in front."""
 
-    def __init__(self, deck: Deal, shape: Shape, rng: Random) -> None:
+    def __init__(self, deck: RoundSource, shape: Shape, rng: Random) -> None:
         self._deck, self._shape, self._rng = deck, shape, rng
 
     @property
@@ -153,13 +152,13 @@ class WordMapTask(MicroTask):
 
     failed_task_tolerance = 2.0
 
-    def deal(self, stage: Stage) -> Deal:
+    def deal(self, stage: Stage) -> RoundSource:
         """Eight words and eight answers."""
-        common, size = words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
+        common, size = load_words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
         pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
-        return Urn([praised(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
+        return UniformRounds([make_round(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
 
-    def knowledge(self, deal: Deal) -> Knows:
+    def knowledge(self, deal: RoundSource) -> Knows:
         """Once every key has been asked."""
         return know_when_seen(deal.keys)
 
@@ -169,15 +168,15 @@ class SequenceTask(MicroTask):
 
     failed_task_tolerance = 2.0
 
-    def deal(self, stage: Stage) -> Deal:
+    def deal(self, stage: Stage) -> RoundSource:
         """One of the sequences in one of its directions."""
         sequence = stage.rng.choice(SEQUENCES).split()
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
         pairs = itertools.pairwise(sequence)
-        return Urn([praised(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
+        return UniformRounds([make_round(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
 
-    def knowledge(self, deal: Deal) -> Knows:
+    def knowledge(self, deal: RoundSource) -> Knows:
         """Once every key has been asked."""
         return know_when_seen(deal.keys)
 
@@ -188,14 +187,16 @@ def _digit_round(shape: Shape, key: str, digits: str) -> Round:
     return Round(key + shape.question_end, answer, digits + shape.feedback_end if shape.short_praise else wrong, wrong)
 
 
-def praised(question: str, answer: str, told: str | None = None, accepts: Callable[[str], bool] | None = None) -> Round:
+def make_round(
+    question: str, answer: str, told: str | None = None, accepts: Callable[[str], bool] | None = None
+) -> Round:
     """A round with the feedback of most tasks: praise, or the answer."""
     return Round(question, answer, "good job! ;", f"wrong! {answer if told is None else told};", accepts)
 
 
-def shuffled(rounds: list[Round], stage: Stage) -> Deck:
+def shuffle_rounds(rounds: list[Round], stage: Stage) -> ShuffledRounds:
     """Each of n rounds n times before they are shuffled anew."""
-    return Deck(rounds, stage.rng, len(rounds))
+    return ShuffledRounds(rounds, stage.rng, len(rounds))
 
 
 def constant_letter(rng: Random, letters: list[str]) -> list[str]:
@@ -213,17 +214,17 @@ def same_letters(rng: Random, letters: list[str]) -> list[str]:
     return letters
 
 
-def know_constant_letter(deal: Deal) -> Knows:
+def know_constant_letter(deal: RoundSource) -> Knows:
     """micro2: after the first right answer to a letter, or when all letters have been tried."""
     return know_after(len(LETTERS), lambda key: key in LETTERS)
 
 
-def know_each_letter(deal: Deal) -> Knows:
+def know_each_letter(deal: RoundSource) -> Knows:
     """micro3: when each letter was found or all others were tried."""
     return know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys})
 
 
-def know_letters_at_once(deal: Deal) -> Knows:
+def know_letters_at_once(deal: RoundSource) -> Knows:
     """micro4: there is nothing to find out."""
     return know_at_once
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from openfield.domains.commai.environment.rewording import Rewording
-from openfield.domains.commai.environment.rounds import Deal, Round, Script
-from openfield.domains.commai.environment.task import PENALISED, Instance, Stage, Task
-from openfield.domains.commai.settings import Settings
-from openfield.domains.commai.tasks.knowledge import Knows, know_at_once
+from openfield.domains.commai.environment.rounds import Round, RoundScript, RoundSource
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.task import PENALISED, Instance, Task
+from openfield.domains.commai.settings import CommaiSettings
+from openfield.domains.commai.tasks.rewording import RewordedRounds
 
 _NEVER = math.inf
 
@@ -26,31 +26,31 @@ class MicroTask(Task):
     single: bool = False
     """Whether every answer is a single symbol; saves asking each time."""
     failed_task_tolerance: float = 1.0
-    script: Script | None = None
+    script: RoundScript | None = None
     """Rounds that replace the task's own."""
 
     def start(self, stage: Stage) -> Instance:
         """Draws what the instance hides and asks the first question."""
         deal, settings = self.script.deal() if self.script else self.deal(stage), stage.settings
         if settings.feedback or settings.synonyms:
-            deal = Rewording(deal, stage)
+            deal = RewordedRounds(deal, stage)
         if self.dotted:
             return DottedInstance(stage, self, deal)
         return (SingleInstance if self.single and not self.script else CountedInstance)(stage, self, deal)
 
-    def deal(self, stage: Stage) -> Deal:
+    def deal(self, stage: Stage) -> RoundSource:
         """Where the rounds of a new instance come from."""
-        return Asking(self.ask, stage)
+        return GeneratedRounds(self.ask, stage)
 
     def ask(self, stage: Stage) -> Round:
         """A new question with its answer and feedback."""
         raise NotImplementedError(f"{type(self).__name__} needs a method `ask` or `deal`.")
 
-    def knowledge(self, deal: Deal) -> Knows:
+    def knowledge(self, deal: RoundSource) -> Knows:
         """What decides from when on the learner should know the answers: at once, unless a subclass says otherwise."""
         return know_at_once
 
-    def patience(self, settings: Settings) -> float:
+    def patience(self, settings: CommaiSettings) -> float:
         """How much longer than until the soft limit an instance goes on, as a factor."""
         own = settings.failed_task_tolerance
         return self.failed_task_tolerance if own is None else own
@@ -77,7 +77,7 @@ class MicroInstance(Instance):
     )
     prices = PENALISED
 
-    def __init__(self, stage: Stage, task: MicroTask, deal: Deal) -> None:
+    def __init__(self, stage: Stage, task: MicroTask, deal: RoundSource) -> None:
         settings = stage.settings
         self.stage = stage
         self._task = task
@@ -87,7 +87,7 @@ class MicroInstance(Instance):
         self._limit = _NEVER  # questions until the soft limit once that is known, then until the hard one
         self._late = False  # whether the soft limit has passed
         self._watched = True  # whether every answer may change a limit or a cover, not only some
-        self._cover = Cover(deal.keys, settings, task) if settings.strict else None
+        self._cover = StrictCriterion(deal.keys, settings, task) if settings.strict else None
         self._penalties = stage.penalties
         self._heard: list[str] = []
         self._wrong: list[int] = []  # which answers were; noting the right ones too would slow down good learners
@@ -206,7 +206,7 @@ class SingleInstance(MicroInstance):
     hear = MicroInstance.judge  # type: ignore[assignment]
 
 
-class Window:
+class QuestionLimits:
     """How many questions an instance may take: success counts up to a soft limit, and the hard one ends it.
 
     Args:
@@ -231,20 +231,20 @@ class Window:
         return None
 
 
-class Cover:
+class StrictCriterion:
     """The strict criterion, beside the original one: a winning streak must contain all keys.
 
     The questions are those of the original, so that both are about the same instance; since it takes longer until all
     keys have come, every key adds one to the streak that the strict limits are made for.
     """
 
-    def __init__(self, keys: Sequence[str], settings: Settings, task: MicroTask) -> None:
+    def __init__(self, keys: Sequence[str], settings: CommaiSettings, task: MicroTask) -> None:
         self._keys = frozenset(keys)
         self._seen: set[str] = set()
         self._required = settings.required_consecutive_rewards
         tolerance, patience = 1 + settings.success_tolerance, task.patience(settings)
-        self._ours = Window((self._required + len(self._keys)) * tolerance, patience)
-        self._theirs = Window(self._required * tolerance, patience)
+        self._ours = QuestionLimits((self._required + len(self._keys)) * tolerance, patience)
+        self._theirs = QuestionLimits(self._required * tolerance, patience)
         self.original: bool | None = None
         """The verdict of the original criterion, which comes first."""
 
@@ -260,7 +260,7 @@ class Cover:
         return self._ours.decide(asked, long_enough and self._seen >= self._keys, known)
 
 
-class Asking:
+class GeneratedRounds:
     """Asks the task itself for every round."""
 
     keys: Sequence[str] = ()
@@ -271,3 +271,52 @@ class Asking:
     def draw(self) -> Round:
         """A new round."""
         return self._ask(self._stage)
+
+
+Knows = Callable[[str, bool], bool]
+"""Told the key of a question and whether it was answered right, says whether the learner should know it all by now."""
+
+
+def know_at_once(key: str, right: bool) -> bool:
+    """The learner should know from the first question on."""
+    return True
+
+
+def know_when_seen(keys: Sequence[str]) -> Knows:
+    """The learner should know once every key has been asked."""
+    unseen = set(keys)
+
+    def knows(key: str, right: bool) -> bool:
+        unseen.discard(key)
+        return not unseen
+
+    return knows
+
+
+def know_after(guesses: int, telling: Callable[[str], bool]) -> Knows:
+    """The learner should know after its first right answer to a telling question, or when its guesses are used up."""
+    left = guesses
+
+    def knows(key: str, right: bool) -> bool:
+        nonlocal left
+        if left == 0 or (right and telling(key)):
+            return True
+        if not right:
+            left -= 1
+        return False
+
+    return knows
+
+
+def know_by_elimination(options: dict[str, int]) -> Knows:
+    """The learner should know once every key was answered right or has one option left."""
+    left = {key: count for key, count in options.items() if count > 1}
+
+    def knows(key: str, right: bool) -> bool:
+        if key in left:
+            left[key] = 1 if right else left[key] - 1
+            if left[key] == 1:
+                del left[key]
+        return not left
+
+    return knows

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from openfield.domains.commai.environment.draws import between, pick
-from openfield.domains.commai.environment.rewording import reword
-from openfield.domains.commai.environment.rounds import Round, Script
-from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Stage, Task
+from openfield.domains.commai.environment.rounds import Round, RoundScript
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.task import DOTS_ASKED, Instance, Task
 from openfield.domains.commai.settings import STRICT_MINI_THRESHOLD
-from openfield.domains.commai.tasks.language import LETTERS, Description, member, stranger
+from openfield.domains.commai.tasks.description import LETTERS, Description, draw_member, draw_nonmember
+from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.tasks.rewording import reword
 
 PRAISE = ("good job.", "bravo.", "congratulations.", "nice work.", "correct.")
 MAX_GROUPS = 3
@@ -28,7 +29,7 @@ class MiniTask(Task):
 
     max_time = 3000
     minimum_threshold = STRICT_MINI_THRESHOLD
-    script: Script | None = None
+    script: RoundScript | None = None
     """Rounds that replace the task's own: one per instance."""
 
     def start(self, stage: Stage) -> Instance:
@@ -96,7 +97,7 @@ class MiniInstance(Instance):
         self.stage.finish(right, self.round.right if right else self.round.wrong)
 
 
-class OneNgram(MiniTask):
+class OneNgramTask(MiniTask):
     """mini0: a single letter, after a thousand instances a pair; each description stays for ten instances."""
 
     def __init__(self, name: str) -> None:
@@ -112,15 +113,15 @@ class OneNgram(MiniTask):
         self._count += 1
         description, length = Description((self._ngram,)), between(rng, size, 3 * size - 1)
         if belongs:
-            return description, member(description, length, rng)
+            return description, draw_member(description, length, rng)
         for _ in range(3):
             guess = _ngram(rng, LETTERS, length)
             if not description.accepts(guess):
                 return description, guess
-        return description, stranger(description, length, rng)
+        return description, draw_nonmember(description, length, rng)
 
 
-class Drawn(MiniTask):
+class DrawnMiniTask(MiniTask):
     """mini1 to mini4: every instance draws its own description."""
 
     def __init__(self, name: str, describe: Callable[[Random], Description], longest: int) -> None:
@@ -130,10 +131,10 @@ class Drawn(MiniTask):
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
         """A description, and a member or one that nearly is."""
         description, length = self._describe(rng), between(rng, 1, self._longest)
-        return description, (member if belongs else stranger)(description, length, rng)
+        return description, (draw_member if belongs else draw_nonmember)(description, length, rng)
 
 
-class AnyMini(MiniTask):
+class MixedMiniTask(MiniTask):
     """mini5: one of mini1 to mini4."""
 
     def __init__(self, name: str) -> None:
@@ -177,13 +178,13 @@ def describe_negations(rng: Random) -> Description:
     return Description(tuple(required), tuple(banned), anything)
 
 
-DRAWN: dict[str, Callable[[str], Drawn]] = {
-    "mini1": lambda name: Drawn(name, describe_one, 10),
-    "mini2": lambda name: Drawn(name, describe_alternatives, 10),
-    "mini3": lambda name: Drawn(name, describe_all, 30),
-    "mini4": lambda name: Drawn(name, describe_negations, 30),
+DRAWN: dict[str, Callable[[str], DrawnMiniTask]] = {
+    "mini1": lambda name: DrawnMiniTask(name, describe_one, 10),
+    "mini2": lambda name: DrawnMiniTask(name, describe_alternatives, 10),
+    "mini3": lambda name: DrawnMiniTask(name, describe_all, 30),
+    "mini4": lambda name: DrawnMiniTask(name, describe_negations, 30),
 }
-MINI: dict[str, Callable[[str], Task]] = {"mini0": OneNgram, **DRAWN, "mini5": AnyMini}
+MINI: dict[str, Callable[[str], Task]] = {"mini0": OneNgramTask, **DRAWN, "mini5": MixedMiniTask}
 
 
 def _ngrams(rng: Random, letters: str) -> tuple[str, ...]:

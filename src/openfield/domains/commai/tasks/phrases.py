@@ -6,16 +6,16 @@ Each function draws one round; the catalogue turns them into tasks, and micro16,
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from openfield.domains.commai.environment.draws import between, pick, sample
-from openfield.domains.commai.environment.rounds import Round
-from openfield.domains.commai.environment.task import Stage
-from openfield.domains.commai.environment.vocabulary import words
-from openfield.domains.commai.tasks.mapping import praised
-from openfield.domains.commai.tasks.micro import MicroTask
+from openfield.domains.commai.environment.rounds import Round, RoundSource
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.tasks.draws import between, load_words, load_words_without, pick, sample
+from openfield.domains.commai.tasks.mapping import make_round
+from openfield.domains.commai.tasks.micro import GeneratedRounds, MicroTask
+from openfield.domains.commai.tasks.rewording import KEYWORD, SYNONYMS, ask_otherwise, with_synonyms
 
 LETTERS = string.ascii_lowercase
 PAIRS = ("ab", "ac", "ad", "bc", "bd", "cd")
@@ -23,7 +23,7 @@ TRIPLES = ("abc", "acd", "adc", "bcd", "bda", "cdb")
 FEW_LETTERS = "abcde"
 
 
-class Pen(NamedTuple):
+class PhraseContext(NamedTuple):
     """What a question is drawn with."""
 
     rng: Random
@@ -33,135 +33,135 @@ class Pen(NamedTuple):
     """Whether `and` of micro13.1 accepts every part of its answer, as the original did."""
 
 
-Maker = Callable[[Pen], Round]
+RoundMaker = Callable[[PhraseContext], Round]
 
 
 class PhraseTask(MicroTask):
     """A task whose rounds are independent of each other."""
 
-    def __init__(self, name: str, make: Maker) -> None:
+    def __init__(self, name: str, make: RoundMaker) -> None:
         super().__init__(name)
         self._make = make
 
     def ask(self, stage: Stage) -> Round:
         """A fresh round."""
-        return self._make(plain_pen(stage))
+        return self._make(make_context(stage))
 
 
-def plain_pen(stage: Stage) -> Pen:
+def make_context(stage: Stage) -> PhraseContext:
     """A pen that knows the whole dictionary."""
-    rng, pool = stage.rng, words(stage.settings.vocabulary)
-    return Pen(rng, lambda: pick(rng, pool), stage.settings.compat == "round1")
+    rng, pool = stage.rng, load_words(stage.settings.vocabulary)
+    return PhraseContext(rng, lambda: pick(rng, pool), stage.settings.compat == "round1")
 
 
-def say_letter(pen: Pen) -> Round:
+def say_letter(context: PhraseContext) -> Round:
     """micro7.1."""
-    return _repeated(f"say: {(letter := pick(pen.rng, LETTERS))}.", f"{letter}.")
+    return _repeated(f"say: {(letter := pick(context.rng, LETTERS))}.", f"{letter}.")
 
 
-def say_word(pen: Pen) -> Round:
+def say_word(context: PhraseContext) -> Round:
     """micro7.2."""
-    return _repeated(f"say: {(word := pen.word())}.", f"{word}.")
+    return _repeated(f"say: {(word := context.word())}.", f"{word}.")
 
 
-def say_two_words(pen: Pen) -> Round:
+def say_two_words(context: PhraseContext) -> Round:
     """micro7.3."""
-    return _repeated(f"say: {(phrase := f'{pen.word()} {pen.word()}')}.", f"{phrase}.")
+    return _repeated(f"say: {(phrase := f'{context.word()} {context.word()}')}.", f"{phrase}.")
 
 
-def say_without_spaces(pen: Pen) -> Round:
+def say_without_spaces(context: PhraseContext) -> Round:
     """micro8: leading spaces go, inner ones (also before the dot) become one."""
-    first, second = pick(pen.rng, LETTERS), pick(pen.rng, LETTERS)
-    before, inside, behind = (" " * between(pen.rng, 0, 6) for _ in range(3))
+    first, second = pick(context.rng, LETTERS), pick(context.rng, LETTERS)
+    before, inside, behind = (" " * between(context.rng, 0, 6) for _ in range(3))
     answer = first + inside[:1] + second + behind[:1] + "."
     return _repeated(f"say: {before}{first}{inside}{second}{behind}.", answer)
 
 
-def spell_letter(pen: Pen) -> Round:
+def spell_letter(context: PhraseContext) -> Round:
     """micro9.1."""
-    return _told(f"spell: {(letter := pick(pen.rng, LETTERS))}.", f"{letter} .")
+    return _told(f"spell: {(letter := pick(context.rng, LETTERS))}.", f"{letter} .")
 
 
-def spell_word(pen: Pen) -> Round:
+def spell_word(context: PhraseContext) -> Round:
     """micro9.2."""
-    return _told(f"spell: {(word := pen.word())}.", " ".join(word) + " .")
+    return _told(f"spell: {(word := context.word())}.", " ".join(word) + " .")
 
 
-def interleave_word(pen: Pen) -> Round:
+def interleave_word(context: PhraseContext) -> Round:
     """micro9.3."""
-    word, mark = pen.word(), pick(pen.rng, "-#,")
+    word, mark = context.word(), pick(context.rng, "-#,")
     return _told(f"interleave: {word} by {mark}.", mark.join(word) + ".")
 
 
-def say_several(pen: Pen) -> Round:
+def say_several(context: PhraseContext) -> Round:
     """micro10."""
-    said = [pen.word() for _ in range(between(pen.rng, 2, 3))]
-    return praised(" ".join(f"say: {word}" for word in said) + ".", " ".join(said) + ".")
+    said = [context.word() for _ in range(between(context.rng, 2, 3))]
+    return make_round(" ".join(f"say: {word}" for word in said) + ".", " ".join(said) + ".")
 
 
-def combine_pairs(pen: Pen) -> Round:
+def combine_pairs(context: PhraseContext) -> Round:
     """micro11."""
-    first, second = pick(pen.rng, PAIRS), pick(pen.rng, PAIRS)
+    first, second = pick(context.rng, PAIRS), pick(context.rng, PAIRS)
     operation, answer = pick(
-        pen.rng,
+        context.rng,
         (
             ("reverse", f"{second} {first}"),
             ("concatenate", first + second),
             ("interleave", first[0] + second[0] + first[1] + second[1]),
         ),
     )
-    return praised(f"say: {first} say: {second} {operation}:.", answer + ".")
+    return make_round(f"say: {first} say: {second} {operation}:.", answer + ".")
 
 
-def combine_sets(pen: Pen) -> Round:
+def combine_sets(context: PhraseContext) -> Round:
     """micro12."""
-    letters, letter = pick(pen.rng, TRIPLES), pick(pen.rng, "abcd")
-    if pen.rng.random() < 0.5:
+    letters, letter = pick(context.rng, TRIPLES), pick(context.rng, "abcd")
+    if context.rng.random() < 0.5:
         operation, answer = "union", letters if letter in letters else letters + letter
     else:
         operation, answer = "exclude", letters.replace(letter, "")
-    return praised(f"say: {letters} say: {letter} {operation}:.", answer + ".")
+    return make_round(f"say: {letters} say: {letter} {operation}:.", answer + ".")
 
 
-def follow_letter(pen: Pen) -> Round:
+def follow_letter(context: PhraseContext) -> Round:
     """micro14."""
-    at = between(pen.rng, 0, 24)
-    return praised(f"after {LETTERS[at]} comes what:.", LETTERS[at + 1] + ".")
+    at = between(context.rng, 0, 24)
+    return make_round(f"after {LETTERS[at]} comes what:.", LETTERS[at + 1] + ".")
 
 
-def decide_letters(pen: Pen) -> Round:
+def decide_letters(context: PhraseContext) -> Round:
     """micro13.1: one of four kinds."""
-    return pick(pen.rng, (_both, _either, _anything_but, _either_but))(pen)
+    return pick(context.rng, (_both, _either, _anything_but, _either_but))(context)
 
 
-def decide_words(pen: Pen) -> Round:
+def decide_words(context: PhraseContext) -> Round:
     """micro13.2: all words, or at least one of them."""
-    operator = "and" if pen.rng.random() < 0.5 else "or"
-    count = between(pen.rng, 2, 4)
-    said = ["".join(sample(pen.rng, LETTERS, between(pen.rng, 1, 3))) for _ in range(count)]
+    operator = "and" if context.rng.random() < 0.5 else "or"
+    count = between(context.rng, 2, 4)
+    said = ["".join(sample(context.rng, LETTERS, between(context.rng, 1, 3))) for _ in range(count)]
     question = f"say: {f' {operator} '.join(said)}."
     if operator == "and":
-        return praised(question, "".join(said) + ".")
-    return praised(question, said[0] + ".", accepts=lambda answer: any(word in answer for word in said))
+        return make_round(question, "".join(said) + ".")
+    return make_round(question, said[0] + ".", accepts=lambda answer: any(word in answer for word in said))
 
 
-def _both(pen: Pen) -> Round:
-    first, second = pick(pen.rng, FEW_LETTERS), pick(pen.rng, FEW_LETTERS)
+def _both(context: PhraseContext) -> Round:
+    first, second = pick(context.rng, FEW_LETTERS), pick(context.rng, FEW_LETTERS)
     answer = f"{first}{second}."
-    accepts = answer.__contains__ if pen.lenient else None
-    return praised(f" say: {first} and {second}.", answer, accepts=accepts)
+    accepts = answer.__contains__ if context.lenient else None
+    return make_round(f" say: {first} and {second}.", answer, accepts=accepts)
 
 
-def _either(pen: Pen) -> Round:
-    first, second = pick(pen.rng, FEW_LETTERS), pick(pen.rng, FEW_LETTERS)
+def _either(context: PhraseContext) -> Round:
+    first, second = pick(context.rng, FEW_LETTERS), pick(context.rng, FEW_LETTERS)
     allowed = _combinations(first, second)
-    return praised(f" say: {first} or {second}.", f"{first}.", accepts=allowed.__contains__)
+    return make_round(f" say: {first} or {second}.", f"{first}.", accepts=allowed.__contains__)
 
 
-def _anything_but(pen: Pen) -> Round:
-    banned = pick(pen.rng, FEW_LETTERS)
+def _anything_but(context: PhraseContext) -> Round:
+    banned = pick(context.rng, FEW_LETTERS)
     other = next(letter for letter in FEW_LETTERS if letter != banned)
-    return praised(
+    return make_round(
         f" say: anything and not {banned}.",
         f"{other}.",
         told=other,
@@ -169,12 +169,14 @@ def _anything_but(pen: Pen) -> Round:
     )
 
 
-def _either_but(pen: Pen) -> Round:
-    first, second, other = sample(pen.rng, FEW_LETTERS, 3)
-    banned = pick(pen.rng, (first, second, other))
+def _either_but(context: PhraseContext) -> Round:
+    first, second, other = sample(context.rng, FEW_LETTERS, 3)
+    banned = pick(context.rng, (first, second, other))
     allowed = {answer for answer in _combinations(first, second) if banned not in answer}
     best = second if banned == first else first
-    return praised(f" say: {first} or {second} but not {banned}.", f"{best}.", told=best, accepts=allowed.__contains__)
+    return make_round(
+        f" say: {first} or {second} but not {banned}.", f"{best}.", told=best, accepts=allowed.__contains__
+    )
 
 
 def _combinations(first: str, second: str) -> frozenset[str]:
@@ -187,3 +189,77 @@ def _repeated(question: str, answer: str) -> Round:
 
 def _told(question: str, answer: str) -> Round:
     return Round(question, answer, f"good job! {answer};", f"wrong! {answer};")
+
+
+_ALL_SYNONYMS = tuple(synonym for synonyms in SYNONYMS.values() for synonym in synonyms)
+_CODE_WORDS = slice(200, 400)
+
+
+class MixedTask(MicroTask):
+    """micro16: each instance is one of several tasks."""
+
+    def __init__(self, name: str, makers: Sequence[RoundMaker]) -> None:
+        super().__init__(name)
+        self._makers = makers
+
+    def deal(self, stage: Stage) -> RoundSource:
+        """The rounds of one of the tasks."""
+        make, context = pick(stage.rng, self._makers), make_context(stage)
+        return GeneratedRounds(lambda stage: make(context), stage)
+
+
+class ReworkedTask(MicroTask):
+    """What micro19 and micro20 share: every task comes once before any comes again."""
+
+    failed_task_tolerance = 2.0
+
+    def __init__(self, name: str, makers: Sequence[RoundMaker]) -> None:
+        super().__init__(name)
+        self._makers = makers
+        self._left: list[RoundMaker] = []
+
+    def deal(self, stage: Stage) -> RoundSource:
+        """The reworded rounds of one of the tasks."""
+        if not self._left:
+            self._left = sample(stage.rng, self._makers, len(self._makers))
+        make = self._left.pop()
+        rework, context = self.rework(stage)
+        return GeneratedRounds(lambda stage: rework(make(context)), stage)
+
+    def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
+        """How the questions of a new instance are reworded, and the words it may use."""
+        raise NotImplementedError
+
+
+class SynonymTask(ReworkedTask):
+    """micro19: keywords become synonyms."""
+
+    def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
+        """Each keyword of a question is replaced by one of its synonyms."""
+        rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
+
+        def rework(drawn: Round) -> Round:
+            return ask_otherwise(drawn, with_synonyms(drawn.question, rng))
+
+        return rework, PhraseContext(rng, lambda: pick(rng, pool))
+
+
+class CodeTask(ReworkedTask):
+    """micro20: one keyword becomes a code word that the question introduces."""
+
+    def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
+        """Six code words are assigned to the keywords; a question uses one of them."""
+        rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
+        codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
+
+        def rework(drawn: Round) -> Round:
+            key = pick(rng, sorted(set(KEYWORD.findall(drawn.question))))
+            coded = KEYWORD.sub(lambda match: codes[key] if match[1] == key else match[1], drawn.question)
+            return ask_otherwise(drawn, f"{codes[key]} is as {key} - {coded}")
+
+        def word() -> str:
+            while any(code in (drawn := pick(rng, pool)) for code in codes.values()):
+                continue
+            return drawn
+
+        return rework, PhraseContext(rng, word)

@@ -33,7 +33,7 @@ PATIENCE = 0.1
 """Seconds between looks at whether the learner is late or we shall stop."""
 UNREAD_SECONDS = 5.0
 """How long a learner that answers may leave so much unread that nothing more can be sent to it."""
-MOST_PEERS = 256
+MAX_PEERS = 256
 """Connected programs that may wait in silence; of more, the one that has waited longest is hung up on."""
 _BITS = (b"0", b"1")
 _BYTES = tuple(symbol.encode() for symbol in BYTES)
@@ -116,24 +116,26 @@ class PairWire:
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
         """Serves until cancelled."""
-        line, session = Line(host, port), None
+        listener, session = PairListener(host, port), None
         try:
-            ready(line.port)
-            while (caller := await asyncio.to_thread(line.wait_for_caller)) is not None:
-                session = await self._play(dispatcher, line, caller, session)
+            ready(listener.port)
+            while (caller := await asyncio.to_thread(listener.wait_for_caller)) is not None:
+                session = await self._play(dispatcher, listener, caller, session)
         finally:
-            line.close()  # here and now: whoever is cancelled twice would never get to it in another thread
+            listener.close()  # here and now: whoever is cancelled twice would never get to it in another thread
 
-    async def _play(self, dispatcher: Dispatcher, line: Line, caller: Caller, session: str | None) -> str | None:
+    async def _play(
+        self, dispatcher: Dispatcher, listener: PairListener, caller: Handshake, session: str | None
+    ) -> str | None:
         """Plays a trial as far as the learner goes; returns the session if that is not its end."""
         try:
             remote = await dispatcher.join(token=hello_token(caller.first), session=session)
             with remote:
-                await asyncio.to_thread(line.converse, caller, remote)
+                await asyncio.to_thread(listener.converse, caller, remote)
         except AgentFault:
             return None  # booked with the remote; whoever was refused one hears nothing, as ever in this protocol
         finally:
-            line.drop(caller.peer)
+            listener.drop(caller.peer)
         return None if remote.rollout.over else remote.session
 
 
@@ -172,7 +174,7 @@ class Peer:
             self.socket.sendall(outgoing)
 
 
-class Caller(NamedTuple):
+class Handshake(NamedTuple):
     """A peer that has spoken."""
 
     peer: Peer
@@ -182,7 +184,7 @@ class Caller(NamedTuple):
     """What came right behind."""
 
 
-class Line:
+class PairListener:
     """A port that learners connect to; its methods block, and return soon after somebody wants to close it."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -193,7 +195,7 @@ class Line:
         self._peers: dict[int, Peer] = {}
         self._stopping = threading.Event()
 
-    def wait_for_caller(self) -> Caller | None:
+    def wait_for_caller(self) -> Handshake | None:
         """Whoever speaks next; None if it is time to stop. Peers that say nothing may stay and wait."""
         while not self._stopping.is_set():
             for number in self._ready():
@@ -203,7 +205,7 @@ class Line:
                     return caller
         return None
 
-    def converse(self, caller: Caller, remote: RemoteRollout) -> None:
+    def converse(self, caller: Handshake, remote: RemoteRollout) -> None:
         """Plays until the trial is over, the learner is gone or breaks a rule, or it is time to stop."""
         if not is_hello(caller.first):
             raise AgentProtocol(f"the learner sent {_shown(caller.first)} first; it must send {HELLO!r}")
@@ -260,10 +262,10 @@ class Line:
             peer.greet()
         except OSError:
             self.drop(peer)
-        if len(self._peers) > MOST_PEERS:
+        if len(self._peers) > MAX_PEERS:
             self.drop(next(iter(self._peers.values())))
 
-    def _listen(self, peer: Peer) -> Caller | None:
+    def _listen(self, peer: Peer) -> Handshake | None:
         """A peer that has something to say, if it is not what was meant for a conversation that is over."""
         try:
             messages = peer.read()
@@ -272,7 +274,7 @@ class Line:
             return None
         while messages and is_belated(messages[0]):
             messages.pop(0)
-        return Caller(peer, messages[0], messages[1:]) if messages else None
+        return Handshake(peer, messages[0], messages[1:]) if messages else None
 
     def _receive(self, sock: socket.socket, seconds: float | None) -> bytes:
         """What the learner sends next."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from openfield.errors import AgentProtocol
 
 GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
-LONGEST_FRAME = 1 << 16
+MAX_FRAME_BYTES = 1 << 16
 """Bytes; whoever sends more is no learner."""
-MOST_PARTS = 16
+MAX_FRAMES = 16
 """Frames of a message; likewise."""
 _MORE, _LONG, _COMMAND = 1, 2, 4
 
@@ -43,8 +43,8 @@ class Connection:
                 self._obey(body)
                 continue
             self._parts.append(body)
-            if len(self._parts) > MOST_PARTS:
-                raise AgentProtocol(f"a message of more than {MOST_PARTS} frames")
+            if len(self._parts) > MAX_FRAMES:
+                raise AgentProtocol(f"a message of more than {MAX_FRAMES} frames")
             if not flags & _MORE:
                 message, self._parts = self._parts, []
                 yield message
@@ -80,7 +80,7 @@ class Connection:
             return None
         start = 9 if data[0] & _LONG else 2
         size = int.from_bytes(data[1:start], "big") if len(data) >= start else 0
-        if size > LONGEST_FRAME:
+        if size > MAX_FRAME_BYTES:
             raise AgentProtocol(f"a frame of {size} bytes")
         if len(data) < start + size:
             return None

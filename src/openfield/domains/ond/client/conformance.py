@@ -1,6 +1,6 @@
-"""What the conformance kit needs to hold the REST wire against the loop in process: an agent and a client that agree.
+"""A scripted agent and a client that sends the same as requests, for the conformance kit.
 
-The agent replies as the wire would have its client's requests recorded; the peer makes the requests.
+The kit compares the record of the agent, played in this process, with that of the client, played over the REST wire.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Complete, Post, read_action
-from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.client.rest_client import RestClient
 from openfield.domains.ond.server.single_test import UNTIMED
 from openfield.domains.ond.testset.sheet import Test
 
 
 def script_client(test: Test) -> Agent:
-    """An agent that does with a test what a client of the protocol does: results posted apart, feedback, completion."""
+    """Return an agent that plays a test as a client does: post results type by type, buy feedback, complete."""
     replies = (Reply(action) for number in range(test.rounds) for action in _round(test, number))
 
     def agent(turn: Turn) -> Reply:
@@ -26,12 +26,12 @@ def script_client(test: Test) -> Agent:
 
 
 async def play_replies(host: str, port: int, replies: Sequence[Reply]) -> None:
-    """Makes the requests behind some replies, in a session of its own."""
+    """Send the requests that stand for replies, in a new session."""
     await asyncio.to_thread(_play, f"http://{host}:{port}", replies)
 
 
 def _play(url: str, replies: Sequence[Reply]) -> None:
-    with Client(url) as client:
+    with RestClient(url) as client:
         (name,) = client.test_ids("OND", "image_classification")
         asked = {"protocol": "OND", "novelty_detector_version": "peer", "detection_threshold": 0.5}
         session, last = client.open(asked, [name]), 0
@@ -47,7 +47,7 @@ def _play(url: str, replies: Sequence[Reply]) -> None:
 
 
 def _round(test: Test, number: int) -> list[Post | Buy]:
-    """Everything is called changed and unknown: then all feedback is for sale."""
+    """Return the actions of a round that calls everything changed and unknown, so that all feedback can be bought."""
     ids = [test.ids[at] for at in test.span(number)]
     scores = ",".join(["1"] + ["0"] * test.known)
     return [

@@ -1,6 +1,7 @@
-"""The client's calls answered in this process: the same office, the same journal, no socket.
+"""A client whose requests are answered in this process: the same service and journal as a server has, without a socket.
 
-Stands in for `Client`, so that agents of the protocol can be played, and told against a baseline, without a server.
+It takes the place of `RestClient` where agents of the protocol are played, or compared with a baseline, without a
+server.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from openfield.domain import Domain
-from openfield.domains.ond.client.rest_client import Client
+from openfield.domains.ond.client.rest_client import RestClient
 from openfield.domains.ond.server.routes import Responder
 from openfield.domains.ond.server.service import Office
 from openfield.domains.ond.testset.builder import write_trials
@@ -21,22 +22,22 @@ from openfield.journal.lock import holding
 from openfield.journal.writer import Journal
 from openfield.serving.sessions import SessionDispatcher
 
-HERE = "here"
-"""The address of the server in this process."""
+LOCAL = "here"
+"""The address that stands for a server in this process."""
 
 
-class HereClient(Client):
-    """Talks to an office in this process, over the tests of a data directory or over built ones."""
+class LocalClient(RestClient):
+    """Answer the requests of a client from a data directory, or from tests built for it."""
 
     def __init__(self, domain: Domain[Any], run: Path, data: str = "", trials: int = 5, seed: int = 0) -> None:
-        """Opens a run file.
+        """Open a run file and the tests.
 
         Args:
             domain: The domain.
-            run: Where everything is recorded.
-            data: A data directory; if there is none, tests are built, and written beside the run file.
-            trials: How many are built.
-            seed: Of those that are built.
+            run: The file that records everything.
+            data: A data directory. Without one, tests are built and written beside the run file.
+            trials: How many tests are built.
+            seed: The seed of the tests that are built.
         """
         with ExitStack() as stack:
             begun = stack.enter_context(holding(run))
@@ -48,7 +49,7 @@ class HereClient(Client):
                 raise InvalidInput(f"There is no directory {self.root}.")
             self._responder = Responder(Office(dispatcher, find_shelf(self.root), domain.version))
             self._runner = stack.enter_context(asyncio.Runner())
-            self._url = HERE
+            self._url = LOCAL
             self._open = stack.pop_all()
             begun()
 
@@ -56,7 +57,6 @@ class HereClient(Client):
         self._open.close()
 
     def _ask(self, method: str, path: str, **request: Any) -> bytes:
-        """One request; refusals are raised as they are."""
         given = {name: str(value) for name, value in {**request.get("params", {}), **request.get("data", {})}.items()}
         for name, part in request.get("files", {}).items():
             given[name] = (part[1] if isinstance(part, tuple) else part).decode()

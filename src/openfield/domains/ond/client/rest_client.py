@@ -1,6 +1,6 @@
-"""The client's side of the protocol: one kept-alive connection, every answer checked, nothing retried needlessly.
+"""The client side of the REST protocol: one kept-alive connection, every answer checked, no retries.
 
-Stands opposite `wire.py`; `visit.py` plays whole sessions with it.
+The counterpart of `server/routes.py`; `workflow.py` plays whole sessions with it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import msgspec
 from openfield.domains.ond.server.errors import Refusal
 from openfield.errors import InvalidInput, MissingExtra
 
-PATIENCE_SECONDS = 60.0
-LONGEST_QUERY = 20_000
-"""Characters of ids that still go into an address, where other servers look for them; ours takes more in a body."""
+TIMEOUT_SECONDS = 60.0
+MAX_QUERY = 20_000
+"""Characters of ids that are sent in the URL, as every server expects. Longer lists go into a body, for openfield's."""
 BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """How far a session has come."""
+class SessionProgress(msgspec.Struct, frozen=True):
+    """The finished tests of a session, and the next round of each test in progress."""
 
     finished_tests: tuple[str, ...] = ()
     """In the order of their completion."""
     next_rounds: dict[str, int] = {}
-    """Where each test under way goes on; only ours tells."""
+    """The next round of each test in progress. Only openfield's server sends it."""
 
 
-class Client:
-    """Talks to a server of the protocol."""
+class RestClient:
+    """Send the requests of the protocol to a server."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         try:
@@ -42,54 +42,54 @@ class Client:
             raise MissingExtra("ond", "The client of ond") from None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._errors = (httpx.TransportError, httpx.InvalidURL)
-        self._http = httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, headers=headers)
+        self._http = httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers)
         self._url = url
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> RestClient:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def test_ids(self, protocol: str, area: str, seed: int = 0) -> list[str]:
-        """The tests a server offers."""
+        """Return the ids of the tests a server offers."""
         asked = {"protocol": protocol, "domain": area, "detector_seed": str(seed)}
         lines = self._ask("GET", "/test/ids", params=asked).decode("utf-8-sig", errors="replace").splitlines()
         return [name for name in (line.strip(" \t\"',") for line in lines) if name]
 
     def open(self, configuration: Mapping[str, Any], tests: Sequence[str]) -> str:
-        """Opens a session; returns its id."""
+        """Open a session and return its id."""
         files = {"configuration": msgspec.json.encode(configuration), "test_ids": "\n".join(tests).encode()}
         return str(self._ask_json("POST", "/session", files=files)["session_id"])
 
     def metadata(self, session: str, test: str) -> dict[str, Any]:
-        """What may be known of a test."""
+        """Return the metadata of a test that the client may see."""
         return self._ask_json("GET", "/test/metadata", params={"session_id": session, "test_id": test})
 
     def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
-        """A round as the server sends it; None past the end.
+        """Return the body of a round as the server sends it, or None past the last round.
 
         Args:
-            session: The session.
-            test: The test.
+            session: The session's id.
+            test: The test's id.
             number: The round.
-            resume: Go on with the test, where round 0 would start it again; only for servers that tell the next round.
+            resume: Do not restart the test when round 0 is asked for. Only for servers that send `next_rounds`.
         """
         asked = {"session_id": session, "test_id": test, "round_id": number} | ({"resume": "1"} if resume else {})
         return self._ask("GET", "/session/dataset", params=asked) or None
 
     def post(self, session: str, test: str, number: int, results: Mapping[str, str]) -> None:
-        """Posts the results of a round."""
+        """Post the results of a round: CSV text by result type."""
         asked = {"session_id": session, "test_id": test, "round_id": number, "result_types": "|".join(results)}
         files = {"test_identification": ("test_identification.json", msgspec.json.encode(asked))}
         files |= {f"{kind}_file": (f"{kind}.csv", text.encode()) for kind, text in results.items()}
         self._ask("POST", "/session/results", files=files)
 
     def feedback(self, session: str, test: str, kind: str, ids: Sequence[str] | None, number: int) -> list[str]:
-        """Buys feedback of one kind; returns its lines."""
+        """Buy feedback of one kind and return its lines."""
         asked = {"session_id": session, "test_id": test, "feedback_type": kind, "round_id": str(number)}
         asked |= {} if ids is None else {"feedback_ids": "|".join(ids)}
-        if len(asked.get("feedback_ids", "")) > LONGEST_QUERY:
+        if len(asked.get("feedback_ids", "")) > MAX_QUERY:
             content = self._ask("POST", "/session/feedback", data=asked)
         else:
             content = self._ask("GET", "/session/feedback", params=asked)
@@ -99,12 +99,12 @@ class Client:
         return lines
 
     def evaluate(self, session: str, test: str, more: bool = False, baseline: str | None = None) -> dict[str, Any]:
-        """The numbers of a completed test.
+        """Return the scores of a completed test.
 
         Args:
-            session: The session.
-            test: The test.
-            more: Ask for round by round scores and the like; servers other than ours leave them out.
+            session: The session's id.
+            test: The test's id.
+            more: Also ask for the scores of each round and other additions of openfield's server.
             baseline: The session of a reaction baseline, for `m_nrp`.
         """
         asked = {"session_id": session, "test_id": test} | ({"more": "1"} if more else {})
@@ -112,33 +112,39 @@ class Client:
         return self._ask_json("GET", "/session/evaluations", params=asked)
 
     def round_scores(self, session: str, test: str, number: int) -> dict[str, float]:
-        """Top-1 and top-3 accuracy of a round just posted; marks the session as one in devmode. Only ours tells."""
+        """Return top-1 and top-3 accuracy of a posted round, and mark the session as `devmode`.
+
+        Only openfield's server sends these scores.
+        """
         asked = {"session_id": session, "test_id": test, "round_id": number, "roundwise": "1", "devmode": "1"}
         return dict(self._ask_json("GET", "/session/evaluations", params=asked).get("m_acc_round_wise", {}))
 
     def complete(self, session: str, test: str) -> None:
-        """Declares a test complete."""
+        """Declare a test complete."""
         self._ask("DELETE", "/test", params={"session_id": session, "test_id": test})
 
     def end(self, session: str) -> None:
-        """Ends a session."""
+        """End a session."""
         self._ask("DELETE", "/session", params={"session_id": session})
 
-    def latest(self, session: str) -> Progress:
-        """How far a session has come. A server that fails when no test is finished has none finished."""
+    def latest(self, session: str) -> SessionProgress:
+        """Return the progress of a session.
+
+        Other servers answer with status 500 before the first test is finished; that means no progress.
+        """
         try:
             found = self._ask_json("GET", "/session/latest", params={"session_id": session})
         except Refusal as error:
             if error.status == 500:
-                return Progress()
+                return SessionProgress()
             raise
         try:
-            return msgspec.convert(found, Progress)
+            return msgspec.convert(found, SessionProgress)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"{self._url}/session/latest: the answer cannot be read: {error}.") from None
 
     def _ask(self, method: str, path: str, **request: Any) -> bytes:
-        """One request; the server's refusals are raised as they are."""
+        """Send a request and return the body of the answer; a refusal of the server is raised as `Refusal`."""
         try:
             answer = self._http.request(method, path, **request)
         except self._errors as error:
@@ -146,7 +152,7 @@ class Client:
         return self._read(path, answer.status_code, bytes(answer.content))
 
     def _ask_json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        """One request that is answered with an object; servers of old write NaN into it, which is read as null."""
+        """Send a request and return the JSON object in the answer; the NaN that older servers send is read as null."""
         content = self._ask(method, path, **request)
         try:
             found = json.loads(content, parse_constant=lambda _: None)
@@ -157,7 +163,7 @@ class Client:
         return found
 
     def _read(self, path: str, status: int, content: bytes) -> bytes:
-        """The body of a good answer."""
+        """Return the body of an answer with a good status, and raise `Refusal` for any other."""
         if status in (200, 204):
             return content
         try:
@@ -169,17 +175,20 @@ class Client:
 
 
 def read_text(content: bytes) -> str:
-    """Text as the protocol has it."""
+    """Decode text of the protocol."""
     return content.decode(text_encoding(content))
 
 
 def text_encoding(content: bytes) -> str:
-    """How text of the protocol is written: utf-16 where it begins with a BOM, else utf-8."""
+    """Return the encoding of text of the protocol: utf-16 if it begins with a BOM, utf-8 otherwise."""
     return "utf-16" if content[:2] in BOMS else "utf-8-sig"
 
 
 def read_ids(content: bytes) -> list[str]:
-    """The ids of a round; text tests come with a BOM and further columns, and their texts may have several lines."""
+    """Return the sample ids in the body of a round.
+
+    Rounds of text tests begin with a BOM, have further columns, and their texts may span several lines.
+    """
     if content[:2] in BOMS:
         return [row[0] for row in csv.reader(io.StringIO(read_text(content)), quotechar="|") if row]
     return [line for line in re.split(r"\r?\n", content.decode()) if line]

@@ -1,11 +1,12 @@
-"""What is kept of a hosted agent for another run: the features it extracted, and attributes it names.
+"""Save the features an agent extracted and attributes of it, and read them in another run.
 
-Beside `host.py`. Everything is npz and JSON; the pickles of the original client are read by `pickles.py` where the user
-says that they may be.
+Files are npz archives with a JSON tree. Pickles of the original client are read only if the user allows it. Nothing in
+a pickle is run: all names of functions are refused, except the few that rebuild arrays.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.atomic import replacing
-from openfield.domains.ond.client.pickles import read_old_pickle
 from openfield.errors import AgentProtocol, InvalidInput
 
 Features = tuple[dict[str, Any], dict[str, Any]]
 """Features and logits by sample id."""
 PARTS = ("features_dict", "logit_dict")
+MAX_PICKLE_BYTES = 4 << 30
+PICKLE_NAMES = {
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy.core.multiarray", "scalar"),
+    ("numpy.core.numeric", "_frombuffer"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "scalar"),
+    ("numpy._core.numeric", "_frombuffer"),
+    ("collections", "OrderedDict"),
+    ("_codecs", "encode"),
+}
+"""What arrays and ordered mappings are rebuilt by, in old and new versions of NumPy."""
 
 
 def find_features(place: str | Path, test: str, agent: str, pickles: bool = False) -> Features | None:
-    """Kept features: of a test, of all tests of an agent, or of whatever file is named; None if there are none.
+    """Read the saved features of a test, or of all tests of an agent; return None if there are none.
 
     Args:
         place: A folder, or the file itself.
-        test: The test they are wanted for.
-        agent: Whose they are.
-        pickles: Whether files of the original client may be read.
+        test: The test.
+        agent: The agent.
+        pickles: Whether pickles of the original client may be read.
     """
     root = Path(place)
     stems = [root / f"{test}_{agent}_features", root / f"{agent}_features"] if not root.is_file() else []
@@ -42,11 +56,11 @@ def find_features(place: str | Path, test: str, agent: str, pickles: bool = Fals
 
 
 def read_features(path: Path, pickles: bool = False) -> Features:
-    """The features in a file."""
+    """Read the features in a file."""
     if path.suffix in (".pkl", ".pickle"):
         if not pickles:
             raise InvalidInput(f"{path} is a pickle. Say that it may be read: --set pickles=true, or merge --pickles.")
-        found = read_old_pickle(path)
+        found = read_pickle(path)
     else:
         found = _unpack(path)
     parts = [found.get(part) for part in PARTS] if isinstance(found, dict) else []
@@ -57,12 +71,12 @@ def read_features(path: Path, pickles: bool = False) -> Features:
 
 
 def write_features(path: Path, features: Features) -> None:
-    """Keeps features in a file."""
+    """Write features to a file."""
     _pack(path, dict(zip(PARTS, features, strict=True)), "features")
 
 
 def merge_features(paths: Iterable[Path], target: Path, pickles: bool = False) -> int:
-    """Joins files of features into one; of samples that are in several, the last counts. Returns how many there are."""
+    """Join files of features into one and return the number of samples; later files win."""
     merged: Features = ({}, {})
     for path in paths:
         for part, more in zip(merged, read_features(path, pickles), strict=True):
@@ -71,65 +85,66 @@ def merge_features(paths: Iterable[Path], target: Path, pickles: bool = False) -
     return len(merged[0])
 
 
-class Attributes:
-    """Attributes of an agent, gathered step by step over a test, and given back round by round."""
+class AttributeStore:
+    """Collects attributes of an agent step by step over a test, and restores them round by round."""
 
     def __init__(self, place: str | Path, wanted: Mapping[str, Sequence[str]], pickles: bool = False) -> None:
-        """Keeps attributes in a folder, or reads those of one file.
+        """Prepare to save attributes in a folder, or to read them from a folder or file.
 
         Args:
-            place: The folder, or the file.
+            place: The folder or file.
             wanted: Step -> names of attributes.
-            pickles: Whether files of the original client may be read.
+            pickles: Whether pickles of the original client may be read.
         """
         self._place, self._wanted, self._pickles = Path(place), wanted, pickles
-        self._kept: dict[str, Any] = {}
+        self._collected: dict[str, Any] = {}
 
-    def begin(self) -> None:
-        """A test begins, of which nothing was gathered yet."""
-        self._kept = {}
+    def clear(self) -> None:
+        """Forget the attributes of the last test."""
+        self._collected = {}
 
-    def gather(self, agent: Any, step: str) -> None:
-        """Takes what a step left behind: mappings and sequences grow, anything else is replaced."""
+    def collect(self, agent: Any, step: str) -> None:
+        """Add the attributes a step left: mappings and sequences grow, anything else is replaced."""
         for name in self._wanted.get(step, ()):
             found = getattr(_owner(agent), name)
-            self._kept[name] = _grown(self._kept[name], found) if name in self._kept else found
+            collected = self._collected
+            collected[name] = _extend(collected[name], found) if name in collected else found
 
     def write(self, test: str) -> None:
-        """Writes what was gathered over a test."""
-        _pack(self._place / f"{test}_attribute.npz", self._kept, "attributes")
+        """Write the attributes collected over a test."""
+        _pack(self._place / f"{test}_attribute.npz", self._collected, "attributes")
 
     def read(self, test: str) -> None:
-        """Reads what was kept of a test."""
+        """Read the saved attributes of a test."""
         paths = [self._place / f"{test}_attribute.npz", self._place]
         if self._pickles:
             paths.insert(1, self._place / f"{test}_attribute.pkl")
         path = next((path for path in paths if path.is_file()), None)
         if path is None:
             raise InvalidInput(f"There are no attributes of {test} in {self._place}.")
-        self._kept = read_old_pickle(path) if path.suffix == ".pkl" else _unpack(path)
+        self._collected = read_pickle(path) if path.suffix == ".pkl" else _unpack(path)
 
     def restore(self, agent: Any, step: str, first: int, ids: Sequence[str]) -> None:
-        """Gives a step the part of its attributes that belongs to a round.
+        """Set the attributes of a step to their part that belongs to a round.
 
         Args:
-            agent: Whose step it is.
+            agent: The agent.
             step: The step.
-            first: How many samples of the test came before the round; a short last round tells of no others.
+            first: How many samples of the test came before the round.
             ids: The samples of the round.
         """
         for name in self._wanted.get(step, ()):
-            if name not in self._kept:
-                raise InvalidInput(f"Attribute '{name}' was not kept; kept were {', '.join(self._kept) or 'none'}.")
-            setattr(_owner(agent), name, _part_of(self._kept[name], first, ids))
+            if name not in self._collected:
+                raise InvalidInput(f"Attribute '{name}' was not saved. Saved: {', '.join(self._collected) or 'none'}.")
+            setattr(_owner(agent), name, _part_of(self._collected[name], first, ids))
 
 
 def _owner(agent: Any) -> Any:
-    """Whose attributes are meant: an adapter's detector, or the agent itself."""
+    """Return the object that has the attributes: the detector of an adapter, or the agent itself."""
     return getattr(agent, "detector", agent)
 
 
-def _grown(kept: Any, found: Any) -> Any:
+def _extend(kept: Any, found: Any) -> Any:
     if isinstance(kept, dict) and isinstance(found, Mapping):
         return kept | dict(found)
     for kind in (list, tuple):
@@ -149,7 +164,7 @@ def _part_of(kept: Any, first: int, ids: Sequence[str]) -> Any:
 
 
 def _as_array(value: Any) -> NDArray[Any] | None:
-    """An array, also from a tensor of whatever library."""
+    """Return an array, or a tensor of any library as one; None for anything else."""
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):
@@ -158,7 +173,7 @@ def _as_array(value: Any) -> NDArray[Any] | None:
 
 
 def _pack(path: Path, content: Mapping[str, Any], what: str) -> None:
-    """Writes a tree of mappings, sequences, numbers, text and arrays: the tree as JSON, its arrays beside it."""
+    """Write a tree of mappings, sequences, numbers, text and arrays: the tree as JSON, its arrays beside it."""
     arrays: list[NDArray[Any]] = []
     tree = msgspec.json.encode(_plain(dict(content), arrays, what)).decode()
     named: Mapping[str, Any] = {f"a{number}": array for number, array in enumerate(arrays)}
@@ -169,13 +184,13 @@ def _pack(path: Path, content: Mapping[str, Any], what: str) -> None:
 def _unpack(path: Path) -> Any:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return _built(msgspec.json.decode(str(file["tree"])), file)
+            return _build(msgspec.json.decode(str(file["tree"])), file)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}.") from None
 
 
 def _plain(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
-    """What JSON can say; every array is put aside and named by its number."""
+    """Return a value as JSON can hold it; arrays are moved to `arrays` and named by their numbers."""
     array = _as_array(value)
     if array is not None and array.dtype != object:
         arrays.append(array)
@@ -192,17 +207,18 @@ def _plain(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:
             return value.item()
         case None | bool() | int() | float() | str():
             return value
-    raise AgentProtocol(f"A {type(value).__name__} among the {what} cannot be kept; use numbers, text, arrays, lists.")
+    kind = type(value).__name__
+    raise AgentProtocol(f"the {what} hold a value of type {kind}; only numbers, text, arrays and lists can be saved")
 
 
 def _as_rows(values: Sequence[Any]) -> NDArray[Any] | None:
-    """Arrays of one shape and kind as one array: a file with a part for each of 100,000 samples takes minutes."""
+    """Stack arrays of one shape and type into one: a file with an array for each of 100,000 samples takes minutes."""
     arrays = [array for array in map(_as_array, values) if array is not None]
     kinds = {(array.shape, array.dtype) for array in arrays if array.dtype != object}
     return np.stack(arrays) if len(kinds) == 1 and len(arrays) == len(values) else None
 
 
-def _built(value: Any, arrays: Any) -> Any:
+def _build(value: Any, arrays: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
@@ -212,9 +228,40 @@ def _built(value: Any, arrays: Any) -> Any:
         case "rows":
             return dict(zip(content[0], arrays[f"a{content[1]}"], strict=True))
         case "dict":
-            return {key: _built(one, arrays) for key, one in content}
+            return {key: _build(one, arrays) for key, one in content}
         case "list":
-            return [_built(one, arrays) for one in content]
+            return [_build(one, arrays) for one in content]
         case "tuple":
-            return tuple(_built(one, arrays) for one in content)
+            return tuple(_build(one, arrays) for one in content)
     raise ValueError(f"unknown kind {kind}")
+
+
+def read_pickle(path: Path) -> Any:
+    """Read a pickle of plain values and arrays.
+
+    Raises:
+        InvalidInput: It names anything else, is cut short, or is no pickle.
+    """
+    try:
+        if path.stat().st_size > MAX_PICKLE_BYTES:
+            raise InvalidInput(f"{path} is larger than {MAX_PICKLE_BYTES >> 30} GB.")
+        with path.open("rb") as file:
+            return _Unpickler(file, encoding="latin-1").load()
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} is not read: {error}") from None
+    except Exception as error:  # damaged pickles fail in every way there is
+        raise InvalidInput(f"{path} cannot be read as a pickle: {type(error).__name__}.") from None
+
+
+class _Unpickler(pickle.Unpickler):
+    """An unpickler that refuses all names but those that rebuild arrays."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the function of a name that rebuilds arrays, and refuse any other."""
+        if (module, name) not in PICKLE_NAMES:
+            raise InvalidInput(f"it wants to call {module[:60]}.{name[:60]}.")
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Refuse to read anything outside the file."""
+        raise InvalidInput("it refers to something outside itself.")

@@ -1,6 +1,7 @@
-"""Hosts agents written for the protocol's original client: an object with `execute(toolset, step)` or step methods.
+"""Play tests with agents written for the original client: an object with `execute(toolset, step)` or step methods.
 
-Stands in for the visit's `Player`. Steps exchange files, as they always did; features may be kept and reused as npz.
+`StepPlayer` is the `OndPlayer` of such an agent, `StepOptions` the user's choices. Steps exchange files, as in the
+original client.
 """
 
 from __future__ import annotations
@@ -11,16 +12,67 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from openfield.domains.ond.client.feedback_client import FeedbackAccount
-from openfield.domains.ond.client.rest_client import read_ids, read_text
-from openfield.domains.ond.client.saved_features import write_features
-from openfield.domains.ond.client.stages import Options
-from openfield.domains.ond.client.steps import do_step, may_miss_adaptation
-from openfield.domains.ond.client.workflow import Occasion
-from openfield.domains.ond.testset.sheet import read_count
-from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError
+import msgspec
 
+from openfield.domains.ond.client.original_client import FeedbackAccount
+from openfield.domains.ond.client.rest_client import read_ids, read_text
+from openfield.domains.ond.client.saved_features import AttributeStore, Features, find_features, write_features
+from openfield.domains.ond.client.steps import STEPS, call_step, may_miss_adaptation
+from openfield.domains.ond.client.workflow import StartedTest
+from openfield.domains.ond.testset.sheet import read_count
+from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName
+
+STAGES = (*STEPS, "CreateFeedbackInstance", "EvaluateRoundwise", "EvaluateAlgorithms", "SaveFeatures")
+"""The steps and stages that can be skipped, by the names of the original client."""
 LOG = logging.getLogger("openfield.ond")
+
+
+class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of the protocol's steps are skipped, and what is saved of an agent for another run."""
+
+    skip: tuple[str, ...] = ()
+    """Steps and stages to skip, by the protocol's names."""
+    baseline: bool = False
+    """Whether it is a reaction baseline, which classifies and neither detects, adapts nor characterises."""
+    extract_only: bool = False
+    """Whether only features are wanted."""
+    feedback_type: str = "classification"
+    features: str | None = None
+    """A folder to save features in and read them from, or a file to read them from."""
+    consolidated: bool = False
+    """Whether all tests of an agent share one file of features."""
+    pickles: bool = False
+    """Whether pickles of the original client may be read."""
+    attributes: str | None = None
+    """A folder for attributes, or a file to read them from."""
+    keep: dict[str, tuple[str, ...]] = {}
+    """Step -> attributes of the agent to save."""
+    use_attributes: bool = False
+    """Restore saved attributes instead of saving them."""
+
+    def skipped(self) -> set[str]:
+        """Return all steps and stages that are skipped, and check their names."""
+        for name in (*self.skip, *self.keep):
+            if name not in STAGES:
+                raise UnknownName("stage", name, STAGES, label="Known")
+        react = ("WorldDetection", "NoveltyCharacterization", "CreateFeedbackInstance") if self.baseline else ()
+        rest = (*STEPS.keys() - {"Initialize", "FeatureExtraction"}, "CreateFeedbackInstance")
+        return {*self.skip, *react, *(rest if self.extract_only else ())}
+
+    def find_features(self, test: str, agent: str) -> Features | None:
+        """Read the saved features of a test, if there are any."""
+        return None if self.features is None else find_features(self.features, test, agent, self.pickles)
+
+    def feature_file(self, test: str, agent: str) -> Path | None:
+        """Return the file to save features in, or None if they are not to be saved."""
+        if self.features is None or "SaveFeatures" in self.skip or Path(self.features).is_file():
+            return None
+        stem = agent if self.consolidated else f"{test}_{agent}"
+        return Path(self.features) / f"{stem}_features.npz"
+
+    def make_store(self) -> AttributeStore | None:
+        """Make the store of attributes, if any are to be saved or restored."""
+        return AttributeStore(self.attributes, self.keep, self.pickles) if self.attributes and self.keep else None
 
 
 class StepPlayer:
@@ -32,36 +84,34 @@ class StepPlayer:
         agent: Any,
         root: str = "",
         config: Mapping[str, Any] | None = None,
-        options: Options | None = None,
+        options: StepOptions | None = None,
     ) -> None:
-        """Hosts an agent.
+        """Prepare to play with an agent.
 
         Args:
-            name: What its results are called.
+            name: The name of its results.
             agent: An object with `execute(toolset, step)` or methods named for the steps.
-            root: Where the samples lie that ids name.
-            config: What the agent is told with `Initialize`.
-            options: What is left out, and what is kept.
+            root: The folder of the samples that ids name.
+            config: What the agent gets with `Initialize`.
+            options: What is skipped and what is saved.
         """
         self.name, self._agent, self._root = name, agent, root
-        self._config, self._options = dict(config or {}), options or Options()
-        self._skip = self._options.skipped()
-        self._attributes = self._options.attribute_store()
+        self._config, self._options = dict(config or {}), options or StepOptions()
+        self._skip, self._store = self._options.skipped(), self._options.make_store()
         self._warned = False
         self.threshold = float(self._config.get("detection_threshold", 0.5))
 
-    def start(self, occasion: Occasion) -> None:
-        """Tells the agent of the test."""
-        test, metadata = occasion.test, occasion.metadata
+    def start(self, started: StartedTest) -> None:
+        """Initialize the agent for a test."""
+        test, metadata = started.test, started.metadata
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
         self._saved = self._options.find_features(test, self.name)
-        self._whole, self._before = not occasion.answered, len(occasion.answered)
-        if self._attributes is not None:
-            self._attributes.read(test) if self._options.use_attributes else self._attributes.begin()
-        self._kept: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-        budget = read_count(metadata.get("feedback_max_ids"), f"Test {test}: feedback_max_ids") or 0
-        self._tools: dict[str, Any] = self._config | {
-            "session_id": occasion.session,
+        self._resumed, self._position = bool(started.answered), len(started.answered)
+        if self._store is not None:
+            self._store.read(test) if self._options.use_attributes else self._store.clear()
+        self._extracted: Features = ({}, {})
+        self._toolset: dict[str, Any] = self._config | {
+            "session_id": started.session,
             "test_id": test,
             "test_type": "",
             "metadata": dict(metadata),
@@ -72,86 +122,80 @@ class StepPlayer:
             "features_dict": {},
             "logit_dict": {},
         }
+        budget = read_count(metadata.get("feedback_max_ids"), f"Test {test}: feedback_max_ids") or 0
         if "CreateFeedbackInstance" not in self._skip and not self._condda:
-            account = FeedbackAccount(budget, budget, budget, occasion.feedback, self._options.feedback_type)
-            self._tools |= {"FeedbackInstance": account, "ImageClassificationFeedback": account}
+            account = FeedbackAccount(budget, budget, budget, started.feedback, self._options.feedback_type)
+            self._toolset |= {"FeedbackInstance": account, "ImageClassificationFeedback": account}
         self._call("Initialize")
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
-        """Features, detection, classification, adaptation; CONDDA characterises instead."""
+        """Call the steps of a round: features, detection, classification, adaptation; CONDDA characterises instead."""
         ids = read_ids(content)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{self._test}.{number}.csv"
             path.write_bytes(content)
-            self._tools |= {"dataset": str(path), "round_id": number, "dataset_ids": ids}
+            self._toolset |= {"dataset": str(path), "round_id": number, "dataset_ids": ids}
             self._extract(ids)
-            for step, kind in self._posting():
-                yield from self._results(self._call(step), kind)
-            if not self._condda and "FeedbackInstance" in self._tools:
+            yield from self._results(self._call("WorldDetection"), "detection")
+            if self._condda:
+                yield from self._results(self._call("NoveltyCharacterization"), "characterization")
+            else:
+                yield from self._results(self._call("NoveltyClassification"), "classification")
                 self._adapt()
-        self._before += len(ids)
+        self._position += len(ids)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Characterisation of the whole test, and the features for another time."""
-        self._keep()
+        """Return the characterisation of the whole test, and save features and attributes."""
+        self._save()
         if self._condda:
             return {}
-        self._before = 0
-        self._tools["dataset_ids"] = list(ids)
-        merged: dict[str, str] = {}
-        for results in self._results(self._call("NoveltyCharacterization"), "characterization"):
-            merged |= results
-        return merged
+        self._position = 0
+        self._toolset["dataset_ids"] = list(ids)
+        return next(self._results(self._call("NoveltyCharacterization"), "characterization"), {})
 
     def _adapt(self) -> None:
-        """Adaptation; where an agent may have passed over it unnoticed, that is said once."""
+        """Call adaptation if there is feedback, and warn once if the agent may have passed over the step."""
+        if "FeedbackInstance" not in self._toolset:
+            return
         returned = self._call("NoveltyAdaptation")
         if returned is None and not self._warned and "NoveltyAdaptation" not in self._skip:
             self._warned = True
             if may_miss_adaptation(self._agent):
                 LOG.warning("%s names adaptation by neither spelling, and may have passed over it.", self.name)
 
-    def _posting(self) -> tuple[tuple[str, str], ...]:
-        last = (
-            ("NoveltyCharacterization", "characterization")
-            if self._condda
-            else ("NoveltyClassification", "classification")
-        )
-        return ("WorldDetection", "detection"), last
-
     def _extract(self, ids: Sequence[str]) -> None:
-        """Features of a round: those kept of it if they are all there, else the agent's."""
-        kept, fresh = self._saved, None
-        if kept is None or not all(key in part for key in ids for part in kept if part):
+        """Put the features of a round into the toolset: the saved ones if none is missing, else the agent's."""
+        saved, fresh = self._saved, None
+        if saved is None or not all(key in part for key in ids for part in saved if part):
             fresh = self._call("FeatureExtraction")
         features, logits = fresh or (
-            ({key: part[key] for key in ids if key in part} for part in kept) if kept else ({}, {})
+            ({key: part[key] for key in ids if key in part} for part in saved) if saved else ({}, {})
         )
-        self._tools |= {"features_dict": features, "logit_dict": logits}
+        self._toolset |= {"features_dict": features, "logit_dict": logits}
         if fresh:
-            self._kept[0].update(features)
-            self._kept[1].update(logits)
+            self._extracted[0].update(features)
+            self._extracted[1].update(logits)
 
     def _call(self, step: str) -> Any:
-        """Does a step, with the attributes it is to have before it, or those it is to leave behind after it."""
+        """Call a step unless it is skipped; restore the attributes it needs before it, or save its own after it."""
         if step in self._skip:
             return None
-        store, using = self._attributes, self._options.use_attributes
+        store, using = self._store, self._options.use_attributes
         try:
             if store is not None and using:
-                store.restore(self._agent, step, self._before, self._tools.get("dataset_ids", ()))
-            returned = do_step(self._agent, step, self._tools)
+                store.restore(self._agent, step, self._position, self._toolset.get("dataset_ids", ()))
+            returned = call_step(self._agent, step, self._toolset)
             if store is not None and not using:
-                store.gather(self._agent, step)
+                store.collect(self._agent, step)
         except OpenfieldError:
             raise
         except Exception as error:
-            place = f"Test {self._test}, round {self._tools.get('round_id', 0)}, {step}"
+            place = f"Test {self._test}, round {self._toolset.get('round_id', 0)}, {step}"
             raise AgentCrashed(f"{place}: the agent raised {type(error).__name__}: {error}") from error
         return returned
 
     def _results(self, returned: Any, kind: str) -> Iterator[Mapping[str, str]]:
-        """What a step returned: a path, or a path for each type, or nothing."""
+        """Yield the results a step returned: a path, a path for each type, or None for no results."""
         if returned is None:
             return
         paths = returned if isinstance(returned, Mapping) else {kind: returned}
@@ -160,16 +204,16 @@ class StepPlayer:
         except (OSError, TypeError, UnicodeDecodeError) as error:
             raise AgentProtocol(f"Test {self._test}: the {kind} results cannot be read: {error}.") from None
 
-    def _keep(self) -> None:
-        """Writes features and attributes for another time."""
-        place = self._options.feature_file(self._test, self.name)
+    def _save(self) -> None:
+        """Save features and attributes for another run; a failure is a warning, because the test was played."""
+        path = self._options.feature_file(self._test, self.name)
         try:
-            if place is not None and self._kept[0]:
+            if path is not None and self._extracted[0]:
                 before = self._saved or ({}, {})
-                write_features(place, (before[0] | self._kept[0], before[1] | self._kept[1]))
-            if self._attributes is not None and not self._options.use_attributes:
-                if not self._whole:  # they are given back by the round, and would be those of others
+                write_features(path, (before[0] | self._extracted[0], before[1] | self._extracted[1]))
+            if self._store is not None and not self._options.use_attributes:
+                if self._resumed:  # they are restored by position, and would be those of other samples
                     raise AgentProtocol("attributes of a test that was interrupted lack its first rounds")
-                self._attributes.write(self._test)
-        except (AgentProtocol, InvalidInput) as error:  # the test was played all the same
-            LOG.warning("%s, test %s: not everything was kept: %s", self.name, self._test, error)
+                self._store.write(self._test)
+        except (AgentProtocol, InvalidInput) as error:
+            LOG.warning("%s, test %s: not everything was saved: %s", self.name, self._test, error)

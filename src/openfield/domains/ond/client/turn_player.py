@@ -1,6 +1,6 @@
-"""Agents of ours on a visit: a round becomes a turn, the reply becomes results to post.
+"""Play tests of a server with openfield agents: a round becomes a turn, the reply becomes results to post.
 
-A `Player` of `visit.py`, as `host.py` has one for agents of the original client.
+`TurnPlayer` is the `OndPlayer` of such an agent; `StepPlayer` is that of an agent of the original client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.client.rest_client import read_ids
-from openfield.domains.ond.client.workflow import Occasion
+from openfield.domains.ond.client.workflow import StartedTest
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.server.results import quote_id
 from openfield.domains.ond.testset.sheet import load_arrays, read_count
@@ -30,7 +30,7 @@ from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, Openfiel
 
 
 class TurnPlayer:
-    """Lets an agent that answers turns play tests of a server, with the images of a data directory."""
+    """Shows the rounds of tests to an agent as turns, with the images of a data directory."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class TurnPlayer:
         detects: bool = True,
         unknown_last: bool = False,
     ) -> None:
-        """A player for agents of ours.
+        """Load the images of a data directory.
 
         Args:
-            name: What its results are called.
-            make: Makes a fresh agent for each test.
+            name: The name of the agent's results.
+            make: Makes a new agent for each test.
             root: A data directory with images.
-            threshold: A belief above this declares that the world changed.
+            threshold: A belief above this declares that the world has changed.
             detects: Whether beliefs are posted; those of a reaction baseline are not.
-            unknown_last: Whether tests have the unknown class last that say nothing of it; agents of ours have it
-                first.
+            unknown_last: Whether the unknown class is last in tests whose metadata do not say. Openfield agents always
+                have it first.
         """
         self.name, self.threshold, self._make, self._detects = name, threshold, make, detects
         self._unknown_last = unknown_last
@@ -60,40 +60,40 @@ class TurnPlayer:
         self._arrays = arrays
         self._place = {key: at for at, key in enumerate(arrays["ids"].tolist())}
 
-    def start(self, occasion: Occasion) -> None:
-        """A fresh agent learns from the directory's training samples."""
-        metadata, self._where = occasion.metadata, f"Test {occasion.test}, before its first round"
-        self._feedback, self._light = occasion.feedback, metadata.get("red_light")
-        self._lit, self._shown = self._light in occasion.answered, list[str]()
+    def start(self, started: StartedTest) -> None:
+        """Make a new agent and show it the training samples of the directory."""
+        metadata, self._where = started.metadata, f"Test {started.test}, before its first round"
+        self._feedback, self._light = started.feedback, metadata.get("red_light")
+        self._lit, self._shown = self._light in started.answered, list[str]()
         self._clusters: list[list[float]] | None = None
-        self._condda, self._test = metadata.get("protocol") == "CONDDA", occasion.test
-        place = read_count(metadata.get("unknown_index"), f"Test {occasion.test}: unknown_index")
+        self._condda, self._test = metadata.get("protocol") == "CONDDA", started.test
+        place = read_count(metadata.get("unknown_index"), f"Test {started.test}: unknown_index")
         self._last = self._unknown_last if place is None else place > 0
-        stated = read_count(metadata.get("known_classes"), f"Test {occasion.test}: known_classes")
+        stated = read_count(metadata.get("known_classes"), f"Test {started.test}: known_classes")
         labels = self._arrays["train_labels"]
-        self._known = int(labels.max(initial=0)) if stated is None else stated  # those there are to be learned
-        told = {key: value for key, value in metadata.items() if key != "unknown_index"}  # which is the first here
-        seen: dict[str, Any] = {"metadata": told | {"known_classes": self._known}}
+        self._known = int(labels.max(initial=0)) if stated is None else stated  # the classes of the training samples
+        shown = {key: value for key, value in metadata.items() if key != "unknown_index"}  # it is always 0 here
+        seen: dict[str, Any] = {"metadata": shown | {"known_classes": self._known}}
         seen |= {"images": self._arrays["train_images"], "labels": labels}
-        with self._blamed():
+        with self._blaming_agent():
             self._agent = self._make()
         self._ask(Turn(ask=Ask.READY, observation=seen, phase="training", first=True))
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
-        """Shows the batch as a turn and posts what the agent answers."""
+        """Show a round as a turn and yield what the agent answers."""
         ids = read_ids(content)
         self._where = f"Test {self._test}, round {number}"
         self._shown += ids
         self._lit = self._lit or self._light in ids
         light = self._lit if self._light is not None else None
-        if strangers := [key for key in ids if key not in self._place]:
-            raise InvalidInput(f"{self._where}: the data directory has no image of {strangers[0]!r:.80}.")
+        if missing := [key for key in ids if key not in self._place]:
+            raise InvalidInput(f"{self._where}: the data directory has no image of {missing[0]!r:.80}.")
         images = self._arrays["images"][[self._place[key] for key in ids]]
         seen = {"round": number, "ids": ids, "images": images}
         reply = self._ask(Turn(observation=seen, first=True, red_light=light))
         if not isinstance(reply.action, Scores):
             raise AgentProtocol(f"{self._where}: waits for Scores.")
-        with self._blamed():
+        with self._blaming_agent():
             scores, beliefs = read_table(reply.action.p, len(ids)), read_beliefs(reply.belief, len(ids))
         kind = "characterization" if self._condda else "classification"
         detection = {"detection": _rows(ids, beliefs[:, None])} if self._detects else {}
@@ -103,24 +103,24 @@ class TurnPlayer:
         self._trade(number, light)
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Clusters of all samples the agent was shown, if it gave any."""
+        """Return the clusters of all samples the agent was shown, if it gave any."""
         self._ask(Turn(ask=Ask.NONE, last="terminated"))
         if self._clusters is None:
             return {}
-        with self._blamed():
+        with self._blaming_agent():
             return {"characterization": _rows(self._shown, read_table(self._clusters, len(self._shown)))}
 
     def _ask(self, turn: Turn) -> Reply:
-        """What the agent replies to a turn."""
-        with self._blamed():
+        """Return the reply of the agent to a turn."""
+        with self._blaming_agent():
             reply = self._agent(turn)
         if not isinstance(reply, Reply):
             raise AgentProtocol(f"{self._where}: the agent returned a {type(reply).__name__}, not a Reply.")
         return reply
 
     @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Says where an agent failed, and that it was the agent."""
+    def _blaming_agent(self) -> Iterator[None]:
+        """Add the test and round to errors of the agent."""
         try:
             yield
         except AgentProtocol as error:
@@ -131,7 +131,7 @@ class TurnPlayer:
             raise AgentCrashed(f"{self._where}: the agent raised {type(error).__name__}: {error}") from error
 
     def _trade(self, number: int, light: bool | None) -> None:
-        """Buys what the agent wants to buy, until it goes on."""
+        """Buy the feedback the agent asks for, until it asks for the next batch."""
         answer: Any = None
         while True:
             seen = {"round": number, "answered": True}
@@ -159,6 +159,6 @@ class TurnPlayer:
 
 
 def _rows(ids: Sequence[str], table: Any) -> str:
-    """CSV rows; numbers are written so that they are read back the same."""
+    """Write CSV rows whose numbers are read back exactly."""
     rows = np.asarray(table, dtype=float).tolist()
     return "".join(f"{quote_id(key)},{','.join(map(repr, row))}\n" for key, row in zip(ids, rows, strict=True))

@@ -1,7 +1,6 @@
-"""A visit to a server: sessions opened, tests played step by step, scores fetched, sessions ended.
+"""The client's workflow of the protocol: open sessions, play their tests, fetch the scores, end the sessions.
 
-The client's workflow of the protocol. Who plays is a `Player`: an agent of ours (`turns.py`) or one written for the
-protocol (`host.py`).
+An `OndPlayer` answers the rounds: `TurnPlayer` for an openfield agent, `StepPlayer` for one of the original client.
 """
 
 from __future__ import annotations
@@ -13,109 +12,122 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.atomic import replacing
-from openfield.domains.ond.client.rest_client import Client, Progress, read_ids
+from openfield.domains.ond.client.rest_client import RestClient, SessionProgress, read_ids
 from openfield.domains.ond.server.errors import Refusal
 from openfield.errors import OpenfieldError
 
-Feedback = Callable[[str, Sequence[str] | None], list[str]]
-"""Buys feedback of a kind on some ids of the round just posted."""
+BuyFeedback = Callable[[str, Sequence[str] | None], list[str]]
+"""Buys feedback of one kind on some ids of the round just posted, and returns its lines."""
+ServerScores = dict[str, dict[str, Any]]
+"""The server's scores by test."""
 REPOSTS = ("DetectionRepost", "ResultsRepost")
-"""How a server says that it has these results."""
+"""The reasons of a refusal that say that the server has these results."""
 GONE = ("SessionEnded", "session_id_invalid")
-"""How a server says that it has no such session, or no longer."""
+"""The reasons of a refusal that say that the session has ended or never existed."""
 
 
-class Occasion(msgspec.Struct, frozen=True):
-    """A test that begins, or goes on after samples that were answered before an interruption."""
+class StartedTest(msgspec.Struct, frozen=True):
+    """A test that a player is about to play, from its start or from where it was interrupted."""
 
     session: str
     test: str
     metadata: Mapping[str, Any]
-    feedback: Feedback
+    feedback: BuyFeedback
     answered: tuple[str, ...] = ()
+    """The samples answered before an interruption."""
 
 
-class Player(Protocol):
-    """Plays tests of the protocol."""
+class OndPlayer(Protocol):
+    """Answers the rounds of tests for an agent."""
 
     name: str
     threshold: float
 
-    def start(self, occasion: Occasion) -> None:
-        """A test begins, or goes on."""
+    def start(self, started: StartedTest) -> None:
+        """Prepare for a test."""
         ...
 
     def play(self, number: int, content: bytes) -> Iterator[Mapping[str, str]]:
-        """Answers a round: results to be posted one after the other; after the last, feedback may be bought."""
+        """Yield the results of a round, to be posted one after the other.
+
+        Feedback may be bought after the last ones are posted.
+        """
         ...
 
     def finish(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The test is over: results to be posted with round 0, if any."""
+        """Return the results of the whole test, if any; they are posted with round 0."""
         ...
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """What is played where."""
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The tests that are played, and what is done with their scores."""
 
     protocol: str = "OND"
     area: str = "image_classification"
     hints: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
-    """Empty means all the server offers."""
-    most: int | None = None
-    """At most so many tests."""
+    """Empty means all tests the server offers."""
+    max_tests: int | None = None
     resume: dict[str, str] = {}
-    """Player -> a session to go on with."""
+    """OndPlayer -> the session to resume."""
     baseline: str | None = None
     """The player that is the reaction baseline of the others."""
     evaluate: bool = True
-    rounds: bool = True
-    """Ask for the scores of every round as well."""
+    round_scores: bool = True
+    """Also ask for the scores of every round."""
     save: str | None = None
     """A folder for the scores of each test."""
 
 
-Scores = dict[str, dict[str, Any]]
-"""The server's numbers by test."""
+def play_sessions(client: RestClient, players: Sequence[OndPlayer], options: SessionOptions) -> dict[str, ServerScores]:
+    """Play all tests with all players and return the scores by player.
 
-
-def play_sessions(client: Client, players: Sequence[Player], visit: Visit) -> dict[str, Scores]:
-    """Plays all tests of a visit as the protocol has it: a session for everyone, all tests, all numbers, all ends.
-
-    The baseline is played first and not scored; the numbers of the others are told against it. Where there are no
-    others, what is returned says by which session it can be told against.
+    Every player has a session. The baseline plays first and is not scored; the others are scored against it. If the
+    baseline plays alone, its session is returned, so that other sessions can be scored against it later.
     """
-    tests = list(visit.tests or client.test_ids(visit.protocol, visit.area))[: visit.most]
-    known = {name: client.latest(session) for name, session in visit.resume.items()}  # refused before any is opened
-    sessions = {player.name: _open(client, player, visit, tests) for player in players}
-    for player in sorted(players, key=lambda player: player.name != visit.baseline):
-        progress = known.get(player.name, Progress())
+    tests = list(options.tests or client.test_ids(options.protocol, options.area))[: options.max_tests]
+    resumed = {name: client.latest(session) for name, session in options.resume.items()}  # refused before any is opened
+    sessions = {player.name: _open(client, player, options, tests) for player in players}
+    for player in sorted(players, key=lambda player: player.name != options.baseline):
+        progress = resumed.get(player.name, SessionProgress())
         try:
             for test in tests:
                 if test not in progress.finished_tests:
                     first = progress.next_rounds.get(test, 0)
-                    play_test(client, player, sessions[player.name], test, first, visit.protocol)
+                    play_test(client, player, sessions[player.name], test, first, options.protocol)
         except OpenfieldError as error:
-            _tell_how_to_go_on(error, player.name, sessions)
+            _add_resume_hint(error, player.name, sessions)
             raise
+    scored = tests if options.evaluate else ()
+    baseline = sessions[options.baseline] if options.baseline is not None else None
     found = {
-        player.name: {test: _score(client, sessions, player, test, visit) for test in tests if visit.evaluate}
-        for player in players
-        if player.name != visit.baseline
+        name: {test: _score(client, session, test, options.round_scores, baseline) for test in scored}
+        for name, session in sessions.items()
+        if name != options.baseline
     }
     for name, scores in found.items():
-        _save(visit.save, name, scores)
+        _save(options.save, name, scores)
     if not found:
-        found = {name: _tell_of_baseline(session, tests) for name, session in sessions.items()}
+        found = {name: _describe_baseline(session, tests) for name, session in sessions.items()}
     for session in sessions.values():
         client.end(session)
     return found
 
 
-def play_test(client: Client, player: Player, session: str, test: str, first: int = 0, protocol: str = "OND") -> None:
-    """Plays one test to its completion, from its first round or the one at which it was interrupted.
+def play_test(
+    client: RestClient, player: OndPlayer, session: str, test: str, first: int = 0, protocol: str = "OND"
+) -> None:
+    """Play one test to its completion.
 
-    The session's protocol is played, whatever the test's metadata say of theirs.
+    The session's protocol is played, even if the metadata of the test name another.
+
+    Args:
+        client: The client to ask.
+        player: Who answers.
+        session: The session's id.
+        test: The test's id.
+        first: The round to begin with, if the test was interrupted.
+        protocol: OND or CONDDA.
     """
     ids, number = _answered_ids(client, session, test, first), first
 
@@ -123,7 +135,7 @@ def play_test(client: Client, player: Player, session: str, test: str, first: in
         return client.feedback(session, test, kind, chosen, number)
 
     metadata = client.metadata(session, test) | {"protocol": protocol}
-    player.start(Occasion(session, test, metadata, feedback, tuple(ids)))
+    player.start(StartedTest(session, test, metadata, feedback, tuple(ids)))
     while (content := client.dataset(session, test, number)) is not None:
         for results in player.play(number, content):
             _post(client, session, test, number, results, first > 0)
@@ -135,36 +147,36 @@ def play_test(client: Client, player: Player, session: str, test: str, first: in
     client.complete(session, test)
 
 
-def _open(client: Client, player: Player, visit: Visit, tests: Sequence[str]) -> str:
-    """The session of a player: the one to go on with, or a new one."""
-    if player.name in visit.resume:
-        return visit.resume[player.name]
+def _open(client: RestClient, player: OndPlayer, options: SessionOptions, tests: Sequence[str]) -> str:
+    """Return the session of a player: the one to resume, or a new one."""
+    if player.name in options.resume:
+        return options.resume[player.name]
     asked = {
-        "protocol": visit.protocol,
-        "domain": visit.area,
+        "protocol": options.protocol,
+        "domain": options.area,
         "novelty_detector_version": f"{player.name}-0.0.1",
         "detection_threshold": player.threshold,
-        "hints": list(visit.hints),
+        "hints": list(options.hints),
     }
     return client.open(asked, tests)
 
 
-def _tell_how_to_go_on(error: OpenfieldError, name: str, sessions: Mapping[str, str]) -> None:
-    """Adds what to type to an error; a session that the server no longer has cannot be gone on with."""
+def _add_resume_hint(error: OpenfieldError, name: str, sessions: Mapping[str, str]) -> None:
+    """Add the option that resumes the open sessions to an error; the server may no longer have the failed one."""
     gone = isinstance(error, Refusal) and error.reason in GONE
     pairs = "+".join(f"{other}:{session}" for other, session in sessions.items() if other != name or not gone)
     if pairs:
         error.args = (f"{error} The sessions stay open; go on with --set resume={pairs}.",)
 
 
-def _answered_ids(client: Client, session: str, test: str, first: int) -> list[str]:
-    """The samples of the rounds before the one at which a test goes on."""
+def _answered_ids(client: RestClient, session: str, test: str, first: int) -> list[str]:
+    """Return the samples of the rounds before the one at which a test is resumed."""
     rounds = (client.dataset(session, test, number, resume=True) for number in range(first))
     return [key for content in rounds if content is not None for key in read_ids(content)]
 
 
-def _post(client: Client, session: str, test: str, number: int, results: Mapping[str, str], resumed: bool) -> None:
-    """Posts results; where a test was interrupted, type by type, and what the server has already stays as it is."""
+def _post(client: RestClient, session: str, test: str, number: int, results: Mapping[str, str], resumed: bool) -> None:
+    """Post results. In a resumed test they are posted type by type, and those that the server has are skipped."""
     for part in [{kind: text} for kind, text in results.items()] if resumed else [results]:
         try:
             client.post(session, test, number, part)
@@ -173,17 +185,16 @@ def _post(client: Client, session: str, test: str, number: int, results: Mapping
                 raise
 
 
-def _score(client: Client, sessions: Mapping[str, str], player: Player, test: str, visit: Visit) -> dict[str, Any]:
+def _score(client: RestClient, session: str, test: str, rounds: bool, baseline: str | None) -> dict[str, Any]:
     try:
-        baseline = sessions[visit.baseline] if visit.baseline is not None else None
-        return client.evaluate(sessions[player.name], test, visit.rounds, baseline=baseline)
+        return client.evaluate(session, test, rounds, baseline)
     except Refusal as error:
         return {"refused": str(error)}
 
 
-def _tell_of_baseline(session: str, tests: Sequence[str]) -> Scores:
-    """What there is to say of a reaction baseline that nobody was told against yet."""
-    note = "A reaction baseline is not scored itself; ask for others' scores with this baseline_session_id."
+def _describe_baseline(session: str, tests: Sequence[str]) -> ServerScores:
+    """Return the session of a reaction baseline that played alone, in place of scores."""
+    note = "A reaction baseline is not scored itself. Score other sessions against it with this baseline_session_id."
     return {test: {"baseline_session_id": session, "note": note} for test in tests}
 
 

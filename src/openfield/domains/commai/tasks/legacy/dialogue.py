@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from openfield.domains.commai.environment.grid import GridWorld
-from openfield.domains.commai.environment.rounds import Round, Script
-from openfield.domains.commai.environment.task import Instance, Stage, Task
+from openfield.domains.commai.environment.grid_world import GridWorld
+from openfield.domains.commai.environment.rounds import Round, RoundScript
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.task import Instance, Task
 from openfield.domains.commai.tasks.legacy.phrasebook import blame, praise, time_is_out
 
 
@@ -100,7 +101,7 @@ class ExerciseTask(Task):
         retries: Whether a wrong answer is passed over in silence, so that the learner can try again.
     """
 
-    script: Script | None = None
+    script: RoundScript | None = None
 
     def __init__(self, name: str, make: Callable[[Random], Round], max_time: int, retries: bool = True) -> None:
         super().__init__(name)

@@ -7,23 +7,75 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from openfield.domains.commai.environment.draws import between, pick
-from openfield.domains.commai.environment.grid import DIRECTIONS, NAMES, GridWorld, Place, Thing, step, with_article
-from openfield.domains.commai.environment.task import Stage, Task
-from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
-from openfield.domains.commai.tasks.legacy.errands import Errand, Fetching, turned, walk
-from openfield.domains.commai.tasks.legacy.giving import (
-    CountingInventory,
-    CountingInventoryGiving,
-    Giving,
-    PickUpAroundAndGive,
+from openfield.domains.commai.environment.grid_world import (
+    DIRECTIONS,
+    NAMES,
+    GridObject,
+    GridWorld,
+    Place,
+    step,
+    with_article,
 )
-from openfield.domains.commai.tasks.legacy.phrasebook import number_word
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.task import Task
+from openfield.domains.commai.tasks.draws import between, pick
+from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask
+from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook, number_word
 
 _RELATIVE = {"forward": 0, "right": 1, "back": 2, "left": 3}
 
 
-class Turning(Errand):
+class GridDialogue(Dialogue):
+    """A dialogue in a tidy world: what earlier tasks left lying about is gone."""
+
+    __slots__ = ()
+
+    def begin(self) -> None:
+        """Lays out the scene and says what to do."""
+        self.world.things.clear()
+        self.world.wanted.clear()
+        self.say(self.instruct())
+
+    def instruct(self) -> str:
+        """Lays out the scene and words the errand."""
+        raise NotImplementedError
+
+    def done(self) -> bool:
+        """Whether the errand is done."""
+        raise NotImplementedError
+
+    def read(self, sentence: str) -> None:
+        """Looks whether the errand is done."""
+        if self.done():
+            self.win()
+
+    def any_thing(self) -> str:
+        """Something that can be carried."""
+        return pick(self.rng, load_phrasebook().portable)
+
+
+class Fetching(GridDialogue):
+    """Pick up a thing. Subclasses say where it lies."""
+
+    __slots__ = ("_had", "_name", "_place")
+
+    def place(self, place: Place) -> str:
+        """Puts a thing somewhere and gives its name."""
+        self._name, self._place = self.any_thing(), place
+        self._had = self.world.inventory[self._name]
+        self.world.put(place, GridObject(self._name))
+        return self._name
+
+    def done(self) -> bool:
+        """Whether the learner has it."""
+        return self.world.inventory[self._name] > self._had
+
+    def hint(self) -> str:
+        """The next command on the way to it."""
+        return fetch(self.world, self._place, self._name)
+
+
+class Turning(GridDialogue):
     """Turn left or right."""
 
     __slots__ = ("_goal", "_way")
@@ -31,7 +83,7 @@ class Turning(Errand):
     def instruct(self) -> str:
         """Names the way."""
         self._way = pick(self.rng, ("left", "right"))
-        self._goal = turned(self.world.facing, 1 if self._way == "right" else 3)
+        self._goal = turn_by(self.world.facing, 1 if self._way == "right" else 3)
         return f"Turn {self._way}."
 
     def done(self) -> bool:
@@ -43,7 +95,7 @@ class Turning(Errand):
         return f"I turn {self._way}."
 
 
-class Going(Errand):
+class Going(GridDialogue):
     """Go to a cell. Subclasses say which."""
 
     __slots__ = ("_goal",)
@@ -77,7 +129,7 @@ class MovingRelative(Going):
     def instruct(self) -> str:
         """The cell on one side."""
         way = pick(self.rng, ("left", "right"))
-        self._goal = step(self.world.position, turned(self.world.facing, _RELATIVE[way]))
+        self._goal = step(self.world.position, turn_by(self.world.facing, _RELATIVE[way]))
         return f"Move {way}."
 
 
@@ -142,14 +194,14 @@ class FindObjectAround(Fetching):
         return f"There is {with_article(name)} around you. Find the {name} and pick it up."
 
 
-class Look(Errand):
+class Looking(GridDialogue):
     """Look at the cell ahead."""
 
     __slots__ = ("_looked",)
 
     def instruct(self) -> str:
         """Puts something there to see."""
-        self.world.put(self.world.ahead, Thing(self.any_thing()))
+        self.world.put(self.world.ahead, GridObject(self.any_thing()))
         self._looked = False
         return "Look."
 
@@ -167,7 +219,7 @@ class Look(Errand):
         return "I look."
 
 
-class LookAround(Errand):
+class LookAround(GridDialogue):
     """Look in all four directions without moving."""
 
     __slots__ = ("_seen", "_start")
@@ -196,6 +248,125 @@ class LookAround(Errand):
         return "I turn right." if self.world.facing in self._seen else "I look."
 
 
+class Giving(GridDialogue):
+    """Give back what the teacher gave."""
+
+    __slots__ = ("_given", "_name")
+
+    def instruct(self) -> str:
+        """Hands a thing over and asks for it."""
+        self._name, self._given = self.any_thing(), len(self.world.given)
+        self.world.inventory[self._name] += 1
+        self.world.wanted[self._name] = 1
+        return (
+            f"I gave you {with_article(self._name)}. Give it back to me: say 'I give you {with_article(self._name)}'."
+        )
+
+    def done(self) -> bool:
+        """Whether the teacher has it."""
+        return len(self.world.given) > self._given
+
+    def hint(self) -> str:
+        """The command."""
+        return f"I give you {with_article(self._name)}."
+
+
+class PickUpAroundAndGive(Fetching):
+    """Pick up a thing on a neighbouring cell and give it to the teacher."""
+
+    __slots__ = ("_given",)
+
+    def instruct(self) -> str:
+        """A thing in some direction, wanted."""
+        direction = pick(self.rng, NAMES)
+        name = self.place(step(self.world.position, direction))
+        self._given = len(self.world.given)
+        self.world.wanted[name] = 1
+        return (
+            f"There is {with_article(name)} {direction} from you, you face {self.world.facing}. "
+            f"Pick up the {name} and give it to me."
+        )
+
+    def done(self) -> bool:
+        """Whether the teacher has it."""
+        return len(self.world.given) > self._given
+
+    def hint(self) -> str:
+        """Fetch, then give."""
+        if self.world.inventory[self._name] > self._had:
+            return f"I give you {with_article(self._name)}."
+        return super().hint()
+
+
+class CountingInventory(Dialogue):
+    """Say how many of something one has."""
+
+    __slots__ = ("_name",)
+
+    def begin(self) -> None:
+        """Asks."""
+        self._name = pick(self.rng, load_phrasebook().portable)
+        self.ask()
+
+    def ask(self) -> None:
+        """Asks for the number."""
+        self.say(f"How many {self._name}s do you have?")
+
+    def read(self, sentence: str) -> None:
+        """Judges the number."""
+        if sentence.endswith(self.hint()):
+            self.win()
+        else:
+            self.lose()
+
+    def hint(self) -> str:
+        """The number in letters."""
+        return f"{number_word(min(self.world.inventory[self._name], 10))}."
+
+
+class CountingInventoryGiving(CountingInventory):
+    """Count, get one more, count, give one away, count: four stages and a last question."""
+
+    __slots__ = ("_stage_number",)
+
+    def begin(self) -> None:
+        """Asks the first time, with few enough things that the number has a word."""
+        self._stage_number = 0
+        self._name = pick(self.rng, load_phrasebook().portable)
+        self.world.inventory[self._name] = min(self.world.inventory[self._name], 8)
+        self.world.wanted.clear()
+        self.ask()
+
+    def read(self, sentence: str) -> None:
+        """Goes from stage to stage; a wrong number ends it."""
+        if self._stage_number == 2:
+            if self.world.wanted[self._name] == 0:
+                self._advance()
+        elif sentence.endswith(self.hint()):
+            self._advance()
+        else:
+            self.lose()
+
+    def hint(self) -> str:
+        """The number, or the gift."""
+        if self._stage_number == 2:
+            return f"I give you {with_article(self._name)}."
+        return super().hint()
+
+    def _advance(self) -> None:
+        self._stage_number += 1
+        if self._stage_number == 1:
+            self.world.inventory[self._name] += 1
+            self.say(f"Good. I gave you {with_article(self._name)}. How many {self._name}s do you have now?")
+        elif self._stage_number == 2:
+            self.world.wanted[self._name] = 1
+            self.say(f"Good. Now give me {with_article(self._name)}.")
+        elif self._stage_number == 3:
+            self.say(f" How many {self._name}s do you have now?")
+        else:
+            self.win()
+
+
 _KINDS: dict[str, tuple[Callable[[Stage, Task], Dialogue], int]] = {
     "Turning": (Turning, 576),
     "Moving": (Moving, 600),
@@ -208,7 +379,7 @@ _KINDS: dict[str, tuple[Callable[[Stage, Task], Dialogue], int]] = {
     "PickUpAroundAndGive": (PickUpAroundAndGive, 5584),
     "CountingInventory": (CountingInventory, 800),
     "CountingInventoryGiving": (CountingInventoryGiving, 8000),
-    "Look": (Look, 1000),
+    "Look": (Looking, 1000),
     "LookAround": (LookAround, 5000),
     "FindObjectAround": (FindObjectAround, 10_000),
 }
@@ -220,3 +391,37 @@ def in_grid(kind: Callable[[Stage, Task], Dialogue], max_time: int) -> Callable[
 
 
 NAVIGATION: dict[str, Callable[[str], Task]] = {name: in_grid(*kind) for name, kind in _KINDS.items()}
+
+
+def turn_by(facing: str, quarters: int) -> str:
+    """The direction after some quarter turns to the right."""
+    return NAMES[(NAMES.index(facing) + quarters) % 4]
+
+
+def face(world: GridWorld, direction: str) -> str:
+    """The command that turns towards a direction; empty if there is nothing to do."""
+    quarters = (NAMES.index(direction) - NAMES.index(world.facing)) % 4
+    return ("", "I turn right.", "I turn right.", "I turn left.")[quarters]
+
+
+def walk(world: GridWorld, goal: Place) -> str:
+    """The next command on the way to a cell; empty on it."""
+    direction = _heading(world.position, goal)
+    return face(world, direction) or "I move forward." if direction else ""
+
+
+def fetch(world: GridWorld, place: Place, name: str) -> str:
+    """The next command on the way to a thing: walk until it lies ahead, then take it."""
+    if world.ahead == place:
+        return f"I pick up the {name}."
+    return walk(world, place)
+
+
+def _heading(place: Place, goal: Place) -> str:
+    """The direction to go first."""
+    east, south = goal[0] - place[0], goal[1] - place[1]
+    if east:
+        return "east" if east > 0 else "west"
+    if south:
+        return "south" if south > 0 else "north"
+    return ""

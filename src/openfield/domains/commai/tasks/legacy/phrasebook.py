@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from openfield.domains.commai.environment.draws import pick
+from openfield.domains.commai.tasks.draws import pick
 
 
 class Phrasebook(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Phrasebook(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def phrasebook() -> Phrasebook:
+def load_phrasebook() -> Phrasebook:
     """The table of the package."""
     text = (resources.files("openfield.domains.commai") / "data" / "legacy.toml").read_bytes()
     return msgspec.toml.decode(text, type=Phrasebook)
@@ -38,22 +38,22 @@ def phrasebook() -> Phrasebook:
 
 def praise(rng: Random) -> str:
     """What is said to a success."""
-    return pick(rng, phrasebook().congratulations)
+    return pick(rng, load_phrasebook().congratulations)
 
 
 def blame(rng: Random) -> str:
     """What is said to a failure."""
-    return pick(rng, phrasebook().failed)
+    return pick(rng, load_phrasebook().failed)
 
 
 def time_is_out(rng: Random) -> str:
     """What is said to somebody too slow."""
-    return pick(rng, phrasebook().timeout)
+    return pick(rng, load_phrasebook().timeout)
 
 
 def number_word(number: int) -> str:
     """A number from zero to ten in letters."""
-    return phrasebook().numbers[number]
+    return load_phrasebook().numbers[number]
 
 
 def any_number(rng: Random, number: int) -> str:

@@ -9,12 +9,12 @@ import itertools
 from collections.abc import Callable, Sequence
 from random import Random
 
-from openfield.domains.commai.environment.draws import between, pick
-from openfield.domains.commai.environment.grid import with_article
+from openfield.domains.commai.environment.grid_world import with_article
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Task
+from openfield.domains.commai.tasks.draws import between, pick
 from openfield.domains.commai.tasks.legacy.dialogue import ExerciseTask
-from openfield.domains.commai.tasks.legacy.phrasebook import blame, number_word, phrasebook
+from openfield.domains.commai.tasks.legacy.phrasebook import blame, load_phrasebook, number_word
 
 _FAKE_CHANCE = 0.2
 _LIST_LIMIT = 5
@@ -23,7 +23,7 @@ _LIST_LIMIT = 5
 
 def count_objects(rng: Random) -> Round:
     """How many of one kind are in a list of one to ten."""
-    kinds = phrasebook().countable
+    kinds = load_phrasebook().countable
     owned = [pick(rng, kinds) for _ in range(between(rng, 1, 10))]
     asked = pick(rng, kinds)
     listed = ", ".join(with_article(name) for name in owned)
@@ -35,7 +35,7 @@ def object_exists(yes: str, no: str) -> Callable[[Random], Round]:
 
     def make(rng: Random) -> Round:
         owner, things = _basket(rng)
-        thing = pick(rng, [*things, *phrasebook().countable])
+        thing = pick(rng, [*things, *load_phrasebook().countable])
         return Round(f"does {owner} have {with_article(thing)} in the basket?", yes if thing in things else no)
 
     return make
@@ -99,7 +99,7 @@ def who_has(rng: Random) -> Round:
     """Whose object has a property."""
     _, thing, _ = _thing(rng)
     asked = pick(rng, _all_properties())
-    owners = [owner for owner, things in phrasebook().baskets.items() if asked in things.get(thing, ())]
+    owners = [owner for owner, things in load_phrasebook().baskets.items() if asked in things.get(thing, ())]
     return _listing(rng, f"who has {with_article(asked)} {thing} in the basket?", owners or ["nobody"])
 
 
@@ -107,7 +107,10 @@ def properties_of_one(rng: Random) -> Round:
     """The properties an object has in one basket only."""
     owner, thing, properties = _thing(rng)
     others = {
-        quality for name, things in phrasebook().baskets.items() if name != owner for quality in things.get(thing, ())
+        quality
+        for name, things in load_phrasebook().baskets.items()
+        if name != owner
+        for quality in things.get(thing, ())
     }
     only = [quality for quality in properties if quality not in others]
     return _listing(rng, f"which properties does {thing} have in {owner}'s basket only?", only or ["none"])
@@ -116,12 +119,12 @@ def properties_of_one(rng: Random) -> Round:
 def properties_of_all(rng: Random) -> Round:
     """The properties an object has in all baskets."""
     _, thing, properties = _thing(rng)
-    baskets = phrasebook().baskets.values()
+    baskets = load_phrasebook().baskets.values()
     common = [quality for quality in properties if all(quality in things.get(thing, ()) for things in baskets)]
     return _listing(rng, f"which properties does {thing} have in all baskets?", common or ["none"])
 
 
-def enumerations(items: Sequence[str]) -> set[str]:
+def list_enumerations(items: Sequence[str]) -> set[str]:
     """Every way to list the items: in any order, with blanks, commas, `and`, or commas and a final `and`."""
     texts: set[str] = set()
     for order in itertools.permutations(items):
@@ -135,7 +138,7 @@ def enumerations(items: Sequence[str]) -> set[str]:
 def lists_exactly(said: str, items: Sequence[str]) -> bool:
     """Whether a text lists exactly these items, in any order and one of the ways of `enumerations`."""
     if len(items) <= _LIST_LIMIT:
-        return any(_ends_with(said, text) for text in enumerations(items))
+        return any(_ends_with(said, text) for text in list_enumerations(items))
     words = said.rstrip(".").replace(", and ", " ").replace(" and ", " ").replace(", ", " ").split()
     return sorted(words[-len(items) :]) == sorted(items)
 
@@ -165,7 +168,7 @@ def _telling(rng: Random, answer: str) -> str:
 
 
 def _basket(rng: Random) -> tuple[str, dict[str, tuple[str, ...]]]:
-    return pick(rng, list(phrasebook().baskets.items()))
+    return pick(rng, list(load_phrasebook().baskets.items()))
 
 
 def _thing(rng: Random) -> tuple[str, str, tuple[str, ...]]:
@@ -177,7 +180,12 @@ def _thing(rng: Random) -> tuple[str, str, tuple[str, ...]]:
 def _all_properties() -> list[str]:
     """Every property there is, sorted."""
     return sorted(
-        {quality for things in phrasebook().baskets.values() for qualities in things.values() for quality in qualities}
+        {
+            quality
+            for things in load_phrasebook().baskets.values()
+            for qualities in things.values()
+            for quality in qualities
+        }
     )
 
 

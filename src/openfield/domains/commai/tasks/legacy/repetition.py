@@ -10,11 +10,12 @@ import string
 from collections.abc import Callable, Sequence
 from random import Random
 
-from openfield.domains.commai.environment.draws import between, pick
 from openfield.domains.commai.environment.rounds import Round
-from openfield.domains.commai.environment.task import Instance, Stage, Task
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.environment.task import Instance, Task
+from openfield.domains.commai.tasks.draws import between, pick
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, ExerciseTask
-from openfield.domains.commai.tasks.legacy.phrasebook import any_number, blame, phrasebook
+from openfield.domains.commai.tasks.legacy.phrasebook import any_number, blame, load_phrasebook
 
 _VERBS = ("say", "repeat")
 
@@ -66,14 +67,14 @@ def repeat_character(rng: Random) -> Round:
 
 def repeat_phrase(rng: Random) -> Round:
     """A phrase."""
-    phrase = pick(rng, phrasebook().phrases)
+    phrase = pick(rng, load_phrasebook().phrases)
     return Round(f"{pick(rng, _VERBS)} {phrase}.", f"{phrase}.")
 
 
 def repeat_promised_phrase(rng: Random) -> Round:
     """A phrase that a promise follows."""
-    phrase = pick(rng, phrasebook().phrases)
-    return Round(f"{pick(rng, _VERBS)} {phrase} {pick(rng, phrasebook().promises)}.", f"{phrase}.")
+    phrase = pick(rng, load_phrasebook().phrases)
+    return Round(f"{pick(rng, _VERBS)} {phrase} {pick(rng, load_phrasebook().promises)}.", f"{phrase}.")
 
 
 def repeat_times(
@@ -82,8 +83,8 @@ def repeat_times(
     """A phrase two or three times, joined in some manner."""
 
     def make(rng: Random) -> Round:
-        phrase, times = pick(rng, phrasebook().phrases), between(rng, 2, 3)
-        promise = f" {pick(rng, phrasebook().promises)}" if promised else ""
+        phrase, times = pick(rng, load_phrasebook().phrases), between(rng, 2, 3)
+        promise = f" {pick(rng, load_phrasebook().promises)}" if promised else ""
         question = f"{pick(rng, _VERBS)} {phrase} {any_number(rng, times)} times{manner}{promise}."
         answer = f"{join([phrase] * times)}."
         return Round(question, answer, wrong=f"{blame(rng)} the right answer is: {answer}")
@@ -93,14 +94,14 @@ def repeat_times(
 
 def choose_phrase(rng: Random) -> Round:
     """One of two phrases, either will do."""
-    first, second = rng.sample(phrasebook().phrases, 2)
+    first, second = rng.sample(load_phrasebook().phrases, 2)
     answers = (f"{first}.", f"{second}.")
     return Round(f"{pick(rng, _VERBS)} {first} or {second}.", answers[0], accepts=lambda said: said.endswith(answers))
 
 
 def combine_phrases(rng: Random) -> Round:
     """Two or three phrases, some negated; the others must all be said, in any order, joined by `and`."""
-    phrases = rng.sample(phrasebook().phrases, between(rng, 2, 3))
+    phrases = rng.sample(load_phrasebook().phrases, between(rng, 2, 3))
     negated = [rng.random() < 0.5 for _ in phrases]
     if all(negated):
         negated[int(rng.random() * len(negated))] = False
@@ -118,7 +119,7 @@ def combine_phrases(rng: Random) -> Round:
 
 def say_verb(rng: Random) -> Round:
     """What one does, in the first person."""
-    verb = pick(rng, phrasebook().verbs)
+    verb = pick(rng, load_phrasebook().verbs)
     return Round(f"Say 'I {verb}' to {verb}.", f"I {verb}.")
 
 

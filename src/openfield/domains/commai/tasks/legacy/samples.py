@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from openfield.domains.commai.environment.draws import between, pick
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Task
+from openfield.domains.commai.tasks.draws import between, pick
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, ExerciseTask
-from openfield.domains.commai.tasks.legacy.errands import turned
-from openfield.domains.commai.tasks.legacy.phrasebook import phrasebook
+from openfield.domains.commai.tasks.legacy.navigation import turn_by
+from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook
 from openfield.domains.commai.tasks.legacy.repetition import BeSilentTask, repeat_character
 
 _ACCENTED = "ñéüøß"
@@ -33,7 +33,7 @@ def repeat_letters(alphabet: str, longest: int) -> Callable[[Random], Round]:
 
 def repeat_phrase(rng: Random) -> Round:
     """A phrase."""
-    phrase = pick(rng, phrasebook().phrases)
+    phrase = pick(rng, load_phrasebook().phrases)
     return Round(f"repeat '{phrase}'.", f"{phrase}.")
 
 
@@ -80,7 +80,7 @@ class _OneWay(navigation.Turning):
     def instruct(self) -> str:
         """Names the way."""
         self._way = self.way
-        self._goal = turned(self.world.facing, 1 if self.way == "right" else 3)
+        self._goal = turn_by(self.world.facing, 1 if self.way == "right" else 3)
         return f"Turn {self.way}."
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from openfield.domains.commai.environment.bit_mode import BitEnvironment
-from openfield.domains.commai.environment.loop import Environment
-from openfield.domains.commai.environment.serializers import to_bits
+from openfield.core import Agent, Reply, Spec, Turn, World
+from openfield.domains.commai.agents.learner_agent import LearnerAgent
+from openfield.domains.commai.environment.environment import BitEnvironment, Environment
+from openfield.domains.commai.environment.serializers import speaks_bits, to_bits
 from openfield.domains.commai.environment.task import Instance
+from openfield.domains.commai.world import CommaiWorld
+from openfield.errors import InvalidInput
 
 _SILENCE = " "
 
@@ -58,3 +61,37 @@ class Oracle:
             return ""
         answer = environment.instance.hint()
         return answer if environment.serializer is None else environment.serializer.encode(answer)
+
+
+class OracleAgent:
+    """Knows all answers, because it is shown the world."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self._spec = spec
+        self._inner: Agent | None = None
+
+    def attend(self, world: World) -> None:
+        """Takes a remote beside the teacher."""
+        if not isinstance(world, CommaiWorld):
+            raise InvalidInput("The oracle knows the answers of CommAI only.")
+        voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)
+        self._inner = LearnerAgent(voice, self._spec)
+
+    def __call__(self, turn: Turn) -> Reply:
+        """The right answer at the right time."""
+        if self._inner is None:
+            raise InvalidInput("The oracle plays only where openfield shows it the world: openfield run commai.")
+        return self._inner(turn)
+
+
+class _Voice:
+    """An oracle that spells in whatever bytes the world uses now."""
+
+    def __init__(self, world: CommaiWorld) -> None:
+        self._world, self._oracle = world, Oracle(world.environment)
+
+    def next(self, symbol: str) -> str:
+        return self._oracle.next(symbol).translate(self._world.alphabet)
+
+    def reward(self, reward: int) -> None:
+        """Does not care."""

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from openfield.domains.commai.environment.draws import pick
-from openfield.domains.commai.environment.rounds import Deal, Round
-from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.rounds import Round, RoundSource
+from openfield.domains.commai.environment.stage import Stage
+from openfield.domains.commai.tasks.draws import pick
 
 SYNONYMS = {
     "say": ("say", "print", "write"),
@@ -35,10 +35,10 @@ _OTHER_WORDS = {
 _VERDICT = re.compile("|".join(rf"^{word}(?=[!.])" for word in _OTHER_WORDS))
 
 
-class Rewording:
+class RewordedRounds:
     """A deal whose rounds are said in other words."""
 
-    def __init__(self, deal: Deal, stage: Stage) -> None:
+    def __init__(self, deal: RoundSource, stage: Stage) -> None:
         self._deal, self._stage = deal, stage
 
     @property

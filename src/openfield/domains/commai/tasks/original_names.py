@@ -5,12 +5,16 @@ Used by configuration.py alone. Modules do not matter, only the class name does:
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Callable, Mapping
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from openfield.domains.commai.environment import schedulers
-from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.grid_world import GridWorld
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.domains.commai.tasks.legacy import LEGACY
@@ -22,6 +26,7 @@ SCHEDULERS: Mapping[str, Callable[..., schedulers.Scheduler]] = {
     "ConsecutiveTaskScheduler": schedulers.ConsecutiveScheduler,
     "DependenciesTaskScheduler": schedulers.DependenciesScheduler,
 }
+_OLD_PACKAGES = ("core", "tasks", "worlds")
 WORLDS: Mapping[str, Callable[[], GridWorld]] = {"GridWorld": GridWorld}
 
 _MICRO = re.compile(r"Micro(?:Task)?(\d+)(?:Sub(\d+))?(?:Task)?")
@@ -110,3 +115,46 @@ def _find_legacy(modules: list[str], name: str) -> str | None:
         if name in _LEGACY[group]:
             return _LEGACY[group][name]
     return None
+
+
+@contextmanager
+def original_packages() -> Iterator[None]:
+    """Lets `from core.scheduler import ...` and the like find our classes, whatever else is called so meanwhile."""
+    finder = _OldNames()
+    others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in _OLD_PACKAGES}
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if isinstance(sys.modules[name], _OldModule)]:
+            del sys.modules[name]
+        sys.modules.update(others)
+
+
+class _OldModule(types.ModuleType):
+    """A module of the original: every class it may have had is found by its name."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = None if name.startswith("__") else make_alias(f"{self.__name__}.{name}")
+        if found is None:
+            raise AttributeError(f"openfield has nothing for {self.__name__}.{name} of the original.")
+        return found
+
+
+class _OldNames:
+    """Finds modules of the original's packages."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        """A spec for `core`, `tasks`, `worlds` and the modules below; a name with a capital would be a class."""
+        first, last = name.split(".")[0], name.rpartition(".")[2]
+        if first not in _OLD_PACKAGES or last[:1].isupper():
+            return None
+        return importlib.util.spec_from_loader(name, loader=self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        """An empty stand-in."""
+        return _OldModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing to run."""

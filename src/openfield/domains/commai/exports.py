@@ -8,13 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from openfield.journal.reader import CellRecord, Run
+from openfield.metrics.gradual import (
+    accuracy_by_index,
+    geometric_mean,
+    learning_curve,
+    retention,
+    solved_within,
+    task_rows,
+    transfer,
+)
 from openfield.result import Result
 
 
 @dataclass
-class Book:
+class TaskTotals:
     """What a task has seen."""
 
     steps: int = 0
@@ -39,9 +51,9 @@ def export_results(path: Path, target: Path, cell: str | None) -> str:
     return f"The original's summary in {target}"
 
 
-def books_of(run: Run, cell: CellRecord) -> dict[str, Book]:
+def books_of(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
     """Steps, rewards and instances by task; a reward is booked on the task that earned it."""
-    books: dict[str, Book] = {}
+    books: dict[str, TaskTotals] = {}
     steps, reward = 0, 0.0
     for step in run.steps(cell.id, cell.attempt):
         if (turn := step.turn) is None:
@@ -50,7 +62,7 @@ def books_of(run: Run, cell: CellRecord) -> dict[str, Book]:
         if step.truth is None or not step.truth.episode_over:
             steps += 1
             continue
-        book = books.setdefault(step.truth.detail["task"], Book())
+        book = books.setdefault(step.truth.detail["task"], TaskTotals())
         steps += turn.last == "terminated"  # a truncated one comes after the last step; others show the next task
         book.steps, book.reward, book.instances = book.steps + steps, book.reward + reward, book.instances + 1
         steps, reward = 1, 0.0
@@ -78,3 +90,39 @@ def _section(title: str, rows: Iterable[tuple[str, object]]) -> Iterator[str]:
 
 def _ratio(reward: float, steps: int) -> float:
     return round(reward / steps, 6) if steps else 0.0
+
+
+BUDGETS = (10_000, 100_000, 1_000_000)
+
+
+def write_table(result: Result, path: Path) -> None:
+    """Writes the table of a result."""
+    cells = [cell for cell in result.cells if cell.trial.domain == "commai" and cell.attempt]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode([describe_cell(cell, cells) for cell in cells])))
+
+
+def export_table(path: Path, target: Path, cell: str | None) -> str:
+    """Writes the table of a run file, for `openfield export --format tasks`."""
+    write_table(Result([path]), target)
+    return f"What each task took, in {target}"
+
+
+def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:
+    """Everything about one agent in one trial; cells with a single task, by the same agent, are the scratch ones."""
+    scratch = [other for other in cells if other.agent == cell.agent and len(task_rows(other)) == 1]
+    ratios = transfer(cell, scratch) if len(task_rows(cell)) > 1 else {}
+    return {
+        "agent": cell.agent,
+        "trial": cell.trial.id,
+        "outcome": cell.outcome,
+        "steps": cell.steps,
+        "seconds": cell.seconds,
+        "tasks": task_rows(cell),
+        "learning_curve": learning_curve(cell),
+        "accuracy_by_index": accuracy_by_index(cell),
+        "transfer": ratios,
+        "transfer_mean": geometric_mean(ratios.values()),
+        "retention": retention(cell),
+        "solved_within": {str(budget): solved_within(cell, budget) for budget in BUDGETS},
+    }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from openfield.domains.commai.environment.task import Stage
+from openfield.domains.commai.environment.stage import Stage
 
 Place = tuple[int, int]
 
@@ -20,11 +20,11 @@ DIRECTIONS: dict[str, Place] = {"north": (0, -1), "east": (1, 0), "south": (0, 1
 NAMES = tuple(DIRECTIONS)
 VIEW = 2
 """The map shows this many cells in each direction."""
-_LONGEST_COMMAND = 80
+_MAX_COMMAND = 80
 _ARROWS = dict(zip(NAMES, "^>v<", strict=True))
 
 
-class Thing(msgspec.Struct, frozen=True):
+class GridObject(msgspec.Struct, frozen=True):
     """Something that lies on a cell."""
 
     name: str
@@ -44,7 +44,7 @@ class GridWorld:
         """Empties the world and puts the learner at its origin, facing north."""
         self.position: Place = (0, 0)
         self.facing = "north"
-        self.things: dict[Place, Thing] = {}
+        self.things: dict[Place, GridObject] = {}
         self.inventory: Counter[str] = Counter()
         self.wanted: Counter[str] = Counter()
         """What the teacher asked for and will accept."""
@@ -70,7 +70,7 @@ class GridWorld:
 
     def hear(self, symbol: str) -> None:
         """Takes a symbol; a dot may complete a command."""
-        self._heard = (self._heard + symbol)[-_LONGEST_COMMAND:]
+        self._heard = (self._heard + symbol)[-_MAX_COMMAND:]
         if symbol == "." and self._stage is not None:
             sentence, self._heard = self._heard, ""
             serializer = self._stage.serializer
@@ -85,7 +85,7 @@ class GridWorld:
         """The cell in front of the learner."""
         return step(self.position, self.facing)
 
-    def put(self, place: Place, thing: Thing) -> None:
+    def put(self, place: Place, thing: GridObject) -> None:
         """Puts a thing on a cell."""
         self.things[place] = thing
 

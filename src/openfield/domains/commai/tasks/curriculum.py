@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from openfield.domains.commai.environment.bit_mode import BitEnvironment
-from openfield.domains.commai.environment.loop import Environment
+from openfield.domains.commai.environment.environment import BitEnvironment, Environment
 from openfield.domains.commai.environment.schedulers import (
     ConsecutiveScheduler,
     DependenciesScheduler,
@@ -19,13 +18,16 @@ from openfield.domains.commai.environment.schedulers import (
 )
 from openfield.domains.commai.environment.serializers import make_serializer
 from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import make_task, task_ids
 from openfield.errors import InvalidInput, UnknownName
 
 
 def make_environment(
-    settings: Settings | None = None, seed: int = 0, scheduler: Scheduler | None = None, learner: str = "the learner"
+    settings: CommaiSettings | None = None,
+    seed: int = 0,
+    scheduler: Scheduler | None = None,
+    learner: str = "the learner",
 ) -> Environment:
     """An environment that shares nothing with any other.
 
@@ -35,12 +37,12 @@ def make_environment(
         scheduler: Who chooses the tasks, if not the settings.
         learner: Whom an error about a symbol blames.
     """
-    chosen = settings or Settings()
+    chosen = settings or CommaiSettings()
     kind = BitEnvironment if chosen.bit_mode else Environment
     return kind(scheduler or make_scheduler(chosen), chosen, seed, make_serializer(chosen, seed), learner)
 
 
-def make_scheduler(settings: Settings) -> Scheduler:
+def make_scheduler(settings: CommaiSettings) -> Scheduler:
     """The scheduler these settings ask for, with fresh tasks."""
     tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if settings.retest else 1)]
     threshold = settings.success_threshold

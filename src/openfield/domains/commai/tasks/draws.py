@@ -5,7 +5,9 @@ Tasks make one or more per question; the environment's generator is the only sou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from importlib import resources
 from random import Random
 from typing import TypeVar
 
@@ -35,3 +37,19 @@ def sample(rng: Random, options: Sequence[T], count: int) -> list[T]:
         at = done + int(random() * (len(left) - done))
         left[done], left[at] = left[at], left[done]
     return left[:count]
+
+
+_DATA = resources.files("openfield.domains.commai") / "data"
+
+
+@functools.cache
+def load_words(vocabulary: str = "common") -> tuple[str, ...]:
+    """All words, the most common first; a `rare` vocabulary has none of the more common half."""
+    every = tuple((_DATA / "words.txt").read_text().split())
+    return every if vocabulary == "common" else every[len(every) // 2 :]
+
+
+@functools.cache
+def load_words_without(parts: tuple[str, ...], vocabulary: str = "common") -> tuple[str, ...]:
+    """The words that contain none of these parts."""
+    return tuple(word for word in load_words(vocabulary) if not any(part in word for part in parts))

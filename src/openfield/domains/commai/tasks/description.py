@@ -9,12 +9,12 @@ import string
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.environment.draws import between, pick, sample
+from openfield.domains.commai.tasks.draws import between, pick, sample
 
 LETTERS = string.ascii_uppercase
 _FILLER = 5
 """`anything` stands for up to this many letters between two n-grams."""
-SHORTEST = 2
+MIN_LETTERS = 2
 """Letters of a string that nearly belongs."""
 _TRIES = 20
 
@@ -44,7 +44,7 @@ class Description:
         return self.anything or _covered(verified, self.required)
 
 
-def member(description: Description, length: int, rng: Random) -> str:
+def draw_member(description: Description, length: int, rng: Random) -> str:
     """A string that belongs: n-grams in random order until it is longer than `length` and has all it must have."""
     writer = _Writer(description, rng)
     required = description.required
@@ -60,7 +60,7 @@ def member(description: Description, length: int, rng: Random) -> str:
     return writer.text
 
 
-def stranger(description: Description, length: int, rng: Random) -> str:
+def draw_nonmember(description: Description, length: int, rng: Random) -> str:
     """A string that nearly belongs: a member with one thing done to it that it cannot bear.
 
     Everything belongs to plain `anything`; its stranger is the empty string, as in the original.
@@ -68,10 +68,10 @@ def stranger(description: Description, length: int, rng: Random) -> str:
     if description.anything and not description.required and not description.banned:
         return ""
     edits = [_insert_unused, _insert_own, _remove_required, _insert_banned]
-    text = member(description, length, rng)
+    text = draw_member(description, length, rng)
     for _ in range(_TRIES):
         changed = pick(rng, edits)(description, text, rng)
-        if len(changed) >= SHORTEST and not description.accepts(changed):
+        if len(changed) >= MIN_LETTERS and not description.accepts(changed):
             return changed
     return _spoil(description, text, rng)
 

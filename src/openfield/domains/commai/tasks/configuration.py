@@ -7,45 +7,48 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import sys
 import traceback
 import types
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from openfield.domains.commai.aliases import SCHEDULERS, find_scheduler, find_task, find_world, make_alias
-from openfield.domains.commai.environment.curriculum import make_scheduler
-from openfield.domains.commai.environment.grid import GridWorld
+from openfield.domains.commai.environment.grid_world import GridWorld
 from openfield.domains.commai.environment.schedulers import Scheduler
 from openfield.domains.commai.environment.task import Task
-from openfield.domains.commai.settings import Settings
+from openfield.domains.commai.settings import CommaiSettings
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
+from openfield.domains.commai.tasks.curriculum import make_scheduler
+from openfield.domains.commai.tasks.original_names import (
+    SCHEDULERS,
+    find_scheduler,
+    find_task,
+    find_world,
+    original_packages,
+)
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import load
 from openfield.settings import make_settings
 
-_OLD_PACKAGES = ("core", "tasks", "worlds")
 ARGUMENTS = {"max_time": 1, "failed_task_tolerance": 0}
 """What a file may set about a single task, and the least it may be."""
 
 
-def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, Settings]:
+def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, CommaiSettings]:
     """The scheduler and the settings a file (or an equivalent mapping) describes.
 
     Raises:
         InvalidInput: The file cannot be used; the message names the key and what would be right.
     """
     if isinstance(source, Mapping):
-        return read_original(source, "the configuration"), Settings()
+        return read_original(source, "the configuration"), CommaiSettings()
     path = Path(source)
     if not path.is_file():
         raise InvalidInput(f"There is no configuration file {path}.")
     if path.suffix == ".json":
-        return read_original(_decode(path, msgspec.json.decode), str(path)), Settings()
+        return read_original(_decode(path, msgspec.json.decode), str(path)), CommaiSettings()
     if path.suffix == ".toml":
         settings = read_settings(_decode(path, msgspec.toml.decode), str(path))
         try:
@@ -53,7 +56,7 @@ def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Schedule
         except (InvalidInput, UnknownName) as error:
             raise InvalidInput(f"{path}: {error}") from None
     if path.suffix == ".py":
-        return run_configuration(path), Settings()
+        return run_configuration(path), CommaiSettings()
     raise InvalidInput(f"{path} is no configuration: its name must end in .json, .py or .toml.")
 
 
@@ -66,13 +69,13 @@ def read_original(table: Any, name: str) -> Scheduler:
     return _scheduler(_part(table, "scheduler", name), tasks, f"{name}: scheduler")
 
 
-def read_settings(table: Any, name: str) -> Settings:
+def read_settings(table: Any, name: str) -> CommaiSettings:
     """The settings of a TOML file, which has them at its top or in a table `[commai]`."""
     values = table.get("commai", table)
     if not isinstance(values, dict):
         raise InvalidInput(f"{name}: commai must be a table of settings.")
     try:
-        return make_settings(Settings, values)
+        return make_settings(CommaiSettings, values)
     except (InvalidInput, UnknownName) as error:
         raise InvalidInput(f"{name}: {error}") from None
 
@@ -84,7 +87,7 @@ def run_configuration(path: Path) -> Scheduler:
     """
     if not path.resolve().is_relative_to(Path.cwd()):
         raise InvalidInput(f"{path} is not inside the working directory. Python configurations run only from there.")
-    with _old_packages():
+    with original_packages():
         try:
             module = _import(path)
             create = getattr(module, "create_tasks", None)
@@ -244,46 +247,3 @@ def _line_in(path: Path, error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         lines.append(error.lineno)
     return f", line {lines[-1]}" if lines else ""
-
-
-@contextmanager
-def _old_packages() -> Iterator[None]:
-    """Lets `from core.scheduler import ...` and the like find our classes, whatever else is called so meanwhile."""
-    finder = _OldNames()
-    others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in _OLD_PACKAGES}
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if isinstance(sys.modules[name], _OldModule)]:
-            del sys.modules[name]
-        sys.modules.update(others)
-
-
-class _OldModule(types.ModuleType):
-    """A module of the original: every class it may have had is found by its name."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = None if name.startswith("__") else make_alias(f"{self.__name__}.{name}")
-        if found is None:
-            raise AttributeError(f"openfield has nothing for {self.__name__}.{name} of the original.")
-        return found
-
-
-class _OldNames:
-    """Finds modules of the original's packages."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """A spec for `core`, `tasks`, `worlds` and the modules below; a name with a capital would be a class."""
-        first, last = name.split(".")[0], name.rpartition(".")[2]
-        if first not in _OLD_PACKAGES or last[:1].isupper():
-            return None
-        return importlib.util.spec_from_loader(name, loader=self, is_package=True)  # type: ignore[arg-type]
-
-    def create_module(self, spec: Any) -> types.ModuleType:
-        """An empty stand-in."""
-        return _OldModule(spec.name)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """There is nothing to run."""

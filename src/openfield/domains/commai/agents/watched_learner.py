@@ -13,17 +13,17 @@ from openfield.domains.commai.agents.terminal_view import LineView, ScreenView, 
 from openfield.registry import AgentSource, find_agent, find_domain
 
 
-def watched(source: AgentSource, shown: bool, screen: bool, delay: float) -> AgentFactory:
+def make_watched(source: AgentSource, shown: bool, screen: bool, delay: float) -> AgentFactory:
     """A factory for the learner behind a source, watched."""
 
     def make(spec: Spec, seed: int) -> Agent:
         learner = find_agent(source, find_domain("commai"))(spec, seed)
-        return Watched(learner, ScreenView(delay) if screen else None, shown, delay)
+        return WatchedLearner(learner, ScreenView(delay) if screen else None, shown, delay)
 
     return make
 
 
-class Watched:
+class WatchedLearner:
     """Passes turns on and shows them: on the screen all the time, on paper whenever there is a reward."""
 
     def __init__(self, learner: Any, screen: ScreenView | None, shown: bool, delay: float) -> None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn, World
-from openfield.domains.commai.agents.learners import MappingLearner, MemorisingLearner, Oracle, RandomLearner
-from openfield.domains.commai.agents.learners.noticing import NoticingLearner
+from openfield.core import Agent, Ask, Belief, Reply, Spec, Turn
+from openfield.domains.commai.agents.learners import MemorisingLearner, NoticingLearner, RandomLearner
+from openfield.domains.commai.agents.mapping_learner import MappingLearner
 from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.domains.commai.environment.task import BYTES
-from openfield.domains.commai.world import CommaiWorld
 from openfield.errors import AgentProtocol, InvalidInput
 
 SILENCE = Reply(32)
@@ -107,40 +106,6 @@ class SavingLearnerAgent(LearnerAgent):
     def load(self, state: bytes) -> None:
         """Makes the learner what it was."""
         self.learner.load(state)
-
-
-class OracleAgent:
-    """Knows all answers, because it is shown the world."""
-
-    def __init__(self, spec: Spec, seed: int) -> None:
-        self._spec = spec
-        self._inner: Agent | None = None
-
-    def attend(self, world: World) -> None:
-        """Takes a remote beside the teacher."""
-        if not isinstance(world, CommaiWorld):
-            raise InvalidInput("The oracle knows the answers of CommAI only.")
-        voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)
-        self._inner = LearnerAgent(voice, self._spec)
-
-    def __call__(self, turn: Turn) -> Reply:
-        """The right answer at the right time."""
-        if self._inner is None:
-            raise InvalidInput("The oracle plays only where openfield shows it the world: openfield run commai.")
-        return self._inner(turn)
-
-
-class _Voice:
-    """An oracle that spells in whatever bytes the world uses now."""
-
-    def __init__(self, world: CommaiWorld) -> None:
-        self._world, self._oracle = world, Oracle(world.environment)
-
-    def next(self, symbol: str) -> str:
-        return self._oracle.next(symbol).translate(self._world.alphabet)
-
-    def reward(self, reward: int) -> None:
-        """Does not care."""
 
 
 def make_learner_agent(learner: Any, spec: Spec) -> Agent:

@@ -1,0 +1,207 @@
+"""The birds formats of `openfield export`: the CSV logs of the original evaluation, and the published measures.
+
+The measures have the numbers of the metrics, in percent, with delays counted from 1, as the papers print them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from openfield.atomic import replacing
+from openfield.core import Ask, Belief
+from openfield.domains.birds.trials import configured
+from openfield.errors import InvalidInput
+from openfield.journal.reader import SCORED, CellRecord, Run
+from openfield.metrics.adaptation import measure_adaptation
+from openfield.metrics.detection import measure_detection
+from openfield.metrics.passive import PUBLISHED, Rule, measure_passive, measure_rule
+from openfield.metrics.stretches import mean
+from openfield.trial import Trial
+
+LEVEL_COLUMNS = (
+    *("EvaluationIndex", "LevelIndex", "Score", "LevelStatus", "birdsRemaining", "pigsRemaining", "birdsAtStart"),
+    *("pigsAtStart", "trial", "levelName", "playStatus", "informed", "novelty"),
+)
+REPORT_COLUMNS = (
+    *("EvaluationIndex", "LevelIndex", "InteractionIndex", "HasNoveltyLikelihood", "NoNoveltyLikelihood"),
+    *("novel object IDs", "novelty level", "novelty description", "true novel IDs", "complete true novel IDs"),
+    *("trial", "levelName", "playStatus", "informed", "novelty"),
+)
+GROUP = ("agent", "novelty", "scenario", "trials")
+MEASURES = ("CDT%", "WDT%", "delay")
+MEASURE_COLUMNS = (
+    *GROUP,
+    *MEASURES,
+    *(f"passive {name}" for name in MEASURES),
+    *("normal", "novel", "asymptotic", "area"),
+)
+DETECTOR_COLUMNS = (*GROUP, "detector", "window", "parameter", *MEASURES)
+Groups = dict[tuple[str, str, str], list[CellRecord]]
+
+
+def write_logs(run: Path, output: Path, cell: str | None = None) -> str:
+    """Write both logs into a folder, and return a line that says how much was written.
+
+    The original logs know only one agent. If a run has several, each one gets a folder inside.
+
+    Args:
+        run: The run file.
+        output: The folder to write to.
+        cell: The id of the only cell to write; None writes all.
+    """
+    if output.is_file():
+        raise InvalidInput(f"{output} is a file; the logs go into a folder.")
+    with Run(run) as opened:
+        known = [found for found in opened.cells() if found.trial.domain == "birds"]
+        numbers = _number_trials(found.trial for found in known)
+        chosen = [opened.cell(cell)] if cell else known
+        counts = Counter[str]()
+        for agent in dict.fromkeys(found.agent for found in chosen):
+            folder = output / quote(agent, safe=" ") if len({found.agent for found in chosen}) > 1 else output
+            cells = [found for found in chosen if found.agent == agent]
+            levels = [row for found in cells for row in _levels(numbers[found.trial.id], found)]
+            reports = [row for found in cells for row in _reports(numbers[found.trial.id], found, opened)]
+            _write(folder / "EvaluationData.csv", LEVEL_COLUMNS, levels)
+            _write(folder / "NoveltyLikelihoodData.csv", REPORT_COLUMNS, reports)
+            counts += Counter(levels=len(levels), reports=len(reports))
+    return f"{counts['levels']:,} levels and {counts['reports']:,} reports in {output}"
+
+
+def write_measures(run: Path, output: Path, cell: str | None = None) -> str:
+    """Write one row per agent, novelty and scenario, and return a line that says how many."""
+    groups = _groups(run, cell)
+    rows = [[*key, len(cells), *published(cells)] for key, cells in groups.items()]
+    return _write(output, MEASURE_COLUMNS, rows)
+
+
+def write_detectors(run: Path, output: Path, cell: str | None = None) -> str:
+    """Write one row per published detector applied to the pass rates, and return a line that says how many."""
+    rows = [
+        [*key, len(cells), *_described(rule), *_rates([measure_rule(found, rule, "rule") for found in cells], "rule_")]
+        for key, cells in _groups(run, cell).items()
+        for rule in PUBLISHED
+    ]
+    return _write(output, DETECTOR_COLUMNS, rows)
+
+
+def published(cells: list[CellRecord]) -> list[Any]:
+    """Return the published measures over the trials of some cells; None where a measure is defined for no trial."""
+    detection = [measure_detection(cell) for cell in cells]
+    correct = [found if found["correct"] else {**found, "delay": None} for found in detection]
+    passive = [measure_passive(cell) for cell in cells]
+    adaptation = [measure_adaptation(cell) for cell in cells]
+    rates = (_mean(adaptation, name) for name in ("before", "after", "asymptotic", "area"))
+    return [*_rates(correct), *_rates(passive, "passive_"), *rates]
+
+
+def as_test(cell: CellRecord) -> CellRecord:
+    """Return a cell whose training counts as its test if the trial has no test.
+
+    The published trials are a single training set: normal levels, then novel ones.
+    """
+    tested = any(phase.name == "test" and phase.novelty for phase in cell.trial.phases)
+    if tested or any(episode.phase == "test" for episode in cell.episodes):
+        return cell
+    episodes = tuple(msgspec.structs.replace(episode, phase="test") for episode in cell.episodes)
+    return msgspec.structs.replace(cell, episodes=episodes)
+
+
+def _number_trials(trials: Iterable[Trial]) -> dict[str, int]:
+    """Return the number of each trial in its configuration, or its index in the run if it has no configuration."""
+    known = {trial.id: trial for trial in trials}
+    return {
+        name: place if (number := configured(trial)) is None else number
+        for place, (name, trial) in enumerate(known.items())
+    }
+
+
+def _levels(trial: int, cell: CellRecord) -> Iterator[list[Any]]:
+    played = (episode for episode in cell.episodes if episode.detail)
+    for number, episode in enumerate(played):
+        detail = episode.detail
+        (birds, birds_at_start), (pigs, pigs_at_start) = detail["birds"], detail["pigs"]
+        counts = [birds, pigs, birds_at_start, pigs_at_start]
+        head = [number, detail["index"], detail["score"], detail["status"], *counts]
+        yield [*head, *_place(trial, detail["level"], episode.phase, cell, episode.novel)]
+
+
+def _reports(trial: int, cell: CellRecord, run: Run) -> Iterator[list[Any]]:
+    """Yield one row per report, with the truth of the turn it answers."""
+    shown, truth, number = None, None, 0
+    for step in run.steps(cell.id, cell.attempt):
+        belief = step.reply.belief if step.reply is not None else None
+        if (
+            belief is not None
+            and shown is not None
+            and truth is not None
+            and truth.detail
+            and _is_report(shown, belief)
+        ):
+            detail = truth.detail
+            head = [number, detail["index"], detail["interactions"], *_belief(belief)]
+            ids = [" ".join(map(str, found)) for found in detail.get("novel", ((), ()))]
+            yield [*head, *ids, *_place(trial, detail["level"], shown.phase, cell, truth.novel)]
+            number += 1
+        if step.turn is not None:
+            shown, truth = step.turn, step.truth
+
+
+def _is_report(shown: Any, belief: Belief) -> bool:
+    """Return whether a belief was asked for or sent over the wire; a belief attached to a shot is no report."""
+    return shown.ask is Ask.BELIEF or (isinstance(belief.detail, dict) and "objects" in belief.detail)
+
+
+def _belief(belief: Belief) -> list[Any]:
+    detail = belief.detail if isinstance(belief.detail, dict) else {}
+    objects = " ".join(str(name) for name in detail.get("objects", ()))
+    text = str(detail.get("text", "")).replace(",", "")
+    return [belief.highest, detail.get("not_novel", 1 - belief.highest), objects, belief.level or 0, text]
+
+
+def _place(trial: int, level: str, phase: str, cell: CellRecord, novel: bool) -> list[Any]:
+    informed = "informed" if cell.trial.red_light else "uninformed"
+    return [trial, level, phase, informed, "novel" if novel else "basic"]
+
+
+def _groups(run: Path, cell: str | None) -> Groups:
+    groups: Groups = {}
+    with Run(run) as opened:
+        cells = [opened.cell(cell)] if cell else opened.cells()
+    for found in map(as_test, cells):
+        if found.outcome in SCORED and found.trial.domain == "birds":
+            scenario = str(found.trial.settings.get("scenario", "all"))
+            groups.setdefault((found.agent, "+".join(found.trial.novelty), scenario), []).append(found)
+    return groups
+
+
+def _rates(found: list[dict[str, float | None]], name: str = "") -> list[float | None]:
+    """Return %CDT, %WDT, and the mean delay over correct trials, counted from 1."""
+    correct, alarmed = (_mean(found, name + kind) for kind in ("correct", "alarmed"))
+    delay = _mean(found, name + "delay")
+    percent = [None if share is None else 100 * share for share in (correct, alarmed)]
+    return [*percent, None if delay is None else delay + 1]
+
+
+def _described(rule: Rule) -> list[Any]:
+    if rule.threshold is not None:
+        return ["moving average", rule.window, rule.threshold]
+    return ["pre-assumed moving average", rule.window, rule.deviations]
+
+
+def _mean(found: list[dict[str, float | None]], name: str) -> float | None:
+    return mean([value for values in found if (value := values.get(name)) is not None])
+
+
+def _write(path: Path, columns: Iterable[str], rows: list[list[Any]]) -> str:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(columns)
+        table.writerows(rows)
+    return f"{len(rows)} rows in {path}"

@@ -1,0 +1,174 @@
+"""`openfield ond visit` and `openfield run ond --server`: play the tests of a server with agents of any kind.
+
+Agents written for the original client are recognised by their steps; all others reply to turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from cyclopts import Parameter
+
+from openfield.console import print_json
+from openfield.core import AgentFactory, Spec
+from openfield.domain import Domain
+from openfield.domains.ond.areas import find_area
+from openfield.domains.ond.client.local_client import LOCAL, LocalClient
+from openfield.domains.ond.client.original_client import register_stubs
+from openfield.domains.ond.client.rest_client import RestClient
+from openfield.domains.ond.client.step_player import StepOptions, StepPlayer
+from openfield.domains.ond.client.steps import has_steps, make_step_agent
+from openfield.domains.ond.client.turn_player import TurnPlayer
+from openfield.domains.ond.client.workflow import OndPlayer, SessionOptions, play_sessions
+from openfield.errors import InvalidInput, UnknownName
+from openfield.registry import AgentSource, find_agent, find_domain, load
+from openfield.runner.experiment import parse_agents, parse_settings
+from openfield.runner.plan import name_agents
+
+T = TypeVar("T")
+SESSION_KEYS = ("protocol", "area", "tests", "resume", "save", "baseline", "evaluate")
+STEP_KEYS = tuple(field.name for field in msgspec.structs.fields(StepOptions) if field.name != "baseline")
+
+
+def visit(
+    server: str,
+    /,
+    *,
+    agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
+    trials: int | None = None,
+    seed: int = 0,
+    redlight: bool = False,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    token: str | None = None,
+) -> None:
+    """Play the tests of a server of the protocol, and print its scores.
+
+    Parameters
+    ----------
+    server
+        The address of the server; `here` plays in this process.
+    agent
+        A name or `module:Class`, also as `NAME=...` to give it another name; give it again for further agents.
+    set_
+        `key=value`: `data` (the directory of the samples), `protocol`, `area`, `tests`, `resume`, `save`, `baseline`
+        and so on; other keys are settings of the agent.
+    trials
+        Play at most so many tests.
+    seed
+        The root of all seeds.
+    redlight
+        Ask the server to tell when the world has changed.
+    output
+        The run file, for `here`.
+    token
+        The token of the server.
+    """
+    changes: dict[str, Any] = {"agents": parse_agents(agent) if agent else None, "trials": trials, "seed": seed}
+    changes |= {"settings": parse_settings(set_ or []), "redlight": redlight}
+    changes |= {} if output is None else {"output": output}
+    print_json(play_at_server(find_domain("ond"), server, token, changes))
+
+
+def play_at_server(
+    domain: Domain[Any], server: str, token: str | None, changes: Mapping[str, Any]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Play a server's tests with each agent, and return its scores by agent and test.
+
+    Args:
+        domain: The domain.
+        server: The address of the server, or `here`.
+        token: The token of the server.
+        changes: Keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
+            `data` (the directory of the samples), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
+            `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the
+            fields of `StepOptions`: `skip` (steps joined by +), `keep` (`STEP.ATTRIBUTE` joined by +) and so on. All
+            others go to the agents.
+    """
+    register_stubs()
+    settings = dict(changes.get("settings") or {})
+    agents = {name.rsplit(":", 1)[-1]: one for name, one in name_agents(changes.get("agents") or ["random"]).items()}
+    steps = _read_step_options({key: settings.pop(key) for key in STEP_KEYS if key in settings})
+    chosen = {key: settings.pop(key) for key in SESSION_KEYS if key in settings}
+    options = _read_session_options(chosen, changes, agents, steps)
+    seed = int(changes.get("seed") or 0)
+    with _open_client(domain, server, token, changes, settings) as client:
+        unknown_last = find_area(options.area).unknown == "last"
+        players = []
+        for name, source in agents.items():
+            own = msgspec.structs.replace(steps, baseline=name == options.baseline)
+            players.append(make_player(domain, name, source, settings, seed, own, unknown_last))
+        return play_sessions(client, players, options)
+
+
+def make_player(
+    domain: Domain[Any],
+    name: str,
+    source: AgentSource,
+    settings: Mapping[str, Any],
+    seed: int,
+    steps: StepOptions,
+    unknown_last: bool = False,
+) -> OndPlayer:
+    """Make the player of an agent: a `StepPlayer` if it has the protocol's steps, else a `TurnPlayer`."""
+    config = dict(settings)
+    root = str(config.pop("data", ""))
+    named = isinstance(source, str) and ":" in source and not source.startswith(("process:", "wire:"))
+    found = load(str(source)) if named else source
+    if not isinstance(found, str) and has_steps(found):
+        return StepPlayer(name, make_step_agent(found, config), root, config, steps)
+    if isinstance(source, str) and source.startswith("wire:"):
+        raise InvalidInput("A wire: program talks to a server by itself; start it with the server's address.")
+    factory: AgentFactory = find_agent(source, domain)
+    spec = Spec(domain=domain.name, task="Play the tests of a server.")
+    return TurnPlayer(name, lambda: factory(spec, seed), root, detects=not steps.baseline, unknown_last=unknown_last)
+
+
+def _open_client(
+    domain: Domain[Any], server: str, token: str | None, changes: Mapping[str, Any], settings: dict[str, Any]
+) -> RestClient:
+    """Open the client of a server, or of one in this process, whose data directory the agents then use too."""
+    if server != LOCAL:
+        if "output" in changes:
+            raise InvalidInput("The server keeps the record of what is played there; -o is for --server here.")
+        return RestClient(server, token)
+    run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
+    client = LocalClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed)
+    settings["data"] = client.root
+    return client
+
+
+def _read_session_options(
+    chosen: dict[str, Any], changes: Mapping[str, Any], agents: Mapping[str, Any], steps: StepOptions
+) -> SessionOptions:
+    if "tests" in chosen:
+        chosen["tests"] = str(chosen["tests"]).split("+")
+    if "resume" in chosen:
+        pairs = [str(part).rpartition(":") for part in str(chosen["resume"]).split("+")]
+        chosen["resume"] = {agent or next(iter(agents)): session for agent, _, session in pairs}
+    for name in (*chosen.get("resume", ()), *([chosen["baseline"]] if "baseline" in chosen else ())):
+        if name not in agents:
+            raise UnknownName("agent", name, agents, label="Given")
+    scored = not steps.extract_only and "EvaluateAlgorithms" not in steps.skip
+    asked: dict[str, Any] = {"evaluate": scored, "round_scores": "EvaluateRoundwise" not in steps.skip}
+    asked |= {"max_tests": changes.get("trials"), "hints": ["red_light"] if changes.get("redlight") else []}
+    return _convert(asked | chosen, SessionOptions)
+
+
+def _read_step_options(typed: dict[str, Any]) -> StepOptions:
+    if "skip" in typed:
+        typed["skip"] = str(typed["skip"]).split("+")
+    if "keep" in typed:
+        pairs = [part.partition(".") for part in str(typed["keep"]).split("+")]
+        typed["keep"] = {step: [name for other, _, name in pairs if other == step] for step, _, _ in pairs}
+    return _convert(typed, StepOptions)
+
+
+def _convert(typed: dict[str, Any], kind: type[T]) -> T:
+    try:
+        return msgspec.convert(typed, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{error}.") from None
