@@ -8,7 +8,7 @@ import pytest
 import openfield as of
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.agents.builtin import AdaptingAgent, NearestAgent
-from openfield.domains.ond.agents.change_detectors import STREAMS, Rarity, calibrate
+from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate
 from openfield.domains.ond.agents.classifier import Classifier
 from openfield.domains.ond.agents.detectors import DETECTORS
 from openfield.errors import AgentCrashed
@@ -56,7 +56,7 @@ def test_detectors_tell_unknown_digits(splits, name: str, bar: float) -> None:
     assert np.mean(found) >= bar
 
 
-@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("kind", CHANGE_DETECTORS)
 def test_calibrated_streams_keep_their_false_alarm_rate(kind: str) -> None:
     rng = np.random.default_rng(5)
     alarms, found = [], []
@@ -66,7 +66,7 @@ def test_calibrated_streams_keep_their_false_alarm_rate(kind: str) -> None:
         threshold = calibrate(kind, rarity(held), 200, 0.05, repeat, streams=100)
         for shift, hits in ((0.0, alarms), (-1.5, found)):
             for _ in range(5):
-                stream = STREAMS[kind]()
+                stream = CHANGE_DETECTORS[kind]()
                 samples = np.concatenate([rng.normal(size=100), rng.normal(shift, 1, 100)])  # a change comes half-way
                 hits.append(max(stream.push(value) for value in rarity(samples).tolist()) > threshold)
     assert np.mean(alarms) <= 0.08  # 200 streams at 5 %: the bound is three standard errors above
@@ -90,20 +90,20 @@ def calm() -> list[tuple[np.ndarray, list[np.ndarray]]]:
     return found
 
 
-@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("kind", CHANGE_DETECTORS)
 def test_on_digits_the_false_alarm_rate_is_kept(calm, kind: str) -> None:
     alarms = []
     for number, (held, streams) in enumerate(calm):
         threshold = calibrate(kind, held, 240, 0.05, number)
         for stream in streams:
-            watch = STREAMS[kind]()
+            watch = CHANGE_DETECTORS[kind]()
             alarms.append(max(watch.push(value) for value in stream.tolist()) > threshold)
     assert len(alarms) == 32
     assert sum(alarms) <= 5  # at 5 % more than five of 32 come in four cases of a thousand
 
 
 @pytest.mark.parametrize("held", [20, 50])
-@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("kind", CHANGE_DETECTORS)
 def test_few_held_out_samples_keep_the_false_alarm_rate_too(kind: str, held: int) -> None:
     rng, alarms = np.random.default_rng(3), []
     for number in range(25):
@@ -111,7 +111,7 @@ def test_few_held_out_samples_keep_the_false_alarm_rate_too(kind: str, held: int
         rarity = Rarity(scores)
         threshold = calibrate(kind, rarity(scores), 100, 0.05, number, streams=100)
         for _ in range(6):
-            watch = STREAMS[kind]()
+            watch = CHANGE_DETECTORS[kind]()
             alarms.append(max(watch.push(value) for value in rarity(rng.normal(size=100)).tolist()) > threshold)
     assert np.mean(alarms) <= 0.08
 

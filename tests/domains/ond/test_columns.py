@@ -73,7 +73,7 @@ def test_the_adapting_agent_buys_what_tells_classes(capsys, tmp_path: Path) -> N
 def test_an_agent_that_is_told_no_classes_stops_asking() -> None:
     (trial,) = DOMAIN.trials(1, 1)
     agent = AdaptingAgent(DOMAIN.spec(trial), 1)
-    agent._ids, agent._features, agent._strange = ["a"], np.ones((1, 3)), np.ones(1)
+    agent._ids, agent._features, agent._rarities = ["a"], np.ones((1, 3)), np.ones(1)
     agent._highest, agent._threshold = 1.0, 1.0
     asked, seen = [], {"round": 0, "answered": True}
     answer = None

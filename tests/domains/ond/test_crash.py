@@ -14,7 +14,7 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.ond.client.rest_client import RestClient as Remote
-from openfield.domains.ond.scoring.from_files import score_logits
+from openfield.domains.ond.scoring.open_set import score_logits
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.testset.sheet import Shelf
 from openfield.errors import OpenfieldError

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from openfield.core import Reply
-from openfield.domains.ond.scoring import programme
-from openfield.domains.ond.scoring.programme import read_files
+from openfield.domains.ond.scoring import result_files
+from openfield.domains.ond.scoring.result_files import read_files
 from openfield.domains.ond.server import archive, http
 from openfield.domains.ond.server import results as rows
 from openfield.domains.ond.server import service as office
@@ -206,8 +206,8 @@ def test_files_are_read_part_by_part(client: Client, tmp_path: Path, monkeypatch
         sizes.append(len(content))
         return read(kind, content, *rest, compat=compat)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(programme, "PART", 200)
-    monkeypatch.setattr(programme, "read_sheet", noted)
+    monkeypatch.setattr(result_files, "PART", 200)
+    monkeypatch.setattr(result_files, "read_sheet", noted)
     parts = read_files(known(client), files)
     assert len(sizes) > 8
     assert max(sizes) < 300
@@ -231,7 +231,7 @@ def test_parts_of_a_file_are_held_against_each_other(
     path = files["classification"]
     path.write_text("\n".join(change(path.read_text().splitlines())))
     for part in (100, 8 << 20):
-        monkeypatch.setattr(programme, "PART", part)
+        monkeypatch.setattr(result_files, "PART", part)
         with pytest.raises(InvalidInput, match=said):
             read_files(known(client), files)
 

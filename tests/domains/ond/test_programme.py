@@ -117,7 +117,7 @@ def test_without_a_baseline_what_needs_one_is_not_defined(results: Path, capsys)
         (["--results", "results"], "needs --data"),
         (["--results", "results", "--data", "data", "--area", "nlt"], "holds no results"),
         (["--results", "results", "--data", "data", "--baseline", "bas"], "Did you mean 'base'"),
-        (["--results", "alone", "--data", "data", "--baseline", "base"], "results of base alone"),
+        (["--results", "alone", "--data", "data", "--baseline", "base"], "results of the baseline base only"),
     ],
 )
 def test_folders_that_cannot_be_scored_are_told(results: Path, capsys, monkeypatch, words, said: str) -> None:

@@ -1,7 +1,4 @@
-"""Agents that come with the domain: a small classifier, a detector of the unknown, a calibrated change detector.
-
-They play local trials; `host.py` lets agents of the protocol play as well.
-"""
+"""Agents that come with the domain: a small classifier, a detector of unknown samples, a calibrated change detector."""
 
 from __future__ import annotations
 
@@ -12,21 +9,21 @@ from numpy.typing import NDArray
 
 from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.domains.ond.actions import Buy, NextBatch, Scores
-from openfield.domains.ond.agents.change_detectors import STREAMS, Rarity, calibrate, probability
+from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
 from openfield.domains.ond.agents.classifier import Classifier, softmax
-from openfield.domains.ond.agents.detectors import DETECTORS, unit
+from openfield.domains.ond.agents.detectors import DETECTORS, normalise_rows
 from openfield.domains.ond.server.results import split_row
 from openfield.errors import InvalidInput
 from openfield.trial import derive
 
 HELD_OUT = 0.3
-"""Share of the training samples kept to know what scores are usual."""
-FALSE_ALARMS, STREAM = 0.05, 250
+"""Share of the training samples that calibrate the scores."""
+FALSE_ALARM_RATE, STREAM_LENGTH = 0.05, 250
 """One unchanged stream of 250 samples in twenty may give a false alarm."""
 
 
 class DetectorAgent:
-    """Learns the known classes, then says how strange samples look and since when too many do."""
+    """Learns the known classes, then scores how unknown samples look and whether too many do."""
 
     detector = "knn"
     stream = "cusum"
@@ -37,7 +34,7 @@ class DetectorAgent:
         self._highest = 0.0
 
     def __call__(self, turn: Turn) -> Reply:
-        """Learns, answers a batch, or goes on."""
+        """Learn from the training samples, answer a batch, or ask for the next one."""
         seen = turn.observation
         if turn.ask is Ask.READY:
             self.learn(seen)
@@ -47,7 +44,7 @@ class DetectorAgent:
         return self.after_batch(turn) if seen.get("answered") else self.answer(turn)
 
     def learn(self, seen: dict[str, Any]) -> None:
-        """Trains the classifier, fits the detector, calibrates the change detector on held-out samples."""
+        """Train the classifier, fit the detector, and calibrate the change detector on held-out samples."""
         if "labels" not in seen:
             raise InvalidInput(
                 "This agent learns from samples; the test brings none. Build tests with training samples."
@@ -64,7 +61,7 @@ class DetectorAgent:
         self._calibrate(self._detector.score(*self._model.read(x[held])))
 
     def answer(self, turn: Turn) -> Reply:
-        """Scores for K+1 classes and the belief after each sample."""
+        """Return the scores of K+1 classes and the belief after each sample of a batch."""
         self._ids = list(turn.observation["ids"])
         self._features, logits = self._read(turn.observation["images"])
         rarity = self._rarity(self._detector.score(self._features, logits))
@@ -77,12 +74,12 @@ class DetectorAgent:
         return Reply(Scores.of(self.classify(logits, rarity)), Belief(tuple(beliefs)))
 
     def classify(self, logits: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
-        """The unknown class gets what only one known sample in twenty would exceed; the rest is shared."""
-        unknown = np.clip(rarity**14, 0, 1)[:, None]  # one half at a rarity of 0.95
+        """Return scores in which the unknown class has one half at a rarity of 0.95; the known ones share the rest."""
+        unknown = np.clip(rarity**14, 0, 1)[:, None]
         return np.hstack([unknown, (1 - unknown) * softmax(logits)])
 
     def after_batch(self, turn: Turn) -> Reply:
-        """Goes on."""
+        """Ask for the next batch."""
         return Reply(NextBatch())
 
     def _read(self, images: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -92,57 +89,57 @@ class DetectorAgent:
 
     def _calibrate(self, scores: NDArray[Any]) -> None:
         self._rarity = Rarity(scores)
-        self._watch = STREAMS[self.stream]()
-        self._threshold = calibrate(self.stream, self._rarity(scores), STREAM, FALSE_ALARMS, self._seed)
+        self._watch = CHANGE_DETECTORS[self.stream]()
+        self._threshold = calibrate(self.stream, self._rarity(scores), STREAM_LENGTH, FALSE_ALARM_RATE, self._seed)
 
 
 class NearestAgent(DetectorAgent):
-    """Strange is what lies far from all training samples."""
+    """Calls samples unknown that lie far from all training samples."""
 
 
 class SoftmaxAgent(DetectorAgent):
-    """Strange is what no class claims."""
+    """Calls samples unknown that no class claims."""
 
     detector = "msp"
 
 
 class EnergyAgent(DetectorAgent):
-    """Strange is what has little energy."""
+    """Calls samples unknown whose logits have little energy."""
 
     detector = "energy"
 
 
 class MahalanobisAgent(DetectorAgent):
-    """Strange is what lies far from all class means."""
+    """Calls samples unknown that lie far from all class means."""
 
     detector = "mahalanobis"
 
 
 class OpenMaxAgent(DetectorAgent):
-    """Strange is what lies in the tail of its class."""
+    """Calls samples unknown that lie in the tail of their class."""
 
     detector = "openmax"
 
 
 class AdaptingAgent(DetectorAgent):
-    """Buys labels of what looks strangest, and from then on knows the unknown by its neighbours."""
+    """Buys labels of the samples that look most unknown, and compares later samples with them."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         super().__init__(spec, seed)
         self._bought: dict[str, tuple[NDArray[Any], int]] = {}
         self._asked = False
         self._kinds = ["classification", "labels"]
-        """What may tell classes; what turns out to tell something else, as some tests have it, is not asked again."""
+        """Kinds of feedback that may name classes. A kind that turns out to tell something else is not bought again."""
 
     def classify(self, logits: NDArray[Any], rarity: NDArray[Any]) -> NDArray[Any]:
-        """Scores, pulled towards the labels of bought samples nearby."""
-        self._strange = rarity
+        """Return the scores, shifted towards the labels of similar samples that were bought."""
+        self._rarities = rarity
         p = super().classify(logits, rarity)
         if not self._bought:
             return p
         known = np.stack([feature for feature, _ in self._bought.values()])
         labels = np.array([label for _, label in self._bought.values()])
-        likeness = unit(self._features) @ unit(known).T
+        likeness = normalise_rows(self._features) @ normalise_rows(known).T
         weights = np.exp(25 * (likeness - 1))  # 0.37 at a cosine of 0.96
         votes = np.zeros_like(p)
         for label in np.unique(labels):
@@ -151,7 +148,7 @@ class AdaptingAgent(DetectorAgent):
         return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
     def after_batch(self, turn: Turn) -> Reply:
-        """Buys once per batch, learns what it was told, goes on."""
+        """Buy labels once per batch, learn them, then ask for the next batch."""
         lines = (turn.feedback or {}).get("lines", []) if self._asked else []
         useless = bool(lines) and not self._remember(lines)
         if useless:
@@ -160,11 +157,11 @@ class AdaptingAgent(DetectorAgent):
             self._asked = False
             return Reply(NextBatch())
         self._asked = True
-        strangest = np.argsort(-self._strange, kind="stable")[:5]
-        return Reply(Buy(self._kinds[0], [self._ids[at] for at in strangest.tolist()]))
+        rarest = np.argsort(-self._rarities, kind="stable")[:5]
+        return Reply(Buy(self._kinds[0], [self._ids[at] for at in rarest.tolist()]))
 
     def _remember(self, lines: list[str]) -> bool:
-        """Learns what it was told; whether there were classes among it, and not five texts, as videos have them."""
+        """Learn bought labels and return whether there were classes among them; feedback on videos has five texts."""
         place = {key: at for at, key in enumerate(self._ids)}
         told = {key: label for key, label in map(split_row, lines) if label.lstrip("-").isdecimal()}
         for key, label in told.items():

@@ -1,7 +1,7 @@
-"""When has the world changed? Change detectors over a stream of how strange each sample looks.
+"""Change detectors: when did the samples of a stream begin to look unknown?
 
-Each takes values from 0 to 1 that are even on the training stream (`Rarity`), and is calibrated so that in a stated
-share of streams of a stated length it gives a false alarm.
+Each takes values from 0 to 1 that are uniform while nothing changes (`Rarity`). It is calibrated to give a false alarm
+in a stated share of streams of a stated length.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ Floats = NDArray[np.floating[Any]]
 
 
 class Rarity:
-    """How rare a score is among those of held-out known samples: about even from 0 to 1 while nothing changes."""
+    """How rare a score is among held-out known samples: about uniform from 0 to 1 while nothing changes."""
 
     def __init__(self, scores: Floats) -> None:
         self._sorted = np.sort(np.asarray(scores, dtype=float))
 
     def __call__(self, scores: Floats) -> Floats:
-        """The share of known samples that look more known than these."""
+        """Return the share of known samples that look more known than each of these."""
         return np.asarray(1 - np.searchsorted(self._sorted, scores, "right") / len(self._sorted))
 
 
-class Stream(Protocol):
-    """Takes rarities one by one and keeps a statistic that grows when they are too high."""
+class ChangeDetector(Protocol):
+    """Takes rarities one by one and has a statistic that grows when they are too high."""
 
     value: float
 
     def push(self, rarity: float) -> float:
-        """Takes one more; returns the statistic."""
+        """Take one more rarity and return the statistic."""
         ...
 
 
 class Cusum:
-    """The sum of excess over what is usual, never below 0."""
+    """The sum of the excess over the usual mean, never below 0."""
 
     def __init__(self, slack: float = 0.15) -> None:
         self._slack, self.value = 0.5 + slack, 0.0
 
     def push(self, rarity: float) -> float:
-        """Takes one more; returns the statistic."""
+        """Take one more rarity and return the statistic."""
         self.value = max(0.0, self.value + rarity - self._slack)
         return self.value
 
@@ -56,7 +56,7 @@ class PageHinkley:
         self._count, self._mean, self._sum, self._lowest = 0, 0.0, 0.0, 0.0
 
     def push(self, rarity: float) -> float:
-        """Takes one more; returns the statistic."""
+        """Take one more rarity and return the statistic."""
         self._count += 1
         self._mean += (rarity - self._mean) / self._count
         self._sum += rarity - self._mean - self._slack
@@ -65,7 +65,7 @@ class PageHinkley:
         return self.value
 
 
-class Window:
+class WindowMean:
     """How far the mean of the last values lies above one half, in standard deviations."""
 
     def __init__(self, size: int = 30) -> None:
@@ -73,44 +73,44 @@ class Window:
         self._size, self.value = size, 0.0
 
     def push(self, rarity: float) -> float:
-        """Takes one more; returns the statistic."""
+        """Take one more rarity and return the statistic."""
         self._recent = [*self._recent[-self._size + 1 :], rarity]
         excess = sum(self._recent) / len(self._recent) - 0.5
         self.value = excess * math.sqrt(12 * len(self._recent)) if len(self._recent) >= self._size // 2 else 0.0
         return self.value
 
 
-STREAMS: dict[str, type[Stream]] = {"cusum": Cusum, "page-hinkley": PageHinkley, "window": Window}
+CHANGE_DETECTORS: dict[str, type[ChangeDetector]] = {"cusum": Cusum, "page-hinkley": PageHinkley, "window": WindowMean}
 
 
 def calibrate(kind: str, rarities: Floats, length: int, rate: float, seed: int, streams: int = 400) -> float:
-    """The threshold that streams of unchanged samples pass in this share of cases.
+    """Return the threshold of a change detector that gives a stated rate of false alarms.
 
     Args:
-        kind: One of `STREAMS`.
-        rarities: Of held-out known samples, each ranked against the others.
-        length: Of the streams.
+        kind: One of `CHANGE_DETECTORS`.
+        rarities: Rarities of held-out known samples, each ranked against the others.
+        length: The length of the streams.
         rate: The share of streams that may give a false alarm.
-        seed: Of the draws.
+        seed: The seed of the draws.
         streams: How many streams are drawn.
     """
     rng = np.random.default_rng(seed)
     highest = []
     for _ in range(streams):
-        stream = STREAMS[kind]()
-        highest.append(max(stream.push(value) for value in rng.choice(rarities, length).tolist()))
+        detector = CHANGE_DETECTORS[kind]()
+        highest.append(max(detector.push(value) for value in rng.choice(rarities, length).tolist()))
     return float(np.quantile(highest, 1 - rate)) * (1 + _margin(len(rarities)))
 
 
 def _margin(held: int) -> float:
-    """What a quantile of few held-out samples lacks: their own spread is part of the error.
+    """Return the share to add to a quantile of few held-out samples, whose own spread is part of the error.
 
-    Below a hundred it grows faster: of streams of 250 samples 95 % stay below 2.8 times the quantile with 20 held-out
+    Below a hundred it grows faster: 95 % of streams of 250 samples stay below 2.8 times the quantile with 20 held-out
     samples, 1.7 with 30, 1.4 with 50, 1.3 with 80 and 1.2 with 120.
     """
     return 2 / math.sqrt(held) + 0.35 * max(0.0, 100 / held - 1)
 
 
 def probability(statistic: float, threshold: float) -> float:
-    """A statistic as a probability that is one half at the threshold."""
+    """Return a statistic as a probability that is one half at the threshold."""
     return statistic / (statistic + threshold) if statistic > 0 else 0.0

@@ -1,6 +1,6 @@
 """A small classifier trained in about a second: two hidden layers, softmax, Adam, all in NumPy.
 
-Gives the agents of this domain features and logits; nothing else in the package depends on it.
+The agents of this domain take features and logits from it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Classifier:
         self.biases = [np.zeros(size, np.float32) for size in sizes[1:]]
 
     def fit(self, x: Array, y: NDArray[np.int64], epochs: int = 40, rate: float = 3e-3) -> None:
-        """Learns labelled samples, with a little noise on the inputs against overfitting.
+        """Train on labelled samples, with a little noise on the inputs against overfitting.
 
-        Batches stay below the size at which BLAS starts threads, which cost 30 times the sums on a busy machine.
+        Batches stay below the size from which BLAS starts threads; on a busy machine those cost 30 times as much.
         """
         widest = max(weight.size for weight in self.weights)
         batch = min(max((1 << 18) // widest, 8), 32)
@@ -49,7 +49,7 @@ class Classifier:
                     parts[number] -= pace * (mean[number] / (1 - 0.9**step)) / size
 
     def read(self, x: Array) -> tuple[Array, Array]:
-        """Features, which are the last hidden layer, and logits."""
+        """Return the features of samples, which are the last hidden layer, and their logits."""
         hidden = self._forward(x)
         return hidden[-2], hidden[-1]
 
@@ -73,6 +73,6 @@ class Classifier:
 
 
 def softmax(logits: Array) -> Array:
-    """Probabilities from logits."""
+    """Return the class probabilities of logits."""
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))

@@ -1,11 +1,13 @@
-"""How known a sample looks, from features and logits: seven detectors in NumPy.
+"""Seven detectors of unknown samples in NumPy, from features and logits.
 
-Each is fitted on training samples and gives a score that is higher for samples that look known; agents, and `openfield
-score`, use them by name.
+Each is fitted on training samples and gives a score that is higher for samples that look known. Agents and `openfield
+ond score` use them by name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -15,65 +17,62 @@ from openfield.domains.ond.agents.classifier import softmax
 
 Array = NDArray[np.float32]
 UNTHREADED = 1 << 18
-"""Products up to this many multiplications are done by one thread; threads cost 30 times as much on a busy machine."""
+"""Products up to this many multiplications run in one thread; threads cost 30 times as much on a busy machine."""
 
 
-class Detector(Protocol):
-    """Fitted on what is known, scores what comes."""
+class OpenSetDetector(Protocol):
+    """Is fitted on known samples, and scores how known other samples look."""
 
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
-        """Learns what known samples look like."""
+        """Learn what known samples look like."""
         ...
 
     def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
+        """Return a score for each sample, higher if it looks known."""
         ...
 
 
-class _Unfitted:
+class LogitDetector:
+    """A detector that is a function of the logits and needs no fitting."""
+
+    def __init__(self, function: Callable[[Array], Array]) -> None:
+        self._function = function
+
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
-        """Nothing to learn."""
-
-
-class MaxSoftmax(_Unfitted):
-    """The highest class probability."""
+        """Do nothing."""
 
     def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
-        return np.asarray(softmax(logits).max(axis=1))
+        """Return the value of the function for each sample."""
+        return np.asarray(self._function(logits))
 
 
-class MaxLogit(_Unfitted):
-    """The highest logit."""
-
-    def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
-        return np.asarray(logits.max(axis=1))
+def max_softmax(logits: Array) -> Array:
+    """Return the highest class probability."""
+    return np.asarray(softmax(logits).max(axis=1))
 
 
-class Energy(_Unfitted):
-    """The logarithm of the summed exponentials of the logits."""
-
-    def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
-        top = logits.max(axis=1)
-        return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))
+def max_logit(logits: Array) -> Array:
+    """Return the highest logit."""
+    return np.asarray(logits.max(axis=1))
 
 
-class Entropy(_Unfitted):
-    """How little the class probabilities are spread."""
+def energy(logits: Array) -> Array:
+    """Return the logarithm of the summed exponentials of the logits."""
+    top = logits.max(axis=1)
+    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))
 
-    def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
-        p = softmax(logits)
-        return np.asarray((p * np.log(p + 1e-12)).sum(axis=1))
+
+def negative_entropy(logits: Array) -> Array:
+    """Return the negative entropy of the class probabilities."""
+    p = softmax(logits)
+    return np.asarray((p * np.log(p + 1e-12)).sum(axis=1))
 
 
 class Mahalanobis:
-    """The distance to the nearest class mean, in units of the shared spread."""
+    """The negative Mahalanobis distance to the nearest class mean, with a shared covariance."""
 
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
-        """Learns class means and their shared spread."""
+        """Learn the class means and their shared covariance."""
         classes = np.unique(labels)
         self._means = np.stack([features[labels == one].mean(axis=0) for one in classes])
         rest = features - self._means[np.searchsorted(classes, labels)]
@@ -81,24 +80,24 @@ class Mahalanobis:
         self._inverse = np.linalg.pinv(spread)
 
     def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
+        """Return a score for each sample, higher if it looks known."""
         away = features[:, None, :] - self._means[None]
         return np.asarray(-np.einsum("ncd,de,nce->nc", away, self._inverse, away, optimize=True).min(axis=1))
 
 
-class Nearest:
-    """The distance to the k-th nearest training sample, directions only."""
+class NearestNeighbours:
+    """The cosine similarity to the k-th nearest training sample."""
 
     def __init__(self, k: int = 5) -> None:
         self._k = k
 
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
-        """Remembers the training samples."""
-        self._known = unit(features)
+        """Store the training samples."""
+        self._known = normalise_rows(features)
 
     def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
-        rows, k = unit(features), min(self._k, len(self._known))
+        """Return a score for each sample, higher if it looks known."""
+        rows, k = normalise_rows(features), min(self._k, len(self._known))
         size = max(UNTHREADED // self._known.size, 1) if self._known.size <= UNTHREADED else 256
         found = []
         for start in range(0, len(rows), size):
@@ -114,17 +113,17 @@ class OpenMax:
         self._tail, self._top = tail, top
 
     def fit(self, features: Array, logits: Array, labels: NDArray[np.int64]) -> None:
-        """Learns a mean logit vector for each class, and how its farthest samples are spread."""
+        """Fit a mean logit vector and a Weibull tail of the farthest samples for each class."""
         classes = range(logits.shape[1])
         self._means = np.zeros((len(classes), logits.shape[1]))
         self._tails: dict[int, tuple[float, float, float]] = {}
         for one in classes:
-            if (rows := logits[labels == one]).size:  # of a class without samples nothing can be said
+            if (rows := logits[labels == one]).size:  # a class without samples has no tail
                 self._means[one] = rows.mean(axis=0)
                 self._tails[one] = self._fit_tail(rows, self._means[one])
 
     def score(self, features: Array, logits: Array) -> Array:
-        """How known samples look."""
+        """Return a score for each sample, higher if it looks known."""
         order = np.argsort(-logits, axis=1)[:, : self._top]
         revised, moved = logits.astype(float), np.zeros(len(logits))
         for place in range(order.shape[1]):
@@ -137,7 +136,7 @@ class OpenMax:
         return np.asarray(1 - softmax(np.column_stack([revised, moved]).astype(np.float32))[:, -1])
 
     def _fit_tail(self, logits: Array, mean: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Shape, scale and start of a Weibull distribution, by the moments of the logarithms."""
+        """Return shape, scale and start of a Weibull distribution, by the moments of the logarithms."""
         far = np.sort(np.linalg.norm(logits - mean, axis=1))[-self._tail :]
         start = float(far[0]) * 0.9
         logs = np.log(far - start + 1e-6)
@@ -151,17 +150,17 @@ class OpenMax:
         return 1 - float(np.exp(-((max(distance - start, 0.0) / scale) ** shape)))
 
 
-DETECTORS: dict[str, type[Detector]] = {
-    "msp": MaxSoftmax,
-    "maxlogit": MaxLogit,
-    "energy": Energy,
-    "entropy": Entropy,
+DETECTORS: dict[str, Callable[[], OpenSetDetector]] = {
+    "msp": partial(LogitDetector, max_softmax),
+    "maxlogit": partial(LogitDetector, max_logit),
+    "energy": partial(LogitDetector, energy),
+    "entropy": partial(LogitDetector, negative_entropy),
     "mahalanobis": Mahalanobis,
-    "knn": Nearest,
+    "knn": NearestNeighbours,
     "openmax": OpenMax,
 }
 
 
-def unit(features: Array) -> Array:
-    """Every row scaled to a length of one."""
+def normalise_rows(features: Array) -> Array:
+    """Return the features with every row scaled to length one."""
     return np.asarray(features / (np.linalg.norm(features, axis=1, keepdims=True) + 1e-12))

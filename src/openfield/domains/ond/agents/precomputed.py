@@ -1,6 +1,6 @@
-"""An agent that has answered already: results of an earlier time, read from files and given round by round.
+"""An agent that answers from result files, round by round.
 
-Hosted by `host.py` like any agent of the original client; for OND, for CONDDA, and as a reaction baseline.
+`StepPlayer` plays it like an agent of the original client: in OND, in CONDDA, or as a reaction baseline.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from openfield.errors import InvalidInput
 
 
 class PrecomputedAgent:
-    """Answers from files written before: `CACHE/TEST_NAME_detection.csv` and so on, a round's rows at a time."""
+    """Answers from the files `CACHE/TEST_NAME_detection.csv` and so on."""
 
     def __init__(self, cache: str, name: str) -> None:
         self._cache, self._name = Path(cache), name
         self._rows = functools.cache(self._read)
 
     def execute(self, toolset: dict[str, Any], step: str) -> Any:
-        """Does a step."""
+        """Return the results of a step."""
         match step:
             case "FeatureExtraction":
                 return {}, {}
@@ -37,7 +37,7 @@ class PrecomputedAgent:
         return None
 
     def _slice(self, toolset: dict[str, Any], kind: str) -> str:
-        """The rows of this round's samples, by id and not by position; a file for the round alone is used as it is."""
+        """Return a file with the rows of this round's samples, or the file for this round alone if there is one."""
         whole = self._path(f"{toolset['test_id']}.{toolset['round_id']}", kind)
         if whole.is_file():
             return str(whole)
@@ -47,7 +47,7 @@ class PrecomputedAgent:
         return str(place)
 
     def _read(self, path: Path) -> dict[str, str]:
-        """The rows of a file by their ids."""
+        """Return the rows of a file by their ids."""
         if not path.is_file():
             raise InvalidInput(f"There are no results {path}.")
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""`openfield merge`: files of features that were kept of several tests, joined into one."""
+"""`openfield ond merge`: join files of features into one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def merge(
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
     pickles: bool = False,
 ) -> None:
-    """Join files of features that hosted agents of ond left; of samples that are in several, the last counts.
+    """Join files of features into one; of samples that are in several files, the last counts.
 
     Parameters
     ----------
     files
-        Files that `--set features=DIR` wrote, or those of the original client.
+        Files written with `--set features=DIR`, or those of the original client.
     output
-        The file to write, an .npz.
+        The .npz file to write.
     pickles
-        Also read features the original client pickled: arrays and plain values, nothing else.
+        Also read pickles of the original client: arrays and plain values, nothing else.
     """
     from openfield.domains.ond.client.saved_features import merge_features
 

@@ -1,11 +1,15 @@
-"""`openfield score`: numbers from result files or arrays, with no server and no run."""
+"""`openfield ond score`: compute numbers from arrays or result files, without a server and without a run."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from openfield.console import print_json, print_table
+from openfield.errors import InvalidInput
 
 HEADLINES = {
     "m_acc": ("full_top1", "pre_top1", "post_top1"),
@@ -13,130 +17,130 @@ HEADLINES = {
     "m_is_cdt_and_is_early": ("Is CDT", "Is Early"),
     "m_nrp": ("M_nrp_post_top1", "M_nrp_post_top3"),
 }
-"""What the table shows of each test."""
+"""The numbers of each test that the table shows; `--json` has all."""
+
+
+@Parameter(name="*", group="From arrays")
+@dataclass(frozen=True)
+class ArrayInput:
+    """Arrays of an open-set experiment."""
+
+    logits: Path | None = None
+    """An .npy file, samples x classes."""
+    labels: Path | None = None
+    """An .npy file; -1 is unknown."""
+    features: Path | None = None
+    """An .npy file, samples x anything, for detectors that need features."""
+    scores: Path | None = None
+    """An .npy file with your own score per sample."""
+    higher: Literal["known", "novel"] = "known"
+    """What a higher score of yours means."""
+    arrays: Path | None = None
+    """An .npz file with `pred`, `conf` and `label`."""
+    stream: bool = False
+    """Also build seeded streams from the arrays and play them with each change detector."""
+
+
+@Parameter(name="*", group="From result files")
+@dataclass(frozen=True)
+class FileInput:
+    """Result files of the protocol: two of one test, or a folder of many."""
+
+    detection: Path | None = None
+    """The detection file of a test."""
+    classification: Path | None = None
+    """Its classification file; for text tests, the file of labels."""
+    test: str | None = None
+    """Its name."""
+    results: Path | None = None
+    """A folder with files of many tests; also gives the programme's M1 to M6 over them."""
+    data: Path | None = None
+    """The data directory with the truth of the tests."""
+    baseline: str | None = None
+    """The agent in the folder that the others are compared with: M3 to M6 and m_nrp need one."""
+    redlight: bool = False
+    """The tests were run with the red light: the relative performance is then M4, not M3."""
+    area: str = "image_classification"
+    """The kind of test."""
+    protocol: Literal["OND", "CONDDA"] = "OND"
+    """The protocol of the tests."""
 
 
 def score(
-    domain: str,
+    domain: Annotated[str, Parameter(show=False)] = "ond",
     /,
     *,
-    logits: Path | None = None,
-    labels: Path | None = None,
-    features: Path | None = None,
-    scores: Path | None = None,
-    higher: Literal["known", "novel"] = "known",
-    arrays: Path | None = None,
-    detection: Path | None = None,
-    classification: Path | None = None,
-    data: Path | None = None,
-    test: str | None = None,
-    results: Path | None = None,
-    baseline: str | None = None,
-    redlight: bool = False,
-    area: str = "image_classification",
-    protocol: str = "OND",
-    stream: bool = False,
+    arrays: ArrayInput | None = None,
+    files: FileInput | None = None,
     json: bool = False,
 ) -> None:
-    """Score open-set results that lie on disk.
+    """Score open-set results that are on disk.
 
     Parameters
     ----------
     domain
-        `ond`.
-    logits
-        An .npy file, samples x classes.
-    labels
-        An .npy file; -1 is unknown.
-    features
-        An .npy file, samples x anything, for detectors that want it.
-    scores
-        An .npy file with a score per sample of your own.
-    higher
-        What a higher score of yours means.
-    arrays
-        An .npz file with `pred`, `conf` and `label`.
-    detection
-        A detection file of the protocol.
-    classification
-        A classification file of the protocol; for text tests, the file of labels.
-    data
-        The data directory with the test's truth.
-    test
-        The test's name.
-    results
-        A folder of result files of many tests; also gives the programme's M1 to M6 over them.
-    baseline
-        Whose results in that folder the others are told against: M3 to M6 and m_nrp, which are not defined without.
-    redlight
-        The tests were run with the red light: the relative performance is M4 then, not M3.
-    area
-        The kind of test.
-    protocol
-        OND or CONDDA.
-    stream
-        Build seeded tests from the arrays and play them with each change detector.
+        The domain.
     json
-        Print the numbers as JSON.
+        Print all numbers as JSON.
     """
-    from openfield.errors import InvalidInput
-
-    if domain != "ond":
-        raise InvalidInput(f"'{domain}' has nothing to score from files; ond has.")
-    if results is not None:
-        from openfield.domains.ond.scoring.programme import Wanted, score_results
-
-        if data is None:
-            raise InvalidInput("Scoring a folder of results needs --data, the directory of the tests.")
-        wanted = Wanted(data=data, protocol=protocol, area=area, baseline=baseline, given=redlight)
-        found = score_results(results, wanted)
+    files = files or FileInput()
+    if files.results is not None:
+        found = _score_folder(files, files.results)
         print_json(found) if json else _print_folder(found)
         return
-    if detection is not None or classification is not None:
-        from openfield.domains.ond.scoring.from_files import score_files
-
-        if detection is None or classification is None or data is None or test is None:
-            raise InvalidInput("Scoring result files needs --detection, --classification, --data and --test.")
-        _print(score_files(detection, classification, data, protocol, area, test), json)
-        return
-    _print(_score_arrays(logits, labels, features, (scores, higher), arrays, stream), json)
+    from_files = files.detection is not None or files.classification is not None
+    numbers = _score_test(files) if from_files else _score_arrays(arrays or ArrayInput())
+    print_json(numbers) if json else _print_numbers(numbers)
 
 
-def _score_arrays(
-    logits: Path | None,
-    labels: Path | None,
-    features: Path | None,
-    own: tuple[Path | None, str],
-    arrays: Path | None,
-    stream: bool,
-) -> dict[str, Any]:
-    """The numbers of arrays, by detector; with `stream`, those of the change detectors too."""
-    from openfield.domains.ond.scoring.from_files import count_confusion, score_arrays, score_logits, score_stream
+def _score_folder(files: FileInput, folder: Path) -> dict[str, dict[str, Any]]:
+    from openfield.domains.ond.scoring.result_files import ResultTests, score_folder
+
+    if files.data is None:
+        raise InvalidInput("Scoring a folder of results needs --data, the directory of the tests.")
+    tests = ResultTests(
+        data=files.data,
+        protocol=files.protocol,
+        area=files.area,
+        baseline=files.baseline,
+        red_light=files.redlight,
+    )
+    return score_folder(folder, tests)
+
+
+def _score_test(files: FileInput) -> dict[str, Any]:
+    from openfield.domains.ond.scoring.result_files import ResultTests, score_test
+
+    if files.detection is None or files.classification is None or files.data is None or files.test is None:
+        raise InvalidInput("Scoring result files needs --detection, --classification, --data and --test.")
+    tests = ResultTests(data=files.data, protocol=files.protocol, area=files.area)
+    return score_test(files.detection, files.classification, tests, files.test)
+
+
+def _score_arrays(given: ArrayInput) -> dict[str, Any]:
+    """Compute the numbers of arrays by detector, and with `stream` those of the change detectors."""
+    from openfield.domains.ond.scoring.open_set import count_confusion, score_arrays, score_logits, score_stream
     from openfield.domains.ond.testset.arrays import Arrays, read_array, read_labels, read_named
-    from openfield.errors import InvalidInput
 
     numbers: dict[str, Any] = {}
-    if arrays is not None:
-        yours = read_named(arrays)
+    if given.arrays is not None:
+        yours = read_named(given.arrays)
         probable = bool(yours.conf.size and yours.conf.min() >= 0 and yours.conf.max() <= 1)
         numbers["yours"] = score_arrays(yours, probable)
-    elif logits is None or labels is None:
+    elif given.logits is None or given.labels is None:
         raise InvalidInput("Give --logits and --labels, or --arrays, or --detection and --classification.")
     else:
-        table, truth = read_array(logits), read_labels(labels)
-        numbers |= score_logits(table, truth, None if features is None else read_array(features))
-        path, higher = own
-        conf = table.max(axis=1) if path is None else read_array(path) * (1.0 if higher == "known" else -1.0)
+        table, truth = read_array(given.logits), read_labels(given.labels)
+        numbers |= score_logits(table, truth, None if given.features is None else read_array(given.features))
+        sign = 1.0 if given.higher == "known" else -1.0
+        conf = table.max(axis=1) if given.scores is None else read_array(given.scores) * sign
         yours = Arrays(table.argmax(axis=1), conf.astype(float), truth)
-        numbers |= {} if path is None else {"yours": score_arrays(yours)}
+        numbers |= {} if given.scores is None else {"yours": score_arrays(yours)}
     numbers["confusion"] = count_confusion(yours)
-    return numbers | ({"stream": score_stream(yours)} if stream else {})
+    return numbers | ({"stream": score_stream(yours)} if given.stream else {})
 
 
-def _print(numbers: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(numbers)
-        return
+def _print_numbers(numbers: dict[str, Any]) -> None:
     rows = [(family, name, _text(value)) for family, part in numbers.items() for name, value in part.items()]
     print_table(("", "number", "value"), rows)
     if any("resampling" in getattr(value, "note", "") for part in numbers.values() for value in part.values()):
@@ -144,15 +148,14 @@ def _print(numbers: dict[str, Any], as_json: bool) -> None:
 
 
 def _print_folder(found: dict[str, dict[str, Any]]) -> None:
-    """The programme's numbers of everyone, and the few of each test that say most; `--json` has them all."""
     rows: list[tuple[str, str, str, str]] = []
-    for who, parts in found.items():
-        rows += [(who, "programme", name, _text(value)) for name, value in parts["programme"].items()]
+    for agent, parts in found.items():
+        rows += [(agent, "programme", name, _text(value)) for name, value in parts["programme"].items()]
         for test, families in parts.items():
             if "refused" in families:
-                rows.append((who, test, "refused", families["refused"]))
+                rows.append((agent, test, "refused", families["refused"]))
             flat = {name: value for family in HEADLINES for name, value in families.get(family, {}).items()}
-            rows += [(who, test, name, _text(flat[name])) for name in sum(HEADLINES.values(), ()) if name in flat]
+            rows += [(agent, test, name, _text(flat[name])) for name in sum(HEADLINES.values(), ()) if name in flat]
     print_table(("", "test", "number", "value"), rows)
 
 

@@ -1,0 +1,167 @@
+"""Score the protocol's result files: those of one test, or a folder of many tests and several agents, with M1 to M6.
+
+Files are those of a server (`SESSION.TEST_detection.csv`), of its zip, or of precomputed agents
+(`TEST_NAME_detection.csv`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield.domains.ond.client.rest_client import text_encoding
+from openfield.domains.ond.scoring.open_set import score_arrays
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.server.results import NUMERIC, Sheet, read_sheet
+from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.arrays import Arrays
+from openfield.domains.ond.testset.evaluation import (
+    detection_threshold,
+    evaluate,
+    evaluate_more,
+    evaluate_reaction,
+    open_labels,
+)
+from openfield.domains.ond.testset.sheet import Shelf, Test
+from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
+from openfield.metrics.openset.ranks import Floats
+
+ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
+PART = 8 << 20
+"""Characters of a file that are read at a time."""
+
+
+class ResultTests(msgspec.Struct, frozen=True, kw_only=True):
+    """The tests that results belong to, and the baseline of the results."""
+
+    data: Path
+    protocol: str = "OND"
+    area: str = "image_classification"
+    baseline: str | None = None
+    """The agent whose results are the baseline of M3 to M6 and m_nrp; without one these are not defined."""
+    red_light: bool = False
+    """Whether the red light was given: then the relative performance is M4, otherwise M3."""
+
+
+def score_test(detection: Path, classification: Path, tests: ResultTests, name: str) -> dict[str, Any]:
+    """Compute the programme's numbers of one test, in both variants, and the open-set measures.
+
+    Of text tests `classification` is the file of labels, and there are no open-set measures: writers have no scores.
+    """
+    test, _ = Shelf(tests.data).load(tests.protocol, tests.area, name)
+    kind = "labels" if tests.area == "nlt" else "classification"
+    ledger = read_files(test, {"detection": detection, kind: classification})
+    numbers = evaluate(ledger) | evaluate_more(ledger)
+    if kind == "labels":
+        return numbers
+    arrays = Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), open_labels(ledger))
+    return numbers | {"openset": score_arrays(arrays)}
+
+
+def score_folder(folder: Path, tests: ResultTests) -> dict[str, dict[str, Any]]:
+    """Compute the numbers of each agent with results in a folder: of each test, and `programme` over all tests."""
+    shelf, place = Shelf(tests.data), (tests.protocol, tests.area)
+    posted = find_results(folder, shelf.names(*place))
+    if not posted:
+        raise InvalidInput(f"{folder} holds no results of tests in {tests.data}, {', '.join(place)}.")
+    ledgers = {
+        agent: {name: read_files(shelf.load(*place, name)[0], files) for name, files in played.items()}
+        for agent, played in posted.items()
+    }
+    if tests.baseline is not None and tests.baseline not in ledgers:
+        raise UnknownName("baseline", tests.baseline, ledgers, label="There are results of")
+    if list(ledgers) == [tests.baseline]:
+        raise InvalidInput(f"{folder} holds results of the baseline {tests.baseline} only; there is nothing to score.")
+    bases = ledgers[tests.baseline] if tests.baseline is not None else {}
+    return {agent: _score(played, bases, tests) for agent, played in ledgers.items() if agent != tests.baseline}
+
+
+def find_results(folder: Path, names: Iterable[str]) -> dict[str, dict[str, dict[str, Path]]]:
+    """Find result files by agent, test and type. The agent is the rest of the file's name beside test and type."""
+    if not folder.is_dir():
+        raise InvalidInput(f"There is no directory {folder}.")
+    longest_first = sorted(names, key=len, reverse=True)
+    found: dict[str, dict[str, dict[str, Path]]] = {}
+    for path in sorted(folder.rglob("*.csv")):
+        kind = next((kind for kind, ending in ENDINGS.items() if path.name.endswith(ending)), None)
+        stem = path.name.removesuffix(ENDINGS.get(kind or "", ".csv"))
+        name = next((name for name in longest_first if _belongs(stem, name)), None)
+        if kind is not None and name is not None:
+            agent = stem.replace(name, "", 1).strip("._") or "results"
+            found.setdefault(agent, {}).setdefault(name, {})[kind] = path
+    return found
+
+
+def _belongs(stem: str, name: str) -> bool:
+    """Return whether a file's stem is `SESSION.TEST`, `TEST_NAME` or `TEST`."""
+    return stem == name or stem.endswith(f".{name}") or stem.startswith(f"{name}_")
+
+
+def _score(played: Mapping[str, Ledger], bases: Mapping[str, Ledger], tests: ResultTests) -> dict[str, Any]:
+    whole = {name: ledger for name, ledger in played.items() if not np.isnan(ledger.p_world).any()}
+    facts = [_make_facts(ledger, bases.get(name)) for name, ledger in whole.items()]
+    condda = tests.protocol == "CONDDA"
+    numbers: dict[str, Any] = {"programme": program_measures(facts, tests.red_light)}
+    for name, ledger in played.items():
+        try:
+            numbers[name] = evaluate(ledger, condda) | evaluate_more(ledger, condda)
+            if name in bases:
+                numbers[name] |= evaluate_reaction(ledger, bases[name])
+        except Refusal as error:
+            numbers[name] = {"refused": str(error)}
+    return numbers
+
+
+def _make_facts(ledger: Ledger, base: Ledger | None) -> TestFacts:
+    """Make the facts of a test whose every sample has a detection; it has a performance if every sample has a class."""
+    theirs = None if base is None else _hits(base)
+    return make_facts(ledger.test.novel, ledger.p_world >= detection_threshold(ledger.test), _hits(ledger), theirs)
+
+
+def _hits(ledger: Ledger) -> Floats | None:
+    return (ledger.ranks == 0).astype(float) if (ledger.ranks >= 0).all() else None
+
+
+def read_files(test: Test, files: Mapping[str, Path]) -> Ledger:
+    """Read the result files of a test, part by part, so that only a part of the scores is in memory."""
+    ledger = Ledger(test)
+    for kind, path in files.items():
+        try:
+            for sheet in _sheets(kind, path, test):
+                ledger.post(0, {kind: sheet})
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} cannot be read: {error}.") from None
+        except Refusal as error:
+            raise InvalidInput(f"{path}: {error}") from None
+    return ledger
+
+
+def _sheets(kind: str, path: Path, test: Test) -> Iterator[Sheet]:
+    """Yield the rows of a file part by part, and check that all have the same number of columns."""
+    widths = set()
+    for text in _parts(path):
+        sheet = read_sheet(kind, text, test, 0, compat=True)
+        widths.add(None if sheet.numbers is None else sheet.numbers.shape[1])
+        if len(widths) > 1:
+            raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+        yield sheet
+
+
+def _parts(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, some megabytes at a time; an empty file gives one empty text."""
+    with path.open("rb") as raw:
+        encoding = text_encoding(raw.read(2))
+    empty = True
+    with path.open(encoding=encoding, newline="\n") as file:
+        while lines := file.readlines(PART):
+            text = "".join(lines)
+            if text.strip():
+                empty = False
+                yield text
+    if empty:
+        yield ""
