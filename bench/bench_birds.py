@@ -28,9 +28,10 @@ from openfield.domains.birds.agents import NaiveShooter
 from openfield.domains.birds.evaluation.harness import HarnessState
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.game.drawing import pixels
-from openfield.domains.birds.game.game import ITERATIONS, STEP, Game
+from openfield.domains.birds.game.game import ITERATIONS, Game
 from openfield.domains.birds.game.ground_truth import ground_truth
 from openfield.domains.birds.game.level import Level, LevelObject
+from openfield.domains.birds.game.physics import STEP
 from openfield.domains.birds.game.scene import see
 from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.domains.birds.wire.remote_agent import play

@@ -21,7 +21,7 @@ def test_a_pig_is_hurt_by_a_block_that_breaks_at_something_else_in_the_same_step
     for order in (1, -1):
         game, block, pig = made(profile)
         hits = [Hit(None, block, STILL, (0.0, -200.0)), Hit(block, pig, (0.0, -200.0), STILL)]
-        Damage(game).resolve(hits[::order])
+        Damage(game, game.touch).resolve(hits[::order])
         assert (block.gone, pig.gone, game.pigs, game.score) == (True, True, 0, 5500)
 
 
@@ -30,6 +30,6 @@ def test_of_several_contacts_of_a_pair_in_a_step_the_first_counts_which_nothing_
     bird = game.builder.bird("BirdRed", (0.0, 3.0))
     log = ContactLog(game.builder.engine, game.engine_world)
     log.events += [Hit(block, bird, STILL, (0.4, 0.0)), Hit(block, bird, STILL, (0.1, 0.0))]
-    Damage(game).resolve(log.take())
+    Damage(game, game.touch).resolve(log.take())
     assert block.full - block.life == pytest.approx(0.4 * 1.5), "that of a red bird against ice"
     assert log.take() == []

@@ -1,7 +1,4 @@
-"""Birds that are out: when each is taken away, and when a black one explodes.
-
-Stands beside game, which asks at every tick.
-"""
+"""Timers of launched birds: when each one is removed, and when a black one explodes."""
 
 from __future__ import annotations
 
@@ -14,32 +11,32 @@ NEVER = 1 << 62
 
 
 class BirdTimers:
-    """Birds that have touched something or flown too long."""
+    """The birds that have touched something or flown too long, and the step of each one's next check."""
 
     def __init__(self) -> None:
-        self._out: list[tuple[Body, int]] = []  # each with the step of its next check
+        self._out: list[tuple[Body, int]] = []
         self._fuse: tuple[Body, int] | None = None
-        self._next = NEVER  # when the first of them is to be looked at
+        self._next = NEVER
 
     def __bool__(self) -> bool:
         return bool(self._out)
 
     def due(self, step: int) -> bool:
-        """Whether one of them has to be looked at."""
+        """Return whether a bird has to be checked."""
         return step >= self._next
 
     def add(self, bird: Body, step: int) -> None:
-        """Takes note of a bird; it is looked at three seconds later, and then each second."""
+        """Check a bird three seconds from now, and then every second."""
         self._out.append((bird, step + 3 * SECOND))
         self._plan()
 
     def light(self, bird: Body, step: int) -> None:
-        """Lights the fuse of a black bird."""
+        """Start the fuse of a black bird."""
         self._fuse = (bird, step + FUSE_SECONDS * SECOND)
         self._plan()
 
     def take_burning(self, step: int) -> Body | None:
-        """The black bird whose fuse has burnt down."""
+        """Return the black bird whose fuse has ended, if there is one."""
         if self._fuse is None or step < self._fuse[1]:
             return None
         bird, self._fuse = self._fuse[0], None
@@ -47,7 +44,7 @@ class BirdTimers:
         return None if bird.gone else bird
 
     def take_resting(self, step: int) -> list[Body]:
-        """The birds that are due and came to rest; the others that are due wait another second."""
+        """Return the birds that are due and at rest; those that still move are checked a second later."""
         due = [bird for bird, check in self._out if step >= check and not bird.gone]
         resting = [bird for bird in due if bird.speed < REST_SPEED]
         self._out = [

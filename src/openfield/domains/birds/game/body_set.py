@@ -1,7 +1,4 @@
-"""The bodies of a level: how they come in, are hurt, blow up and go.
-
-Stands under game, which moves them; contacts and powers reach them through it.
-"""
+"""The bodies of a level: add, damage, explode and remove them, and keep the score."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from typing import Any
 
 from openfield.domains.birds.game.bodies import Body, BodyBuilder, load_engine
 from openfield.domains.birds.game.level import Level, ProfileName
-from openfield.domains.birds.game.physics import SECOND, Blast, Profile, load_profile
+from openfield.domains.birds.game.physics import SECOND, STEP, Blast, Profile, load_profile
 
 MIN_BLAST_DISTANCE = 0.05
-"""Units; what lies in the middle of an explosion is taken to be this far from it."""
+"""World units. A body nearer to an explosion is treated as if it were this far away."""
 
 
 class BodySet:
-    """The bodies of a level, and the points that were earned with them."""
+    """The bodies of a level, and the points earned with them."""
 
     def __init__(self, level: Level, profile: ProfileName | None = None) -> None:
         engine = load_engine()
@@ -28,12 +25,13 @@ class BodySet:
         self.builder = BodyBuilder(engine, self.engine_world, self.profile, level)
         self.bodies: list[Body] = []
         self.ghosts: list[tuple[Body, int]] = []
-        """What was destroyed and can still be seen for a moment, each with the step at which it vanishes."""
+        """Destroyed bodies that stay visible for a moment, each with the step at which it vanishes."""
         self.pigs = 0
         self.score = 0
         self.steps = 0
         self.slow_ticks = 0
-        """For how many looks in a row nothing has moved."""
+        """Ticks in a row in which nothing has moved."""
+        self.birds_removed = 0
         self._ids = 0
         self.builder.frame()
         for thing in level.objects:
@@ -41,26 +39,31 @@ class BodySet:
             if body is not None:
                 self.add(body)
 
+    @property
+    def seconds(self) -> float:
+        """Simulated time since the level was loaded."""
+        return self.steps * STEP
+
     def next_id(self) -> int:
-        """An id no other object has."""
+        """Return an id that no other object has."""
         self._ids += 1
         return -1000 - 6 * self._ids
 
     def add(self, body: Body) -> Body:
-        """Puts a further body into the level."""
+        """Add a body to the level."""
         body.id = self.next_id()
         self.bodies.append(body)
         self.pigs += body.kind == "pig"
         return body
 
     def hurt(self, body: Body, damage: float) -> None:
-        """Takes life from a body; it goes when it has none left."""
+        """Take life from a body, and destroy it when it has none left."""
         body.life -= damage
         if body.life <= 0:
             self.destroy(body)
 
     def destroy(self, body: Body) -> None:
-        """Takes a body out of play; its points are earned, and explosives explode."""
+        """Remove a body and score its points; explosives explode."""
         if body.gone:
             return
         place = body.place
@@ -70,7 +73,7 @@ class BodySet:
             self.explode(place, self.profile.tnt.blast)
 
     def remove(self, body: Body, linger: float = 0.0) -> None:
-        """Takes a body out of the level, or first only out of everybody's way."""
+        """Remove a body from the level; it stays visible without contacts for `linger` seconds."""
         body.gone = True
         self.bodies.remove(body)
         self.pigs -= body.kind == "pig"
@@ -81,15 +84,15 @@ class BodySet:
         else:
             self.engine_world.DestroyBody(body.physical)
 
-    def lay_ghosts(self) -> None:
-        """Lets those vanish whose time has come."""
+    def remove_ghosts(self) -> None:
+        """Remove the ghosts whose time has come."""
         for body, until in self.ghosts:
             if self.steps >= until:
                 self.engine_world.DestroyBody(body.physical)
         self.ghosts = [(body, until) for body, until in self.ghosts if self.steps < until]
 
     def explode(self, place: tuple[float, float], blast: Blast) -> None:
-        """Pushes and hurts everything around that is no bird."""
+        """Push and hurt all bodies around a place, except birds."""
         for body in [body for body in self.bodies if body.kind in ("block", "pig", "tnt", "magnet")]:
             if body.gone:  # with another blast that this one set off: the engine has forgotten where it was
                 continue

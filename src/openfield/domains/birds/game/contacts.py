@@ -1,24 +1,20 @@
-"""What hits what, and what it does to them.
-
-Stands between the engine's contact reports and the game's lives and scores.
-"""
+"""Contacts between bodies, and the damage and points that follow from them."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from openfield.domains.birds.game.bodies import Body
+from openfield.domains.birds.game.body_set import BodySet
 from openfield.domains.birds.game.physics import MATERIALS
-
-if TYPE_CHECKING:
-    from openfield.domains.birds.game.game import Game
 
 MIN_POINTS = 10
 
 
 class Hit(NamedTuple):
-    """A contact that began: both bodies with their velocities before the engine separates them; None is the frame."""
+    """A contact that began: both bodies and their velocities before the collision; a body of None is the frame."""
 
     first: Body | None
     second: Body | None
@@ -27,10 +23,10 @@ class Hit(NamedTuple):
 
 
 class ContactLog:
-    """Collects contacts that begin, while it listens.
+    """Collects the contacts that begin while it listens.
 
-    The engine calls back into Python for every touching pair at every step (0.4 ms a step in a tower of 33 blocks), so
-    it listens only while something moves.
+    It listens only while something moves, because the engine calls Python for every touching pair at every step
+    (0.4 ms a step in a tower of 33 blocks).
     """
 
     def __init__(self, engine: Any, world: Any) -> None:
@@ -40,15 +36,16 @@ class ContactLog:
         self._listening = False
 
     def listen(self, wanted: bool) -> None:
-        """Starts or stops listening."""
+        """Start or stop listening."""
         if wanted is not self._listening:
             self._world.contactListener = self._listener if wanted else None
             self._listening = wanted
 
     def take(self) -> list[Hit]:
-        """What was collected, each pair of bodies once: a hollow block is made of several pieces.
+        """Return and forget the collected contacts, each pair of bodies once.
 
-        The first counts: before a later one the engine has already slowed them down.
+        A hollow block has several pieces. Its first contact counts; before a later one the engine has already slowed
+        the bodies down.
         """
         hits: dict[tuple[int, int], Hit] = {}
         for hit in self.events:
@@ -58,13 +55,14 @@ class ContactLog:
 
 
 class Damage:
-    """Applies the rules of a profile to hits."""
+    """Applies the damage rules of a profile to contacts."""
 
-    def __init__(self, game: Game) -> None:
-        self._game = game
+    def __init__(self, bodies: BodySet, touch: Callable[[Body], None]) -> None:
+        """Take the bodies of a level, and a function to call when a bird touches something."""
+        self._bodies, self._touch = bodies, touch
 
     def resolve(self, hits: list[Hit]) -> None:
-        """Does to all bodies what the hits of a step do: each is hurt by whatever it touched, also by what goes now."""
+        """Apply the contacts of one step; a body that is destroyed in this step still hurts the others."""
         taken = [
             (body, other, self._damage(body, other, hit))
             for hit in hits
@@ -76,13 +74,13 @@ class Damage:
                 self._take(body, other, damage)
 
     def _take(self, body: Body, other: Body | None, damage: float) -> None:
-        game = self._game
+        bodies = self._bodies
         if body.kind == "bird":
-            game.touch(body)
+            self._touch(body)
         elif body.kind == "egg":
-            game.explode(body.place, game.profile.blasts["egg"])
-            game.remove(body)
-        elif body.life < math.inf and game.seconds >= game.profile.immortal_seconds:
+            bodies.explode(body.place, bodies.profile.blasts["egg"])
+            bodies.remove(body)
+        elif body.life < math.inf and bodies.seconds >= bodies.profile.immortal_seconds:
             self._strike(body, other, damage)
 
     def _strike(self, body: Body, other: Body | None, damage: float) -> None:
@@ -91,29 +89,29 @@ class Damage:
             if by_bird and other is not None:
                 self._count_bird(body, other)
         elif damage > 0:
-            self._game.hurt(body, damage)
-        points = 10 * round(self._game.profile.hit_factor * damage) if by_bird else 0
+            self._bodies.hurt(body, damage)
+        points = 10 * round(self._bodies.profile.hit_factor * damage) if by_bird else 0
         if not body.gone and points > MIN_POINTS:
-            self._game.score += points
+            self._bodies.score += points
 
     def _count_bird(self, pig: Body, bird: Body) -> None:
-        """Some pigs go after hits by so many different birds, however hard."""
+        """Count the different birds that have hit a pig, and destroy it after enough of them."""
         if bird.id not in pig.hits:
             pig.hits.append(bird.id)
             pig.life = pig.full * (1 - len(pig.hits) / pig.birds)
         if len(pig.hits) >= pig.birds:
-            self._game.destroy(pig)
+            self._bodies.destroy(pig)
 
     def _damage(self, body: Body, other: Body | None, hit: Hit) -> float:
         if body.life == math.inf:
             return 0.0
-        profile = self._game.profile
+        profile = self._bodies.profile
         (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
         speed = math.hypot(ux - wx, uy - wy)
         multiplier = 1.0
         struck = other is not None and other.kind == "bird" and body.kind in ("block", "magnet")
         if struck and other is not None:
-            multiplier = self._game.builder.bird_kind(other.type).damage[MATERIALS.index(body.material)]
+            multiplier = self._bodies.builder.bird_kind(other.type).damage[MATERIALS.index(body.material)]
         if not profile.damage_by_mass:
             return speed * multiplier
         attacker = other if struck else _attacker(hit)
@@ -123,7 +121,7 @@ class Damage:
 
 
 def _attacker(hit: Hit) -> Body | None:
-    """The body whose velocity contributes more along the relative velocity."""
+    """Return the body whose velocity contributes more to the relative velocity."""
     (ux, uy), (wx, wy) = hit.first_velocity, hit.second_velocity
     rx, ry = ux - wx, uy - wy
     return hit.first if abs(ux * rx + uy * ry) >= abs(wx * rx + wy * ry) else hit.second
@@ -137,7 +135,7 @@ def _make_listener(engine: Any, events: list[Hit]) -> Any:
             events.append(Hit(first.userData, second.userData, (u.x, u.y), (w.x, w.y)))
 
         def _ignore(self, *_: Any) -> None:
-            """The engine's own do-nothing methods cost a second way through the bindings at every call."""
+            """Do nothing; the engine's own empty methods cost a second call through the bindings."""
 
         EndContact = PreSolve = PostSolve = _ignore
 

@@ -1,41 +1,39 @@
-"""Forces that act at a distance: fans, winds, magnets, storms, and gravity the other way up.
+"""Forces that act at a distance: fans, winds, magnets, storms, and upward gravity.
 
-Stands beside game, which lets each push once per step. Forces are divided by mass, as the engine does.
+The game applies each of them once per step. The engine divides a force by the mass of the body.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from openfield.domains.birds.game.bodies import Body
+from openfield.domains.birds.game.body_set import BodySet
 from openfield.domains.birds.game.level import LevelObject
-
-if TYPE_CHECKING:
-    from openfield.domains.birds.game.game import Game
 
 FAN_FORCE, FAN_REACH, FAN_HEIGHT = 25.0, 2.0, 1.5
 WINDS = {"NonNovelAirTurbulence": 1.5, "NovelAirTurbulence": 4.0, "InverseAirTurbulence": -10.0}
-"""Upward force of the three winds; they look alike."""
+"""Upward force of the three winds, which look alike."""
 CALM = 0.1
-"""Units a second; slower bodies are left alone by winds and storms."""
+"""World units a second. Winds and storms do not act on slower bodies."""
 MAGNET_FORCE, MAGNET_REACH = 15.0, 4.0
 STORM_FORCE = 3.0
 INVERSE_GRAVITY = 6.0
 
 
 class ForceField(Protocol):
-    """Pushes bodies."""
+    """A force on some bodies of a level."""
 
-    def push(self, game: Game) -> None:
-        """Applies its force for the next step."""
+    def push(self, body_set: BodySet) -> None:
+        """Apply the force for the next step."""
         ...
 
 
-def make_force_fields(game: Game) -> list[ForceField]:
-    """The forces of a level; inverse gravity is set in the engine and needs no pushing."""
+def make_force_fields(body_set: BodySet) -> list[ForceField]:
+    """Return the forces of a level; upward gravity is set in the engine instead."""
     fields: list[ForceField] = []
-    for thing in game.level.objects:
+    for thing in body_set.level.objects:
         if thing.type == "Fan":
             fields.append(Fan(thing))
         elif thing.type in WINDS:
@@ -43,21 +41,21 @@ def make_force_fields(game: Game) -> list[ForceField]:
         elif thing.type == "Storm":
             fields.append(Storm())
         elif thing.type == "InverseGravity":
-            game.engine_world.gravity = (0, INVERSE_GRAVITY)
-    return fields + [Magnet(body) for body in game.bodies if body.kind == "magnet"]
+            body_set.engine_world.gravity = (0, INVERSE_GRAVITY)
+    return fields + [Magnet(body) for body in body_set.bodies if body.kind == "magnet"]
 
 
 class Fan:
-    """Pushes birds back that come near from the left."""
+    """Pushes back birds that come near from the left."""
 
     def __init__(self, thing: LevelObject) -> None:
         self._x, self._y = thing.x, thing.y
         angle, strength = math.radians(thing.rotation), thing.force or FAN_FORCE
         self._force = (-strength * math.cos(angle), -strength * math.sin(angle))
 
-    def push(self, game: Game) -> None:
-        """Pushes the birds before it."""
-        for body in game.bodies:
+    def push(self, body_set: BodySet) -> None:
+        """Push the birds in front of the fan."""
+        for body in body_set.bodies:
             if body.kind == "bird":
                 x, y = body.place
                 if 0 <= self._x - x <= FAN_REACH and abs(y - self._y) < FAN_HEIGHT:
@@ -65,7 +63,7 @@ class Fan:
 
 
 class Wind:
-    """Lifts, or presses down, everything that moves in a box, except pigs."""
+    """Lifts or presses down everything that moves in a box, except pigs."""
 
     def __init__(self, thing: LevelObject) -> None:
         width, height = 0.32 * abs(thing.scale_x), 0.32 * abs(thing.scale_y)
@@ -73,29 +71,29 @@ class Wind:
         self._bottom, self._top = thing.y - height, thing.y + height
         self._force = (0.0, thing.force or WINDS[thing.type])
 
-    def push(self, game: Game) -> None:
-        """Pushes what is in the box."""
-        for body in _movers(game, ("bird", "egg", "block", "tnt", "magnet")):
+    def push(self, body_set: BodySet) -> None:
+        """Push the moving bodies in the box."""
+        for body in _movers(body_set, ("bird", "egg", "block", "tnt", "magnet")):
             x, y = body.place
             if self._left <= x <= self._right and self._bottom <= y <= self._top:
                 body.physical.ApplyForceToCenter(self._force, True)
 
 
 class Magnet:
-    """Pulls birds and blocks, but pushes those of wood; what touches it is let go until it comes back."""
+    """Attracts birds and blocks, but repels wood. It releases a body on contact until that body has left its reach."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
         self._released: list[Body] = []
 
-    def push(self, game: Game) -> None:
-        """Pulls and pushes what is in reach."""
+    def push(self, body_set: BodySet) -> None:
+        """Attract and repel the bodies in reach."""
         if self._body.gone:
             return
         x, y = self._body.place
         touching = [edge.other.userData for edge in self._body.physical.contacts if edge.contact.touching]
         self._released += [body for body in touching if body is not None and body not in self._released]
-        for body in game.bodies:
+        for body in body_set.bodies:
             if body.kind not in ("bird", "block"):
                 continue
             dx, dy = x - body.place[0], y - body.place[1]
@@ -111,19 +109,19 @@ class Magnet:
 
 
 class Storm:
-    """Blows to the right from the moment the first bird is gone."""
+    """Blows to the right once the first bird has been removed."""
 
-    def push(self, game: Game) -> None:
-        """Pushes birds and moving blocks."""
-        if not game.birds_removed:
+    def push(self, body_set: BodySet) -> None:
+        """Push birds and moving blocks."""
+        if not body_set.birds_removed:
             return
-        for body in game.bodies:
+        for body in body_set.bodies:
             if body.kind == "bird" or (body.kind == "block" and _moves(body.physical)):
                 body.physical.ApplyForceToCenter((STORM_FORCE, 0), True)
 
 
-def _movers(game: Game, kinds: tuple[str, ...]) -> list[Body]:
-    return [body for body in game.bodies if body.kind in kinds and _moves(body.physical)]
+def _movers(body_set: BodySet, kinds: tuple[str, ...]) -> list[Body]:
+    return [body for body in body_set.bodies if body.kind in kinds and _moves(body.physical)]
 
 
 def _moves(physical: Any) -> bool:

@@ -1,6 +1,6 @@
-"""A level being played: bodies in motion, shots, damage, score, and how it ends.
+"""The simulation of a level: shots, powers of birds, damage, score, and how the level ends.
 
-Stands under the birds world: level and shots -> what happens, without clock or chance: same shots, same bits.
+It uses neither a clock nor random numbers: the same shots give the same bits.
 """
 
 from __future__ import annotations
@@ -15,30 +15,33 @@ from openfield.domains.birds.game.body_set import BodySet
 from openfield.domains.birds.game.contacts import ContactLog, Damage
 from openfield.domains.birds.game.forces import ForceField, make_force_fields
 from openfield.domains.birds.game.level import Level, ProfileName
-from openfield.domains.birds.game.physics import SECOND
-from openfield.domains.birds.game.powers import use_power
+from openfield.domains.birds.game.physics import SECOND, STEP
 
-STEP = 1 / SECOND
 ITERATIONS = 100
 TICK = 5
-"""Steps between two looks at what only changes slowly; also the distance of trajectory dots (0.1 s)."""
+"""Steps between two checks of what changes slowly, and between two dots of a trajectory (0.1 s)."""
 LAUNCH_SPEED = 10.0
 SLING_REST = (-0.15, 0.80)
-"""Where the bird rests, seen from the slingshot's point."""
+"""Rest position of the bird relative to the slingshot."""
 TAP_DISTANCE = 2.0
 MAX_TAP_SECONDS = 5.0
 MAX_END_WAIT_STEPS = 30 * SECOND
-"""A level that never comes to rest is taken as it is after this."""
+"""Steps after the last pig or bird until a level ends even if something still moves."""
 MAX_SETTLE_STEPS = 62 * SECOND
-"""How long a shot is waited for, unless birds may fly longer."""
+"""Steps that `settle` runs at most, unless birds may fly longer."""
 SLOW = 0.02
-"""Units a second; below it, for half a second, a body rests."""
+"""World units a second. A body that is slower for half a second is at rest."""
 TURNING = 0.5
-"""Units; how far from its middle a body that turns is looked at."""
+"""World units. The speed of a turning body is measured this far from its centre."""
 QUIET_TICKS = 5
 DEPTH, SKY = -12.0, 60.0
-"""Beyond these heights nothing comes back."""
+"""Bodies beyond these heights are lost."""
 UNUSED_BIRD = 10_000
+
+SPLIT_DEGREES = (15.0, 5.0, -5.0)
+YELLOW_IMPULSE = 4.0
+EGG_IMPULSE = 6.0
+LIFT_IMPULSE = 10.0
 
 GameState = Literal["playing", "won", "lost"]
 
@@ -47,62 +50,58 @@ class Game(BodySet):
     """A level being played."""
 
     def __init__(self, level: Level, profile: ProfileName | None = None, flight_seconds: float = 0.0) -> None:
-        """Builds the level and lets it come to rest.
+        """Build the level and let it come to rest.
 
         Args:
-            level: What is played.
-            profile: The physics, if not those the level was made for.
-            flight_seconds: After which the next bird is up, whatever the last one does; 0 is what the profile says.
+            level: The level to play.
+            profile: The physics; None takes those the level was made for.
+            flight_seconds: Longest flight without a contact before the next bird is up; 0 takes the profile's.
         """
         super().__init__(level, profile)
         self.state: GameState = "playing"
         self.queue = [(bird, self.next_id()) for bird in level.birds]
         self.pigs_at_start = self.pigs
-        self.birds_removed = 0
         self.trajectory: list[tuple[float, float]] = []
         self.flying: Body | None = None
         self.fields: list[ForceField] = make_force_fields(self)
         self._contacts = ContactLog(self.builder.engine, self.engine_world)
-        self._damage = Damage(self)
-        self._flock = BirdTimers()
+        self._damage = Damage(self, self.touch)
+        self._timers = BirdTimers()
         self._longest_flight = round((flight_seconds or self.profile.flight_seconds) * SECOND)
         self._edge = 17.5 * level.width / 2
         self._tap_at = self._launched = self._ends_at = self._waits_since = -1
         self._watchers: list[tuple[int, int, Callable[[], None]]] = []
-        self._old_dots = 0  # those of the flight before, which stay until this one has touched something
+        self._old_dots = 0  # dots of the last flight, shown until the next bird touches something
         self.settle()
         self.steps = max(self.steps, round(self.profile.immortal_seconds * SECOND))
 
     @property
     def rest(self) -> tuple[float, float]:
-        """Where a bird rests on the sling."""
+        """Rest position of a bird on the sling."""
         return self.level.sling[0] + SLING_REST[0], self.level.sling[1] + SLING_REST[1]
 
     @property
-    def seconds(self) -> float:
-        """Simulated time since the level was loaded."""
-        return self.steps * STEP
-
-    @property
     def bird_ready(self) -> bool:
-        """Whether a bird sits on the sling and may be shot."""
+        """True if a bird sits on the sling and may be shot."""
         return self.state == "playing" and self.flying is None and bool(self.queue)
 
     @property
     def moving(self) -> bool:
-        """Whether anything still happens by itself."""
+        """True if anything still happens by itself."""
         if self.state != "playing":
             return False
         busy = self.flying is not None or self._ends_at >= 0 or self.slow_ticks < QUIET_TICKS
-        return busy or bool(self._flock or self.ghosts)
+        return busy or bool(self._timers or self.ghosts)
 
     def shoot(self, dx: float, dy: float, tap: float = 0.0) -> bool:
-        """Pulls the sling for a second and lets go; the bird starts with ten times this vector, at most of length 1.
+        """Pull the sling for a second and let go.
+
+        The vector is cut to length 1. The bird starts with ten times that vector as its velocity.
 
         Args:
-            dx: From the release point to the bird's rest, to the right.
+            dx: From the release point to the rest position, to the right.
             dy: The same, upwards.
-            tap: Seconds after the release at which the bird uses its power; 0 is never.
+            tap: Seconds after the release at which the bird uses its power; 0 means never.
 
         Returns:
             Whether there was a bird to shoot.
@@ -110,7 +109,7 @@ class Game(BodySet):
         if not self.bird_ready:
             return False
         self._drag()
-        if not self.bird_ready:  # what still moved has ended the level meanwhile
+        if not self.bird_ready:  # the level has ended during the pull
             return False
         length = math.hypot(dx, dy)
         scale = min(1.0, 1.0 / length) if length else 0.0
@@ -125,49 +124,49 @@ class Game(BodySet):
         return True
 
     def settle(self, until_contact: bool = False) -> None:
-        """Runs until nothing happens any more, or the flying bird has touched something.
+        """Run until nothing moves, or only until the flying bird has touched something.
 
-        A level that is about to end is run to its end, which never takes long; else it gives up after a while.
+        It stops after `MAX_SETTLE_STEPS`, except that a level about to end is always run to its end.
         """
         stop = self.steps + max(MAX_SETTLE_STEPS, self._longest_flight + 2 * SECOND)
         while self.moving and (self.steps < stop or self._ends_at >= 0) and not (until_contact and self.flying is None):
             self._tick()
 
     def run(self, seconds: float) -> None:
-        """Runs for a while, or until the level is over."""
+        """Run for some seconds, or until nothing moves."""
         stop = self.steps + round(seconds * SECOND)
         while self.moving and self.steps < stop:
             self._tick()
 
     def run_past_tap(self) -> None:
-        """Runs until the tap of the last shot is done, as a fast shot does."""
+        """Run until the tap of the last shot is done, as a fast shot does."""
         while self._tap_at >= self.steps and self.flying is not None:
             self._tick()
 
     def watch(self, every: int, frame: Callable[[], None]) -> Callable[[], None]:
-        """Has a function called every so many steps from now on; calling what is returned ends that."""
+        """Call a function every so many steps from now on; return a function that stops this."""
         watcher = self.steps, max(1, every), frame
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
     def burst(self, bird: Body) -> None:
-        """Blows up a bird."""
+        """Explode a bird."""
         self.explode(bird.place, self.profile.blasts["bird"])
         self._retire(bird)
 
     def touch(self, bird: Body) -> None:
-        """Notes the first contact of a bird: the next one is up, and a black one has lit its fuse."""
+        """Note the first contact of a bird: the next bird is up, and a black one starts its fuse."""
         if bird.touched:
             return
         bird.touched = True
-        self._flock.add(bird, self.steps)
+        self._timers.add(bird, self.steps)
         if bird.type == "BirdBlack":
-            self._flock.light(bird, self.steps)
+            self._timers.light(bird, self.steps)
         if self.flying is not None and bird.launch == self.flying.launch:
             self._next_bird()
 
     def _drag(self) -> None:
-        """A second passes; where everything rests, nothing has to be computed."""
+        """Let a second pass; if everything rests, nothing has to be simulated."""
         self.slow_ticks = min(self.slow_ticks, QUIET_TICKS)
         if self.fields or self.moving:
             for _ in range(SECOND // TICK):
@@ -176,7 +175,7 @@ class Game(BodySet):
             self.steps += SECOND
 
     def _tick(self) -> None:
-        """Some steps of the engine, then a look at what only changes slowly."""
+        """Run some steps of the engine, then check what changes slowly."""
         step, events, fields = self.engine_world.Step, self._contacts.events, self.fields
         self._contacts.listen(self.slow_ticks < QUIET_TICKS)
         for _ in range(TICK):
@@ -191,29 +190,29 @@ class Game(BodySet):
                 self._tap(self.flying)
             if self._watchers:
                 self._call_watchers()
-        self._look()
+        self._check()
 
     def _call_watchers(self) -> None:
         for since, every, frame in self._watchers:
             if (self.steps - since) % every == 0:
                 frame()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         speed = self._drop_and_measure()
         self.slow_ticks = self.slow_ticks + 1 if speed < SLOW else 0
         if self.flying is not None:
             self._follow(self.flying)
         if self.ghosts:
-            self.lay_ghosts()
-        if self._flock.due(self.steps):
-            self._check_flock()
+            self.remove_ghosts()
+        if self._timers.due(self.steps):
+            self._check_timers()
         self._check_end()
 
     def _drop_and_measure(self) -> float:
-        """Takes out what left the world, and says how fast the fastest thing is."""
+        """Remove the bodies that left the world, and return the speed of the fastest one."""
         fastest, edge = 0.0, self._edge
         for body in [body for body in self.bodies if body.moves and body.physical.awake]:
-            if body.gone:  # with explosives that left the world just now
+            if body.gone:  # destroyed by explosives that left the world just now
                 continue
             x, y = body.place
             if (-edge < x < edge or not self._is_out(body)) and DEPTH < y < SKY:
@@ -223,7 +222,7 @@ class Game(BodySet):
         return fastest
 
     def _is_out(self, body: Body) -> bool:
-        """Whether no part of it is left within the level."""
+        """Return whether no part of a body is left inside the level."""
         xs = [x for x, _ in body.outline()]
         return min(xs) > self._edge or max(xs) < -self._edge
 
@@ -235,10 +234,10 @@ class Game(BodySet):
             self.destroy(body)
 
     def _follow(self, bird: Body) -> None:
-        """Dots its path, and gives the turn on if it flies too long."""
+        """Add a dot to the path, and bring up the next bird if this one flies too long."""
         self.trajectory.append(bird.place)
         if self.steps - self._launched > self._longest_flight:
-            self._flock.add(bird, self.steps)
+            self._timers.add(bird, self.steps)
             self._next_bird()
 
     def _next_bird(self) -> None:
@@ -250,14 +249,14 @@ class Game(BodySet):
         self.remove(bird)
         self.birds_removed += bird.kind == "bird"
 
-    def _check_flock(self) -> None:
-        if (burning := self._flock.take_burning(self.steps)) is not None:
+    def _check_timers(self) -> None:
+        if (burning := self._timers.take_burning(self.steps)) is not None:
             self.burst(burning)
-        for bird in self._flock.take_resting(self.steps):
+        for bird in self._timers.take_resting(self.steps):
             self._retire(bird)
 
     def _check_end(self) -> None:
-        """A level ends a second after its last pig or bird, once everything rests."""
+        """End the level a second after its last pig or bird, once everything rests."""
         if (self.pigs and self.queue) or self.state != "playing":
             return
         if self._ends_at < 0:
@@ -273,11 +272,50 @@ class Game(BodySet):
 
     @property
     def _at_rest(self) -> bool:
-        """Whether every body has come to rest; the engine puts it to sleep then."""
+        """True if every body is at rest; the engine puts such bodies to sleep."""
         return not any(body.moves and body.physical.awake and body.stirs for body in self.bodies)
 
     def _tap(self, bird: Body) -> None:
-        """Lets the bird use its power, if it is well on its way."""
+        """Use the power of a bird, if it is far enough from the sling."""
         way = (bird.place[0] - self.rest[0]) * (1 if bird.physical.linearVelocity.x >= 0 else -1)
         if not bird.touched and way + self.builder.bird_kind(bird.type).radius * 2 > TAP_DISTANCE:
             use_power(self, bird)
+
+
+def use_power(game: Game, bird: Body) -> None:
+    """Use the power of a bird; a red one has none."""
+    power = {"BirdBlue": _split, "BirdYellow": _rush, "BirdBlack": _burst, "BirdWhite": _lay}.get(bird.type)
+    if power is not None:
+        power(game, bird)
+
+
+def _split(game: Game, bird: Body) -> None:
+    """Split into three birds of the same speed."""
+    velocity = bird.physical.linearVelocity
+    angle, speed = math.atan2(velocity.y, velocity.x), math.hypot(velocity.x, velocity.y)
+    for number, degrees in enumerate(SPLIT_DEGREES):
+        part = bird if number == 1 else game.add(game.builder.bird(bird.type, bird.place))
+        part.launch = bird.launch
+        turned = angle + math.radians(degrees)
+        part.physical.linearVelocity = (speed * math.cos(turned), speed * math.sin(turned))
+
+
+def _rush(game: Game, bird: Body) -> None:
+    """Push the bird forwards."""
+    velocity = bird.physical.linearVelocity
+    speed = math.hypot(velocity.x, velocity.y) or 1.0
+    impulse = (YELLOW_IMPULSE * velocity.x / speed, YELLOW_IMPULSE * velocity.y / speed)
+    bird.physical.ApplyLinearImpulse(impulse, bird.physical.worldCenter, True)
+
+
+def _burst(game: Game, bird: Body) -> None:
+    """Explode the bird."""
+    game.touch(bird)
+    game.burst(bird)
+
+
+def _lay(game: Game, bird: Body) -> None:
+    """Drop an egg and lift the bird."""
+    egg = game.add(game.builder.egg((bird.place[0], bird.place[1] - 0.3)))
+    egg.physical.ApplyLinearImpulse((0, -EGG_IMPULSE), egg.physical.worldCenter, True)
+    bird.physical.ApplyLinearImpulse((0, LIFT_IMPULSE), bird.physical.worldCenter, True)

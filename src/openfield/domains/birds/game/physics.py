@@ -17,6 +17,7 @@ from openfield.domains.birds.game.level import ProfileName
 T = TypeVar("T")
 SECOND = 50
 """Steps of the engine in a second."""
+STEP = 1 / SECOND
 Point = tuple[float, float]
 Ring = tuple[Point, ...]
 MATERIALS = ("wood", "stone", "ice")
