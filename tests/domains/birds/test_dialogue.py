@@ -95,13 +95,15 @@ def test_an_agent_may_slow_the_game_down_to_watch_a_flight(speed, passes, own):
     conversation = Conversation(rollout.turn)
     for request in (Request(2, (speed,)), Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
         say(rollout, conversation, request)
-    before = rollout.world.arena.game.seconds
+    before = rollout.world.in_play.game.seconds
     for _ in range(3):
         say(rollout, conversation, Request(62))
-    assert (rollout.world.arena.game.seconds > before + 1) is passes
-    before = rollout.world.arena.game.seconds
+    assert (rollout.world.in_play.game.seconds > before + 1) is passes
+    before = rollout.world.in_play.game.seconds
     assert say(rollout, conversation, Request(41, (0, 300, 0, 0))) == b"\x00"
-    assert rollout.world.arena.game.seconds == pytest.approx(before + own), "a refused shot takes the agent's own time"
+    assert rollout.world.in_play.game.seconds == pytest.approx(before + own), (
+        "a refused shot takes the agent's own time"
+    )
 
 
 @pytest.mark.parametrize(("elapsed", "tries"), [(20.0, 1), (0.02, 100)])
@@ -124,7 +126,7 @@ def test_who_observes_takes_none_of_the_time_of_an_agent():
     conversation = Conversation(rollout.turn)
     for request in (Request(68), Request(68), Request(53), Request(41, (0, 300, 0, 0))):
         say(rollout, conversation, request, 0.0)
-    game = rollout.world.arena.game
+    game = rollout.world.in_play.game
     before = game.seconds
     for _ in range(10):
         say(rollout, conversation, Request(41, (0, 300, 0, 0)), 0.05)
@@ -142,10 +144,10 @@ def test_a_polar_shot_flies_where_it_says_as_fast_as_it_says(degrees, pixels, zo
     for code in (68, 68, 53, zoom):
         say(rollout, conversation, Request(code))
     assert say(rollout, conversation, Request(42, (degrees, pixels, 0, 0))) == b"\1"
-    arena = rollout.world.arena
-    velocity = arena.game.flying.physical.linearVelocity
+    in_play = rollout.world.in_play
+    velocity = in_play.game.flying.physical.linearVelocity
     assert math.degrees(math.atan2(velocity.y, velocity.x)) == pytest.approx(degrees, abs=1e-3)
-    width = arena.game.level.camera.widest if zoom == 34 else arena.game.level.camera.narrowest
+    width = in_play.game.level.camera.widest if zoom == 34 else in_play.game.level.camera.narrowest
     assert math.hypot(velocity.x, velocity.y) == pytest.approx(10 * min(1, pixels * width / 640), abs=1e-4)
 
 

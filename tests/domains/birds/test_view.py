@@ -9,9 +9,10 @@ import pytest
 from openfield.domain import is_picture
 from openfield.domains.birds.actions import Shot
 from openfield.domains.birds.domain import DOMAIN
+from openfield.domains.birds.encode import coarse_truth
 from openfield.domains.birds.game.drawing import draw, pixels
 from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.ground_truth import Noise, classify, coarse_truth, compact, ground_truth
+from openfield.domains.birds.game.ground_truth import Noise, classify, compact, ground_truth
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import RANKS, load_palette, see
 from openfield.domains.birds.game.viewport import zoomed_out

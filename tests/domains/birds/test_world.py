@@ -109,15 +109,15 @@ def test_a_refused_shot_lets_time_pass_while_things_move():
     opened = world(novelty="none")
     begin(opened)
     opened.step(Reply({**MISS, "fast": True}))
-    before = opened.arena.game.seconds
+    before = opened.in_play.game.seconds
     turn = opened.step(Reply(MISS))
-    assert (opened.result, opened.arena is None or opened.arena.game.seconds > before) == (0, True), turn.ask
+    assert (opened.result, opened.in_play is None or opened.in_play.game.seconds > before) == (0, True), turn.ask
 
 
 def test_a_shot_whose_level_ends_while_the_sling_is_pulled_is_refused_and_does_not_count():
     opened = world(novelty="none")
     begin(opened)
-    game, before = opened.arena.game, opened.harness.current.interactions
+    game, before = opened.in_play.game, opened.harness.current.interactions
     for body in [body for body in game.bodies if body.kind == "pig"]:
         game.destroy(body)
     game.run(0.1)
@@ -177,7 +177,7 @@ def test_what_is_done_after_the_time_is_over_does_not_count(tmp_path):
     alone = timed(tmp_path, "training")
     begin(alone)
     turn = alone.step(Reply(MISS, None, took=9.0))
-    assert (turn.last, alone.result, alone.over, alone.arena.game.flying) == ("truncated", 0, True, None)
+    assert (turn.last, alone.result, alone.over, alone.in_play.game.flying) == ("truncated", 0, True, None)
     tested = timed(tmp_path, "test")
     begin(tested)
     tested.step(Reply({"do": "load"}, None, took=9.0))

@@ -17,8 +17,6 @@ Pixels = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 """Anywhere: over the wire every number of four bytes is a pixel, and far ones are a full pull like any other."""
 MAX_FRAMES = 300
 TAP_SECONDS = 5.0
-PULL = 20.0
-"""Side of the squares in which measures that count see where a bird was pulled to, in pixels."""
 
 
 class Shot(msgspec.Struct, frozen=True, tag_field="do", tag="shoot"):
@@ -100,20 +98,6 @@ def read_action(action: Any) -> Action:
         return read
     except msgspec.ValidationError as error:
         raise AgentProtocol(f"{action!r} is no action: {error}") from None
-
-
-def coarse_action(action: Any) -> tuple[Any, ...] | None:
-    """A shot by where the bird is pulled to or by its direction and power, and whether it is tapped; None for others.
-
-    Agents aim to the pixel and time their taps to the millisecond; so exactly no shot is ever repeated.
-    """
-    match read_action(action):
-        case Shot(x, y, tap):
-            return "shoot", int(x // PULL), int(y // PULL), tap > 0
-        case SlingshotLaunch(dx, dy, tap):
-            return "launch", round(math.atan2(dy, dx) / math.tau * 32) % 32, round(4 * math.hypot(dx, dy)), tap > 0
-        case _:
-            return None
 
 
 def _launch(numbers: Sequence[Any]) -> SlingshotLaunch:

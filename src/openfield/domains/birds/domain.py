@@ -264,7 +264,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def encode(self, observation: Any) -> Any:
         """Ground truth and its compact form in squares; pictures as they are."""
-        from openfield.domains.birds.game.ground_truth import coarse_table, coarse_truth
+        from openfield.domains.birds.encode import coarse_table, coarse_truth
 
         if isinstance(observation, np.ndarray) and observation.dtype == np.float32:
             return coarse_table(observation)
@@ -272,7 +272,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def encode_action(self, action: Any) -> Any:
         """Shots by their direction and whether a power is used; everything else as it is."""
-        from openfield.domains.birds.actions import coarse_action
+        from openfield.domains.birds.encode import coarse_action
 
         return coarse_action(action) or super().encode_action(action)
 

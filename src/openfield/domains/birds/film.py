@@ -29,10 +29,10 @@ class Camera:
 
     def pictures(self) -> list[Any]:
         """The pictures since it was asked last."""
-        in_play = self._world.arena is not None and self._world.harness.stage is HarnessState.PLAYING
-        game = self._world.arena.game if in_play and self._world.arena is not None else None
-        if game is not None and game is not self._game:
-            self._watch(game)
+        level = self._world.in_play
+        playing = self._world.harness.stage is HarnessState.PLAYING
+        if level is not None and playing and level.game is not self._game:
+            self._watch(level.game)
         taken, self._taken = self._taken, []
         return taken
 

@@ -1,6 +1,6 @@
-"""A level in play as an agent meets it: pixels instead of units, pictures and ground truths instead of bodies.
+"""The level in play as an agent meets it: pixels instead of world units, pictures and ground truth instead of bodies.
 
-Stands between world and game.
+It stands between the world and the game.
 """
 
 from __future__ import annotations
@@ -10,60 +10,79 @@ from collections.abc import Callable
 from typing import Any
 
 from openfield.domains.birds.actions import MAX_FRAMES, Shot, SlingshotLaunch
+from openfield.domains.birds.files.pool import is_novel
 from openfield.domains.birds.game import drawing
 from openfield.domains.birds.game import ground_truth as view
+from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.level import Level
 from openfield.domains.birds.game.physics import SECOND
-from openfield.domains.birds.game.scene import novel_ids, see
+from openfield.domains.birds.game.scene import FIRST_WIND, SLING_ID, see
 from openfield.domains.birds.game.viewport import Viewport, zoomed_in, zoomed_out
+from openfield.domains.birds.novelty import SIGNS
 from openfield.domains.birds.settings import BirdsSettings
 from openfield.trial import derive
 
 MAX_WATCH_SECONDS = 600.0
-"""Seconds; agents ask for 20,000 steps to have everything rest, and some winds never do."""
+"""Agents ask for 20,000 steps so that everything comes to rest; under some winds it never does."""
 GroundTruth = list[dict[str, Any]]
 
 
 class LevelInPlay:
-    """A level in play."""
+    """A level in play, its place in the trial, and the viewport through which the agent sees it."""
 
-    game: Game
+    def __init__(
+        self, level: Level, settings: BirdsSettings, seed: int, *, name: str = "", index: int = 0, testing: bool = False
+    ) -> None:
+        """Build the level.
 
-    def __init__(self, level: Level, settings: BirdsSettings, seed: int) -> None:
+        Args:
+            level: The level, with its changes applied.
+            settings: The settings of the trial.
+            seed: The seed of the observation noise.
+            name: The name in the script, with `#` and the changes behind it if there are any.
+            index: The index of the level in its set.
+            testing: Whether the set is a test set.
+        """
+        self.name, self.index, self.testing = name, index, testing
         profile = None if settings.profile == "auto" else settings.profile
         self.game = Game(level, profile, settings.flight_seconds)
         self.birds_at_start = len(level.birds)
         self.frames: list[GroundTruth] = []
-        """Ground truths kept during the last shot or watch."""
-        self._settings, self._seed = settings, seed
+        """Ground truths recorded during the last shot or watch."""
+        self.settings, self._seed = settings, seed
         self._view: Viewport = zoomed_out(level.camera)
         self._initial = see(self.game, self._view)
-        self._novel_at_start = novel_ids(self.game)
+        self._novel_at_start = _novel_ids(self.game)
         self._paused = False
 
     @property
     def rest(self) -> tuple[float, float]:
-        """Where on the screen a bird rests on the sling; half a pixel would turn a weak shot by some degrees."""
+        """Rest position of a bird on the screen, not rounded: half a pixel turns a weak shot by some degrees."""
         return self._view.spot(*self.game.rest)
 
     @property
     def novel_ids(self) -> list[list[int]]:
-        """The ids of what is novel in the level: what is left of it, and all there was."""
-        return [novel_ids(self.game), self._novel_at_start]
+        """The ids of the novel objects: those there now, and those there at the start."""
+        return [_novel_ids(self.game), self._novel_at_start]
+
+    @property
+    def novel(self) -> bool:
+        """True if the level differs from a normal one."""
+        return "#" in self.name or is_novel(self.name)
 
     @property
     def moving(self) -> bool:
-        """Whether anything happens by itself; after a shot that was watched to its first contact nothing does."""
+        """True if anything happens by itself; false after a shot that was recorded only to its first contact."""
         return self.game.moving and not self._paused
 
     def zoom(self, way: str) -> None:
-        """Moves the camera."""
+        """Zoom `in` or `out`."""
         camera = self.game.level.camera
         self._view = zoomed_in(camera) if way == "in" else zoomed_out(camera)
 
     def shoot(self, action: Shot | SlingshotLaunch) -> bool:
-        """Shoots, and waits until everything rests if the shot is not a fast one; says whether a bird was shot."""
+        """Shoot, and wait until everything rests unless the shot is a fast one; return whether a bird was shot."""
         game, self._paused = self.game, False
         if isinstance(action, SlingshotLaunch):
             launched = game.shoot(action.dx, action.dy, action.tap / 1000)
@@ -75,44 +94,44 @@ class LevelInPlay:
         return launched
 
     def wait(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Let time pass."""
         self._paused = False
         self.game.run(seconds)
 
     def watch(self, every: int, frames: int) -> None:
-        """Lets time pass and keeps ground truths; where all rests from the start, one."""
+        """Let time pass and record ground truths; record one if nothing moves."""
         stop = self._keep(every, frames)
         self.wait(min(every * frames / SECOND, MAX_WATCH_SECONDS))
         stop()
         if not self.frames and frames:
-            self.frames.append(self.ground_truth(self._settings.noisy_batch))
+            self.frames.append(self.ground_truth(self.settings.noisy_batch))
 
     def ground_truth(self, noisy: bool) -> GroundTruth:
-        """What is where; asked twice at the same moment it has the same noise."""
+        """Return the ground truth; its noise is the same if it is asked for twice at the same step."""
         seed = derive(self._seed, "noise", self.game.steps)
-        noise = view.Noise(random.Random(seed), self._settings.noise == "phyq") if noisy else None
-        return view.ground_truth(see(self.game, self._view), self._settings.dev, noise)
+        noise = view.Noise(random.Random(seed), self.settings.noise == "phyq") if noisy else None
+        return view.ground_truth(see(self.game, self._view), self.settings.dev, noise)
 
     def picture(self, initial: bool = False) -> Any:
-        """A screenshot of now, or of the level as it was loaded."""
+        """Return a screenshot of now, or of the level as it was loaded."""
         return drawing.pixels(self._initial if initial else see(self.game, self._view))
 
     def observation(self) -> Any:
-        """What a turn shows."""
-        if self._settings.observe == "image":
+        """Return the observation of a turn, in the form that the settings ask for."""
+        if self.settings.observe == "image":
             return self.picture()
-        if self._settings.observe == "features":
+        if self.settings.observe == "features":
             return view.compact(see(self.game, self._view))
-        return self.ground_truth(self._settings.noisy)
+        return self.ground_truth(self.settings.noisy)
 
     def _follow(self, action: Shot | SlingshotLaunch) -> None:
-        """Lets happen of a shot what is waited for."""
+        """Run the game for as long as the shot says."""
         if isinstance(action, Shot) and action.fast:
             self.game.run_past_tap()
             return
         if isinstance(action, Shot) and action.every:
             stop = self._keep(action.every, MAX_FRAMES)
-            self.frames.append(self.ground_truth(self._settings.noisy_batch))
+            self.frames.append(self.ground_truth(self.settings.noisy_batch))
             self.game.settle(action.until_contact)
             stop()
             self._paused = action.until_contact and bool(self.game.queue and self.game.pigs)
@@ -120,11 +139,19 @@ class LevelInPlay:
             self.game.settle()
 
     def _keep(self, every: int, most: int) -> Callable[[], None]:
-        """Keeps ground truths from now on, until what is returned is called."""
+        """Record ground truths from now on; return a function that stops this."""
         self.frames = []
 
         def frame() -> None:
             if len(self.frames) < most:
-                self.frames.append(self.ground_truth(self._settings.noisy_batch))
+                self.frames.append(self.ground_truth(self.settings.noisy_batch))
 
         return self.game.watch(every, frame)
+
+
+def _novel_ids(game: Game) -> list[int]:
+    """Return the ids of the objects that are there now and are in no normal level."""
+    shown = [SLING_ID] if game.level.sling[0] > 0 else []
+    shown += [body.id for body in game.bodies if body.type in SIGNS or body.type.startswith("Pink")]
+    winds = (placed.type in WINDS and placed.type in SIGNS for placed in game.level.objects)
+    return shown + [FIRST_WIND - number for number, novel in enumerate(winds) if novel]

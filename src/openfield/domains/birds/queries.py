@@ -1,103 +1,100 @@
-"""What can be read off a birds world without changing it.
-
-Stands beside world; the wire answers most requests with these.
-"""
+"""The queries that read a birds world without changing it; the wire answers most requests with them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from openfield.domains.birds.evaluation.harness import HarnessState
+from openfield.domains.birds.evaluation.harness import Harness, HarnessState
 from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
 from openfield.domains.birds.novelty import describe_changes
+from openfield.errors import UnknownName
 
 if TYPE_CHECKING:
-    from openfield.domains.birds.world import BirdsWorld
-
-NO_TRUTH = [{"type": "FeatureCollection", "features": []}]
+    from openfield.domains.birds.level_in_play import LevelInPlay
 
 
-def _ground_truth(world: BirdsWorld, noisy: bool) -> Any:
-    """Without developer mode it is always noisy."""
-    if world.arena is None:
-        return NO_TRUTH
-    return world.arena.ground_truth(noisy or not world.settings.dev)
+class QueriedWorld(Protocol):
+    """The parts of a birds world that queries read."""
+
+    harness: Harness
+    in_play: LevelInPlay | None
+    result: int
+
+    @property
+    def lingers(self) -> bool:
+        """True if a level has ended and the agent has not gone on yet."""
+        ...
 
 
-def _picture(world: BirdsWorld, initial: bool) -> Any:
-    if world.arena is None:
-        return empty_looks()["screenshot"]
-    return world.arena.picture(initial)
+def answer_query(world: QueriedWorld, query: str) -> Any:
+    """Answer one of `QUERIES`, or one of `LEVEL_QUERIES` about the level in play."""
+    if query in LEVEL_QUERIES:
+        return empty_answer(query) if world.in_play is None else LEVEL_QUERIES[query](world.in_play)
+    if query not in QUERIES:
+        raise UnknownName("query", query, [*QUERIES, *LEVEL_QUERIES], label="Known")
+    return QUERIES[query](world)
 
 
-def _set_facts(world: BirdsWorld) -> dict[str, Any]:
+def empty_answer(query: str) -> Any:
+    """Answer a query when there is no game or no level."""
+    return _EMPTY[query]
+
+
+def _set_facts(world: QueriedWorld) -> dict[str, Any]:
     current = world.harness.current
     return {**current.facts, "testing": current.testing, "informed": world.harness.script.informed}
 
 
-def _novelty_info(world: BirdsWorld) -> int:
+def _novelty_info(world: QueriedWorld) -> int:
+    """Return 1 or 0 for a novel or a normal level; -1 if the trial does not tell."""
     if not world.harness.script.informed:
         return -1
-    return int(world.place is not None and world.place.novel)
+    return int(world.in_play is not None and world.in_play.novel)
 
 
-def _hint(world: BirdsWorld) -> str:
-    """What is novel about the level, where the agent may be told that something is."""
-    return describe_changes(world.arena.game.level) if _novelty_info(world) == 1 and world.arena is not None else ""
+def _hint(world: QueriedWorld) -> str:
+    """Describe the novelty of the level, if the trial tells that there is one."""
+    return describe_changes(world.in_play.game.level) if world.in_play and _novelty_info(world) == 1 else ""
 
 
-@cache
-def empty_looks() -> dict[str, Any]:
-    """What the queries give where no game is on: the evaluation has ended, and there is no level."""
-    limits = dict.fromkeys(("seconds", "interactions", "levels", "attempts"), 0)
-    picture = np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
-    return {
-        "state": HarnessState.TERMINATED,
-        **dict.fromkeys(("result", "score", "level", "levels"), 0),
-        **{
-            "scores": [],
-            "frames": [],
-            "rest": (0, 0),
-            "moving": False,
-            "lingers": False,
-            "bird ready": False,
-            "novelty info": -1,
-        },
-        **{"seconds left": math.inf, "hint": "", "open levels": [], "may restart": False},
-        "set": {**limits, **dict.fromkeys(("testing", "selection", "informed"), False)},
-        **dict.fromkeys(("ground truth", "noisy ground truth"), NO_TRUTH),
-        **dict.fromkeys(("screenshot", "picture", "initial screenshot"), picture),
-    }
-
-
-LOOKS: dict[str, Callable[[BirdsWorld], Any]] = {
+QUERIES: dict[str, Callable[[QueriedWorld], Any]] = {
     "state": lambda world: world.harness.state,
     "result": lambda world: world.result,
-    "score": lambda world: 0 if world.arena is None else world.arena.game.score,
     "scores": lambda world: list(world.harness.current.scores),
     "level": lambda world: world.harness.current.position + 1,
     "levels": lambda world: len(world.harness.current.scores),
     "set": _set_facts,
     "novelty info": _novelty_info,
     "hint": _hint,
-    "rest": lambda world: (0, 0) if world.arena is None else world.arena.rest,
     "seconds left": lambda world: world.harness.seconds_left,
     "lingers": lambda world: world.lingers,
-    "bird ready": lambda world: world.arena is not None and world.arena.game.bird_ready,
     "open levels": lambda world: world.harness.open_levels,
     "may restart": lambda world: world.harness.may_restart,
-    "moving": lambda world: world.arena is not None and world.arena.moving,
-    "frames": lambda world: [] if world.arena is None else world.arena.frames,
-    "ground truth": lambda world: _ground_truth(world, False),
-    "noisy ground truth": lambda world: _ground_truth(world, True),
-    "screenshot": lambda world: _picture(world, False),
-    "picture": lambda world: _picture(world, False),
-    "initial screenshot": lambda world: _picture(world, True),
 }
-LEVEL_LOOKS = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
-"""What is read off the level alone."""
+LEVEL_QUERIES: dict[str, Callable[[LevelInPlay], Any]] = {
+    "score": lambda level: level.game.score,
+    "rest": lambda level: level.rest,
+    "bird ready": lambda level: level.game.bird_ready,
+    "moving": lambda level: level.moving,
+    "frames": lambda level: level.frames,
+    "ground truth": lambda level: level.ground_truth(not level.settings.dev),  # exact only in developer mode
+    "noisy ground truth": lambda level: level.ground_truth(True),
+    "screenshot": lambda level: level.picture(),
+    "picture": lambda level: level.picture(),
+    "initial screenshot": lambda level: level.picture(initial=True),
+}
+_NO_SET = dict.fromkeys(("levels", "seconds", "interactions", "attempts", "selection", "testing", "informed"), 0)
+_NO_TRUTH = [{"type": "FeatureCollection", "features": []}]
+_EMPTY: dict[str, Any] = {
+    **dict.fromkeys(("result", "level", "levels", "score"), 0),
+    **dict.fromkeys(("lingers", "may restart", "bird ready", "moving"), False),
+    **dict.fromkeys(("ground truth", "noisy ground truth"), _NO_TRUTH),
+    **dict.fromkeys(("screenshot", "picture", "initial screenshot"), np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)),
+    **{"scores": [], "open levels": [], "frames": []},
+    **{"state": HarnessState.TERMINATED, "set": _NO_SET, "novelty info": -1, "hint": "", "rest": (0, 0)},
+    "seconds left": math.inf,
+}

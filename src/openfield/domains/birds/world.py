@@ -1,7 +1,7 @@
-"""The birds world: a trial's harness and the level in play, as turns.
+"""The birds world: turns the harness of a trial and the level in play into turns.
 
-Stands between rollout and game. A trial, set or level begins: READY; a level is on: ACT; a question: BELIEF; a level
-ended: NONE. A reply to "a level begins" may choose one (`Load`); any other loads the next available.
+A turn asks READY when a trial, a set or a level begins, ACT in a level, BELIEF for a report, and NONE when a level has
+ended. A reply to "a level begins" may choose one (`Load`); any other reply loads the next available one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from openfield.domains.birds.actions import (
 )
 from openfield.domains.birds.evaluation.harness import RESTING, Harness, HarnessOptions, HarnessState
 from openfield.domains.birds.evaluation.script import EvaluationScript
-from openfield.domains.birds.files.pool import LevelPool, is_novel
+from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.level_in_play import LevelInPlay
 from openfield.domains.birds.novelty import change_level
-from openfield.domains.birds.queries import LOOKS
+from openfield.domains.birds.queries import answer_query
 from openfield.domains.birds.settings import BirdsSettings
-from openfield.errors import AgentProtocol, UnknownName
+from openfield.errors import AgentProtocol
 from openfield.trial import Trial, derive
 
 BEGINS = {
@@ -41,33 +41,19 @@ BEGINS = {
     HarnessState.RESUME_TRAINING: "training goes on",
 }
 PATIENCE = 1.0
-"""Seconds that pass when a shot is refused while things move: who only shoots would else wait for ever."""
+"""Seconds that pass when a shot is refused while something moves; else an agent that only shoots would never go on."""
 STATUS = {"won": "Pass", "lost": "Fail", "playing": "Playing"}
 Shown = Literal["set", "menu", "level", "belief", "end"]
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Which level is in play, and where it stands in the trial."""
-
-    index: int
-    name: str
-    testing: bool
-
-    @property
-    def novel(self) -> bool:
-        """Whether it differs from a normal level."""
-        return "#" in self.name or is_novel(self.name)
-
-
 class BirdsWorld:
-    """A trial of birds."""
+    """The world of a birds trial."""
 
     timed = True
     harness: Harness
-    arena: LevelInPlay | None
-    place: Place | None
+    in_play: LevelInPlay | None
     result: int
-    """What the last command came to: 1 or 0, or the number of the level that was loaded."""
+    """The result of the last command: 1 or 0, or the number of the level that was loaded."""
 
     def __init__(self, trial: Trial, script: EvaluationScript, pool: LevelPool, settings: BirdsSettings) -> None:
         self._trial, self._pool, self.settings = trial, pool, settings
@@ -82,56 +68,54 @@ class BirdsWorld:
 
     @property
     def over(self) -> bool:
-        """Whether the trial has ended."""
+        """True if the trial has ended."""
         return self.harness.over
 
     @property
     def lingers(self) -> bool:
-        """Whether a level has ended and what comes next waits for the agent, be it the end of the trial."""
+        """True if a level has ended and the agent has not gone on yet."""
         return self._shown == "end" and self._wanted is None and self._ended is not None
 
     def stays(self, reply: Reply) -> bool:
-        """Whether a reply only says something of the level that has ended, which is shown again then."""
+        """Return whether a reply only adds words about the level that has ended; its end is shown again then."""
         return self.lingers and isinstance(self._read(reply.action), Stay)
 
     def reset(self) -> Turn:
-        """Announces the trial."""
+        """Announce the trial."""
         self.harness = Harness(self._script, self._options)
-        self.arena, self.place = None, None
+        self.in_play = None
         self.result = 0
         self._shown: Shown = "set"
         self._ended: Ending | None = None
-        self._wanted: Load | Restart | None = None  # what the agent left a level for, until that level is booked
+        self._wanted: Load | Restart | None = None  # why the agent leaves a level, until its end was shown
         self._first = False
         self._loads = self._interactions = 0
         return self._turn(0.0)
 
     def step(self, reply: Reply) -> Turn:
-        """Takes a reply; who stays where a level has ended is shown its end again."""
+        """Take a reply and return the next turn."""
         action = self._read(reply.action)
         self.harness.spend(reply.took)
         if self.stays(reply):
             return self._latest
-        if self._shown != "end":  # there nothing was asked for: what was done before it stands
+        if self._shown != "end":  # the end of a level asks for nothing, so the result before it stands
             self.result = 0
-        score = self.arena.game.score if self.arena is not None else 0
+        score = self.in_play.game.score if self.in_play is not None else 0
         if not self._too_late():
             self._take(action)
-        self._keep_books()
-        same = self._shown == "level" and self.arena is not None and not self._first
-        return self._turn(float(self.arena.game.score - score) if same and self.arena is not None else 0.0)
+        self._update()
+        same = self._shown == "level" and self.in_play is not None and not self._first
+        return self._turn(float(self.in_play.game.score - score) if same and self.in_play is not None else 0.0)
 
     def look(self, query: str) -> Any:
-        """Reads something: a state, a score, ground truth, a picture; `LOOKS` lists the queries."""
-        if query not in LOOKS:
-            raise UnknownName("thing to look at", query, LOOKS, label="Known")
-        return LOOKS[query](self)
+        """Read a state, a score, ground truth or a picture; module `queries` lists what there is."""
+        return answer_query(self, query)
 
     def close(self) -> None:
-        """Leaves the last level as it is: agents look at it when all is over, and it goes with the world."""
+        """Keep the last level: agents may look at it after the end of the trial."""
 
     def _read(self, action: Any) -> Action | None:
-        """An action where one counts; where something begins or a level ended any reply will do."""
+        """Read an action; outside a level anything that is no action is ignored."""
         if action is None or self._shown == "belief":
             return None
         if self._shown == "level":
@@ -141,7 +125,7 @@ class BirdsWorld:
         return None
 
     def _too_late(self) -> bool:
-        """Whether the time ran out while the agent thought, so that there is nothing left to act on."""
+        """Return whether the time ran out before the reply, so that there is nothing left to act on."""
         stage = self.harness.stage
         if self._shown in ("level", "menu"):
             self.harness.update()
@@ -153,7 +137,7 @@ class BirdsWorld:
                 self.harness.report()
             case "set" if not isinstance(action, Stay):
                 self.harness.ready()
-                self.arena = self.place = None
+                self.in_play = None
             case "menu":
                 self._choose(action)
             case "end":
@@ -162,7 +146,7 @@ class BirdsWorld:
                 self._act(action)
 
     def _choose(self, action: Action | None) -> None:
-        """Between levels: loads the one that is wanted, or whatever comes next."""
+        """Load the level that the agent wants, or the next one."""
         match action:
             case Restart():
                 self._start(self.harness.restart())
@@ -174,7 +158,7 @@ class BirdsWorld:
                 self._start(self.harness.load())
 
     def _act(self, action: Action) -> None:
-        """In a level. Leaving it for another ends it first; the other is loaded when that is booked."""
+        """Act in a level; a level that is left for another one ends first, the other one is loaded after that."""
         match action:
             case Load():
                 if self.harness.find(action.level - 1 if action.level else None) is not None:
@@ -192,28 +176,28 @@ class BirdsWorld:
                 self._play(action)
 
     def _play(self, action: Shot | SlingshotLaunch | Zoom | Wait | Watch) -> None:
-        arena = self.arena
-        if arena is None:
+        in_play = self.in_play
+        if in_play is None:
             return
-        start = arena.game.seconds
+        start = in_play.game.seconds
         self.result = 1
         match action:
             case Shot() | SlingshotLaunch():
-                self.result = int(self.harness.may_shoot and arena.shoot(action))
+                self.result = int(self.harness.may_shoot and in_play.shoot(action))
                 if self.result:
                     self.harness.interact()
-                elif arena.moving:
-                    arena.wait(PATIENCE)
+                elif in_play.moving:
+                    in_play.wait(PATIENCE)
             case Zoom():
-                arena.zoom(action.way)
+                in_play.zoom(action.way)
             case Wait():
-                arena.wait(action.seconds)
+                in_play.wait(action.seconds)
             case Watch():
-                arena.watch(action.every, action.frames)
-        self.harness.spend(arena.game.seconds - start)
+                in_play.watch(action.every, action.frames)
+        self.harness.spend(in_play.game.seconds - start)
 
     def _go_on(self) -> None:
-        """After a level was booked: loads what it was left for."""
+        """Load the level for which the last one was left."""
         wanted, self._wanted, self._ended = self._wanted, None, None
         if wanted is not None:
             self._choose(wanted)
@@ -224,20 +208,26 @@ class BirdsWorld:
         name, _, changes = self.harness.level_name.partition("#")
         level = change_level(self._pool.level(name), changes.split("+") if changes else [])
         self._loads += 1
-        self.arena = LevelInPlay(level, self.settings, derive(self._trial.seed, "level", self._loads))
-        self.place = Place(index, self.harness.level_name, self.harness.current.testing)
+        self.in_play = LevelInPlay(
+            level,
+            self.settings,
+            derive(self._trial.seed, "level", self._loads),
+            name=self.harness.level_name,
+            index=index,
+            testing=self.harness.current.testing,
+        )
         self.result, self._first = index + 1, True
-        self.harness.spend(self.arena.game.seconds)
+        self.harness.spend(self.in_play.game.seconds)
 
-    def _keep_books(self) -> None:
-        """Tells the harness how the level went, and notes if it ended or was cut short."""
+    def _update(self) -> None:
+        """Tell the harness how the level went, and note whether the level ended or was cut short."""
         harness, playing = self.harness, self.harness.stage is HarnessState.PLAYING
         if playing:
-            self._interactions = harness.current.interactions  # of the set this level is in: it may move on now
+            self._interactions = harness.current.interactions  # read now: the harness may go on to another set below
         if self._wanted is not None:
             return
-        if playing and self.arena is not None and self.arena.game.state != "playing":
-            harness.end_level(self.arena.game.state == "won", self.arena.game.score)
+        if playing and self.in_play is not None and self.in_play.game.state != "playing":
+            harness.end_level(self.in_play.game.state == "won", self.in_play.game.score)
             self._ended = "terminated"
         was_playing = playing or self._shown == "level"
         harness.update()
@@ -259,22 +249,23 @@ class BirdsWorld:
     def _show(self, shown: Shown, ask: Ask, observation: Any, reward: float) -> Turn:
         self._shown = shown
         first, self._first = self._first, False
-        cut_short_between = shown == "end" and self._ended is None  # the time ran out while no level was on
-        in_level = shown in ("level", "belief", "end") and self.place is not None and not cut_short_between
-        testing = self.place.testing if in_level and self.place is not None else self.harness.current.testing
-        novel = self.place.novel if in_level and self.place is not None else False
+        cut_short_between = shown == "end" and self._ended is None  # the time ran out between levels
+        shows_level = shown in ("level", "belief", "end") and not cut_short_between
+        level = self.in_play if shows_level else None
+        testing = self.harness.current.testing if level is None else level.testing
+        novel = level is not None and level.novel
         ended = shown == "end"
         self.truth = Truth(
             novel=novel,
             episode_over=ended,
-            performance=self._performance() if in_level else None,
-            detail=self._detail() if in_level else None,
+            performance=None if level is None else float(level.game.state == "won"),
+            detail=None if level is None else self._detail(level),
         )
         self._latest = Turn(
             ask=ask,
             observation=observation,
             reward=reward,
-            feedback=self._feedback() if in_level else None,
+            feedback=None if level is None else self._feedback(level),
             phase="test" if testing else "training",
             first=first,
             last=(self._ended or "truncated") if ended else None,
@@ -283,29 +274,22 @@ class BirdsWorld:
         return self._latest
 
     def _observation(self) -> Any:
-        return None if self.arena is None else self.arena.observation()
+        return None if self.in_play is None else self.in_play.observation()
 
-    def _feedback(self) -> dict[str, Any] | None:
-        if self.arena is None:
-            return None
-        return {"accepted": self.result, "score": self.arena.game.score, "state": self.arena.game.state}
+    def _feedback(self, level: LevelInPlay) -> dict[str, Any]:
+        return {"accepted": self.result, "score": level.game.score, "state": level.game.state}
 
-    def _performance(self) -> float:
-        return float(self.arena is not None and self.arena.game.state == "won")
-
-    def _detail(self) -> dict[str, Any]:
-        """What is kept of a level."""
-        if self.arena is None or self.place is None:
-            return {}
-        game = self.arena.game
-        novel = {"novel": self.arena.novel_ids} if self.place.novel else {}
+    def _detail(self, level: LevelInPlay) -> dict[str, Any]:
+        """Return what the record keeps of a level."""
+        game = level.game
+        novel = {"novel": level.novel_ids} if level.novel else {}
         return {
             **novel,
-            "level": self.place.name,
-            "index": self.place.index,
+            "level": level.name,
+            "index": level.index,
             "score": game.score,
             "status": STATUS[game.state],
-            "birds": [len(game.queue), self.arena.birds_at_start],
+            "birds": [len(game.queue), level.birds_at_start],
             "pigs": [game.pigs, game.pigs_at_start],
             "interactions": self._interactions,
         }

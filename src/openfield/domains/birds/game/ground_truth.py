@@ -23,8 +23,6 @@ CLASSES = (
     *("sling", "bird_red", "bird_blue", "bird_yellow", "bird_black", "bird_white", "pig", "wood", "ice", "stone"),
     *("platform", "tnt", "fan", "wind", "novel"),
 )
-SQUARE = HEIGHT / 8
-"""Side of the squares in which measures that count see places, in pixels."""
 FEATURES = 1 + 4
 """Per row of the compact form: the class as a fraction, and the bounding box as fractions of the screen."""
 
@@ -74,28 +72,6 @@ def compact(scene: Scene) -> NDArray[np.float32]:
         bounds = (min(xs) / WIDTH, min(ys) / HEIGHT, max(xs) / WIDTH, max(ys) / HEIGHT)
         table[row] = ((CLASSES.index(look) + 1) / len(CLASSES), *bounds)
     return np.clip(table, 0.0, 1.0)
-
-
-def coarse_truth(truth: list[dict[str, Any]]) -> tuple[tuple[str, int, int], ...]:
-    """What is where in ground truth, by classes and squares of the screen, eight along its height.
-
-    Exact outlines and noisy shares of colours never occur twice, and what never occurs twice cannot be counted.
-    """
-    return tuple(sorted({_coarse(feature) for feature in truth[0]["features"] if feature["properties"]["colormap"]}))
-
-
-def coarse_table(table: NDArray[np.float32]) -> tuple[tuple[str, int, int], ...]:
-    """The same of the compact form; a thing is where the middle of its box is."""
-    kinds = np.rint(table[:, 0] * len(CLASSES)).astype(int)
-    middles = (table[:, 1:3] + table[:, 3:5]) / 2 * (WIDTH, HEIGHT) // SQUARE
-    rows = zip(kinds.tolist(), middles.astype(int).tolist(), strict=True)
-    return tuple(sorted({(CLASSES[kind - 1], x, y) for kind, (x, y) in rows if kind}))
-
-
-def _coarse(feature: dict[str, Any]) -> tuple[str, int, int]:
-    ring = feature["geometry"]["coordinates"][0]
-    x, y = (sum(point[axis] for point in ring) / len(ring) for axis in (0, 1))
-    return classify(feature["properties"]["colormap"]), int(x // SQUARE), int(y // SQUARE)
 
 
 def classify(colormap: Iterable[dict[str, Any]]) -> str:

@@ -16,7 +16,6 @@ from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.physics import box, read_table
 from openfield.domains.birds.game.viewport import HEIGHT, SLING_BOX, WIDTH, Viewport
-from openfield.domains.birds.novelty import SIGNS
 
 Pixel = tuple[int, int]
 GROUND_ID, SLING_ID, FIRST_WIND = -100, -106, -90_000
@@ -94,14 +93,6 @@ def see(game: Game, view: Viewport) -> Scene:
         items=tuple(sorted(items, key=lambda item: RANKS.index(item.rank))),
         storm=game.birds_removed > 0 and any(thing.type == "Storm" for thing in game.level.objects),
     )
-
-
-def novel_ids(game: Game) -> list[int]:
-    """The ids of everything that is there now and in no normal level."""
-    shown = [SLING_ID] if game.level.sling[0] > 0 else []
-    shown += [body.id for body in game.bodies if body.type in SIGNS or body.type.startswith("Pink")]
-    winds = (thing.type in WINDS and thing.type in SIGNS for thing in game.level.objects)
-    return shown + [FIRST_WIND - number for number, novel in enumerate(winds) if novel]
 
 
 def _items(game: Game, view: Viewport) -> Iterator[SceneItem]:

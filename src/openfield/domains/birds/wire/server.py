@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, Reply
-from openfield.domains.birds.queries import LEVEL_LOOKS, empty_looks
+from openfield.domains.birds.queries import empty_answer
 from openfield.domains.birds.wire.conversation import OBSERVER_CODES, Answering, Command, CommandResult, Query
 from openfield.domains.birds.wire.messages import BadFrame, Request, RequestReader
 from openfield.domains.birds.wire.team_session import TeamSession
@@ -33,6 +33,8 @@ STATE = 12
 """The request that tells an agent whether all is over."""
 MIN_SECRET_TEAM, MAX_TEAM = 100_000, 2**32 - 1
 """Teams have any number; one that is to be a secret is not a small one."""
+QUERIES_OF_THE_LAST_LEVEL = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
+"""Queries that are answered from the trial before until the agent has acted in the next one."""
 NO_NAME = "remote"
 """What `serve` calls agents unless it is told otherwise."""
 
@@ -203,9 +205,9 @@ class BirdsServer:
                 answer = await self._do(session, step)
 
     async def _see(self, session: TeamSession, query: str) -> Any:
-        world = session.before if session.before is not None and query in LEVEL_LOOKS else session.world
+        world = session.before if session.before is not None and query in QUERIES_OF_THE_LAST_LEVEL else session.world
         if world is None:
-            return empty_looks()[query]
+            return empty_answer(query)
         return await asyncio.to_thread(world.look, query)
 
     async def _do(self, session: TeamSession, step: Command) -> CommandResult:
