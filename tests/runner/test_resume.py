@@ -108,7 +108,8 @@ def test_ctrl_c_ends_a_program_gently_and_a_terminal_reaches_its_workers_too(
 ) -> None:
     """A terminal sends Ctrl-C to the whole process group; workers leave it to their parent."""
     code = f"""
-from support import run_program, sys
+import sys
+from support import run_program
 from openfield.errors import Cancelled
 if __name__ == "__main__":
     try:
@@ -150,7 +151,8 @@ def test_ctrl_c_finds_workers_that_are_only_starting(path: Path, tmp_path: Path,
     slow.mkdir()
     (slow / "sitecustomize.py").write_text(SLOW_START)
     script.write_text(f"""
-from support import run_program, os
+import os
+from support import run_program
 if __name__ == "__main__":
     os.environ["PYTHONPATH"] += os.pathsep + {str(slow)!r}
     run_program.main({str(path)!r}, "Learner", "1")
