@@ -23,7 +23,7 @@ import openfield as of
 from calibrate import calls_per_second
 from openfield.errors import Cancelled
 from openfield.journal.reader import Run
-from openfield.journal.steps import Recorder
+from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.registry import use_domain
 from openfield.runner.plan import Cell

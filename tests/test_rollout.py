@@ -24,8 +24,9 @@ from openfield.errors import (
     ReplayMismatch,
     WorldFault,
 )
-from openfield.journal.steps import ENCODER, AgentState, AttemptEnd, Chunk, EpisodeEnd, RawStep, read_raw_chunk
-from openfield.rollout import MOST_HESITATIONS, Rollout, drive
+from openfield.journal.recorder import read_raw_chunk
+from openfield.record import ENCODER, AgentState, AttemptEnd, Chunk, EpisodeEnd, RawStep
+from openfield.rollout import MAX_HESITATIONS, Rollout, drive
 from openfield.trial import Limits
 from support.players import Crasher, Learner, Redriven
 from support.stories import Kept, close_and_read
@@ -148,7 +149,7 @@ def test_what_an_agent_does_to_a_turn_is_not_recorded_as_shown(hesitate_at: int)
         number = turn.observation["cue"] if turn.last is None else None
         if number == hesitate_at and number not in hesitated:
             hesitated.append(number)
-            rollout.commit() if number else rollout._recorder.flush(rollout.turns + 1)  # type: ignore[union-attr]
+            rollout.commit() if number else rollout._recorder.flush()  # type: ignore[union-attr]
             turn.observation["scribbled"] = True
             return Reply(None, Belief(0.5))
         return Reply(1)
@@ -161,11 +162,11 @@ def test_what_an_agent_does_to_a_turn_is_not_recorded_as_shown(hesitate_at: int)
 
 def test_hesitations_in_a_row_are_bounded_and_others_are_not() -> None:
     rollout = Rollout(endless())
-    for _ in range(MOST_HESITATIONS // 2):
+    for _ in range(MAX_HESITATIONS // 2):
         rollout.reply(Reply(None, Belief(0.5)))
         rollout.reply(Reply(None, Belief(0.5)))
         rollout.reply(Reply(1))
-    for _ in range(MOST_HESITATIONS - 1):
+    for _ in range(MAX_HESITATIONS - 1):
         rollout.reply(Reply(None, Belief(0.5)))
     with pytest.raises(AgentProtocol, match="1000 replies in a row"):
         rollout.reply(Reply(None, Belief(0.5)))
@@ -331,11 +332,11 @@ def test_an_unrecordable_reply_is_a_protocol_fault_and_leaves_no_half_step(make:
     kept = Kept()
     rollout = Rollout(endless(), recorder=kept.recorder())
     rollout.reply(Reply(1))
-    size = len(rollout._recorder.buffer)
+    size = len(rollout._recorder._buffer)
     bad = Reply([1, make()]) if where == "action" else Reply(1, Belief(0.5, None, make()))
     with pytest.raises(AgentProtocol, match="Turn 1: the reply cannot be recorded"):
         rollout.reply(bad)
-    assert len(rollout._recorder.buffer) == size
+    assert len(rollout._recorder._buffer) == size
     assert [step.reply and step.reply.action for step in close_and_read(rollout, kept)] == [None, 1]
 
 
@@ -479,7 +480,7 @@ def test_going_on_replays_and_then_plays() -> None:
         rollout.reply(Reply(n))
     rollout.close()
     later, world = Kept(), two_episodes()
-    rollout = Rollout(world, recorder=later.recorder(4), past=past_of(kept))
+    rollout = Rollout.resume(world, past_of(kept), recorder=later.recorder(4))
     assert (rollout.turns, rollout.turn) == (3, world.script[3])
     assert drive(rollout, lambda turn: Reply("new")) == "done"
     (episode,) = later.of(EpisodeEnd)
@@ -495,7 +496,7 @@ def test_a_changed_world_is_noticed_and_the_turn_named() -> None:
     changed = two_episodes()
     changed.script[2] = end(99)
     with pytest.raises(ReplayMismatch, match="Turn 2 differs from the recorded one"):
-        Rollout(changed, past=past_of(kept))
+        Rollout.resume(changed, past_of(kept))
 
 
 @pytest.mark.parametrize("answer", [Reply("other"), Reply(object()), "nonsense"])
@@ -506,7 +507,7 @@ def test_a_rehearsed_agent_must_answer_as_it_did(answer: Any) -> None:
     rollout.reply(Reply(1))
     rollout.close()
     later = Kept()
-    rollout = Rollout(two_episodes(), recorder=later.recorder(3), past=past_of(kept), rehearse_from=0)
+    rollout = Rollout.resume(two_episodes(), past_of(kept), recorder=later.recorder(3), known=0)
     assert (rollout.turns, rollout.turn.observation) == (0, 0)
     rollout.reply(Reply(0))
     with pytest.raises(AgentDiffers, match="Turn 1: the agent answers"):
@@ -523,7 +524,7 @@ def test_a_rehearsed_reply_may_be_written_otherwise(before: Reply, again: Reply)
     rollout = Rollout(two_episodes(), recorder=kept.recorder())
     rollout.reply(before)
     rollout.close()
-    rollout = Rollout(two_episodes(), past=past_of(kept), rehearse_from=0)
+    rollout = Rollout.resume(two_episodes(), past_of(kept), known=0)
     rollout.reply(again)
     assert rollout.turns == 1
 
@@ -536,7 +537,7 @@ def test_a_replayed_turn_may_be_written_otherwise() -> None:
     for one, other in ((given, equal), (equal, given)):
         kept = Kept()
         Rollout(Scripted([one]), recorder=kept.recorder()).close()
-        assert Rollout(Scripted([other]), past=past_of(kept)).turns == 0
+        assert Rollout.resume(Scripted([other]), past_of(kept)).turns == 0
 
 
 def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
@@ -550,7 +551,7 @@ def test_timed_worlds_replay_with_the_recorded_times(clock: Clock) -> None:
         rollout.reply(Reply("go"))
     rollout.close()
     world = make()
-    Rollout(world, past=past_of(kept))
+    Rollout.resume(world, past_of(kept))
     assert [reply.took for reply in world.replies] == [step.took / 1e9 for step in past_of(kept)[1:]]
     assert [reply.took for reply in world.replies] == pytest.approx([1.0, 2.0, 3.0], abs=2e-6)
 
@@ -561,7 +562,7 @@ def test_time_used_before_counts_against_the_trial_limit(clock: Clock) -> None:
     clock.pass_seconds(8.0)
     rollout.reply(Reply(1))
     rollout.close()
-    rollout = Rollout(endless(), Limits(trial_seconds=10.0), Kept().recorder(2), past_of(kept))
+    rollout = Rollout.resume(endless(), past_of(kept), Limits(trial_seconds=10.0), Kept().recorder(2))
     clock.pass_seconds(3.0)
     rollout.reply(Reply(1))
     assert rollout.outcome == "truncated"
@@ -663,7 +664,7 @@ def test_going_on_at_any_turn_gives_the_same_record(stop: int, kind: type[Redriv
         rollout.reply(agent(rollout.turn))
     rollout.close()
     past = past_of(kept)
-    rollout = Rollout(TINY.world(trial), recorder=kept.recorder(len(past)), past=past, rehearse_from=0)
+    rollout = Rollout.resume(TINY.world(trial), past, recorder=kept.recorder(len(past)), known=0)
     drive(rollout, kind(TINY.spec(trial), 5))
     rollout.close("done")
     assert [(s.reply, s.turn, s.truth) for s in kept.steps()] == [(s.reply, s.turn, s.truth) for s in whole.steps()]
@@ -678,7 +679,7 @@ def test_worlds_with_images_and_agents_with_long_vectors_are_replayed() -> None:
         rollout.reply(Reply(image))
     rollout.close()
     assert [step.reply.action for step in past_of(kept)[1:] if step.reply] == [image.tolist()] * 3
-    assert Rollout(Scripted(script), past=past_of(kept)).over
+    assert Rollout.resume(Scripted(script), past_of(kept)).over
 
 
 def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -> None:
@@ -691,7 +692,7 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
         assert rollout.reply(Reply("wait", Belief(novel))) is ended
     assert not kept.of(EpisodeEnd)
     rollout.commit()
-    again = Rollout(Scripted(script), past=past_of(kept))
+    again = Rollout.resume(Scripted(script), past_of(kept))
     assert (again.turn, again.turns) == (ended, 3)
     rollout.reply(Reply())
     (episode,) = kept.of(EpisodeEnd)
@@ -699,7 +700,7 @@ def test_a_world_that_shows_its_last_turn_again_has_more_said_of_the_episode() -
     drive(rollout, lambda turn: Reply("on"))
     steps = close_and_read(rollout, kept)
     assert [step.turn is None for step in steps] == [False, False, True, True, False, False, True]
-    assert Rollout(Scripted(script), past=past_of(kept)).over
+    assert Rollout.resume(Scripted(script), past_of(kept)).over
 
 
 class Patient(Scripted):
@@ -722,21 +723,21 @@ def test_of_the_last_episode_of_a_trial_more_is_said_where_the_world_lets_one_st
         assert rollout.reply(Reply("wait", Belief(novel))) is ended
         assert not rollout.over
     rollout.commit()
-    again = Rollout(Patient([act(0), ended]), past=past_of(kept))
+    again = Rollout.resume(Patient([act(0), ended]), past_of(kept))
     assert (again.turn, again.turns, again.over) == (ended, 3, False)
     rollout.reply(Reply("on"))
     (episode,) = kept.of(EpisodeEnd)
     assert (episode.turns, episode.belief, rollout.over) == (4, Belief(0.7), True)
     steps = close_and_read(rollout, kept)
     assert [step.turn is None for step in steps] == [False, False, True, True, True]
-    assert Rollout(Patient([act(0), ended]), past=past_of(kept)).over
+    assert Rollout.resume(Patient([act(0), ended]), past_of(kept)).over
 
 
 def test_nobody_waits_at_the_end_of_an_episode_for_ever() -> None:
     ended = end(1)
-    rollout = Rollout(Scripted([act(0), *[ended] * (MOST_HESITATIONS + 2), act(2)]))
+    rollout = Rollout(Scripted([act(0), *[ended] * (MAX_HESITATIONS + 2), act(2)]))
     rollout.reply(Reply("on"))
-    for _ in range(MOST_HESITATIONS - 1):
+    for _ in range(MAX_HESITATIONS - 1):
         rollout.reply(Reply("wait"))
     with pytest.raises(AgentProtocol, match="in a row without an action"):
         rollout.reply(Reply("wait"))

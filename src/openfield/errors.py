@@ -26,9 +26,10 @@ Used everywhere; the command line turns each into one line and the exit status d
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable
 
-MOST_NAMES = 60
+MAX_NAMES = 60
 """How many names a message lists."""
 
 
@@ -45,7 +46,7 @@ class UnknownName(OpenfieldError):
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f" Did you mean '{near[0]}'?" if near else ""
-        listed = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
+        listed = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if names[MAX_NAMES:] else "")
         super().__init__(f"Unknown {kind} '{name}'.{hint} {label}: {listed or 'none'}.")
 
 
@@ -132,3 +133,19 @@ class Cancelled(OpenfieldError):
     """Somebody asked us to stop; the run can be resumed."""
 
     exit_status = 130
+
+
+def blame_agent(complaint: str, error: BaseException) -> AgentCrashed:
+    """Return the fault of an agent that raised something.
+
+    Ctrl-C is not the agent's fault, unless this process ignores it: then only the agent can have raised it.
+    """
+    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        raise error
+    return AgentCrashed(f"{complaint} {type(error).__name__}: {error}")
+
+
+def shorten(value: object) -> str:
+    """Return a value that an agent gave, short enough for a message."""
+    text = repr(value)
+    return f"{text[:60]}{'...' if len(text) > 60 else ''} ({type(value).__name__})"

@@ -20,9 +20,9 @@ from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
 from openfield.journal.reader import Run
-from openfield.journal.replay import UNWRITABLE, check_belief
-from openfield.journal.steps import Recorder
+from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
+from openfield.record import UNWRITABLE, check_belief
 from openfield.registry import PluginWarning, domain_source, find_domain, installed_domains, use_domain
 from openfield.rollout import Rollout
 from openfield.runner.plan import Cell
@@ -139,7 +139,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             return Rollout(world, limits, recorder)
         except OpenfieldError as error:
-            recorder.end(*explain(error), steps=0, seconds=0.0)
+            recorder.end(*explain(error), seconds=0.0)
             raise
 
     def _act(self, action: Any) -> Turn:
@@ -194,10 +194,15 @@ def register_domain(domain: Domain[Any]) -> str | None:
     return name
 
 
+def _settings(domain: Domain[Any]) -> dict[str, Any]:
+    """Return how the settings of the environment differ from the domain's defaults."""
+    return dict(getattr(domain, "gym_settings", {}))
+
+
 def gym_name(domain: Domain[Any]) -> str:
     """The name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
     words = re.split(r"[^0-9A-Za-z]+", domain.name)
-    return domain.gym_name or "".join(word[:1].upper() + word[1:] for word in words)
+    return str(getattr(domain, "gym_name", "")) or "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def to_gym(space: Space) -> gymnasium.Space[Any]:
@@ -242,7 +247,7 @@ def from_gym(space: Space, value: Any) -> Any:
 
 def _first_trial(domain: Domain[Any]) -> Trial:
     """What is played unless told otherwise, under the settings in which the domain declares its spaces."""
-    return domain.trials(count=1, **domain.gym_settings)[0]
+    return domain.trials(count=1, **_settings(domain))[0]
 
 
 def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
@@ -258,7 +263,7 @@ def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
 def _spaces(domain: Domain[Any], trial: Trial) -> tuple[Space, Space]:
     spec = domain.spec(trial)
     if spec.actions is None or spec.observations is None:
-        known = ", ".join(f"{name}={value}" for name, value in domain.gym_settings.items())
+        known = ", ".join(f"{name}={value}" for name, value in _settings(domain).items())
         where = f" unless trials are made with {known}" if known else ""
         raise InvalidInput(f"{domain.name} does not declare its spaces{where}, which Gymnasium needs.")
     return spec.actions, spec.observations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openfield.core import AgentFactory
     from openfield.registry import AgentSource
     from openfield.result import Result
-    from openfield.serving.dispatch import Wire
+    from openfield.serving.wire import Wire
 
 COMMANDS = ("run", "play", "serve")
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from openfield.capabilities import AdaptsAgents, NeedsExtra
 from openfield.core import AgentFactory
 from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, UnknownName
 
@@ -73,7 +74,7 @@ def agent_names(domain: Domain[Any] | None = None) -> list[str]:
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     """The factory behind whatever an agent was given as."""
     if not isinstance(source, str):
-        return domain.adapt(source) or _as_factory(source)
+        return _adapt(source, domain)
     if source.startswith("process:"):
         from openfield.agents.process import process_agent
 
@@ -86,7 +87,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
         return _as_factory(_load_point(points[source]))
     if ":" in source:
         found = load(source)
-        return domain.adapt(found) or _as_factory(found)
+        return _adapt(found, domain)
     if source.endswith(".py"):
         raise InvalidInput(f"Which agent of {source}? Write {source}:NAME.")
     raise UnknownName("agent", source, agent_names(domain), label=f"For {domain.name}")
@@ -104,6 +105,8 @@ def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
 
 def check_extra(domain: Domain[Any]) -> None:
     """Sees that the optional part a domain's worlds need is installed."""
+    if not isinstance(domain, NeedsExtra):
+        return
     try:
         with warnings.catch_warnings():  # some engines warn in ways that crash an interpreter which makes them errors
             warnings.simplefilter("ignore")
@@ -190,6 +193,12 @@ def _importable(domain: Domain[Any]) -> str:
         return ""
     names = [name for name, value in vars(module).items() if value is domain]
     return f"{module.__name__}:{names[0]}" if names else ""
+
+
+def _adapt(found: Any, domain: Domain[Any]) -> AgentFactory:
+    """Return a factory for what a user named: the domain's own kind of agent, or ours."""
+    adapted = domain.adapt(found) if isinstance(domain, AdaptsAgents) else None
+    return adapted or _as_factory(found)
 
 
 def _as_factory(found: Any) -> AgentFactory:

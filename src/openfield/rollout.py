@@ -1,4 +1,4 @@
-"""A trial under way: it shows a turn, takes a reply, and has both written down before it goes on.
+"""Play one trial: show a turn, take a reply, record both, show the next turn.
 
 The middle of plan -> rollout -> journal -> metrics -> report, and the only way into the journal.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from types import MethodType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,35 +22,47 @@ from openfield.errors import (
     OpenfieldError,
     ReplayMismatch,
     WorldFault,
+    blame_agent,
+    shorten,
 )
-from openfield.journal.episode import EpisodeInProgress, Save
-from openfield.journal.receipt import Receipt
-from openfield.journal.replay import NO_TURN, UNWRITABLE, check_belief, is_same_reply, is_same_turn
-from openfield.journal.steps import CHUNK_BYTES, REPLY_ENCODER, STEP_ENCODER, LargeArray, RawStep, Recorder, write_step
-from openfield.runner.deadline import NEVER, Heartbeat, crash, nanoseconds, shorten
+from openfield.record import (
+    NO_TURN,
+    REPLY_ENCODER,
+    UNWRITABLE,
+    EpisodeEnd,
+    RawStep,
+    check_belief,
+    is_same_reply,
+    is_same_turn,
+)
 from openfield.trial import Limits
 
-MOST_HESITATIONS = 1_000
+if TYPE_CHECKING:
+    from openfield.journal.receipt import Receipt
+    from openfield.journal.recorder import Recorder
+
+MAX_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
-COSTLY_REPLY = 100_000_000
-"""Nanoseconds; a reply that took longer is made durable at once, for a few milliseconds, rather than with its chunk."""
+NEVER = 1 << 62
+"""A moment, or a number of turns, that is not reached."""
 UNLIMITED = Limits(reply_seconds=None)
 MICROSECONDS = -1024
-"""Times are kept to about a microsecond: the nanoseconds below are noise, and cost 0.3 calls a turn to write down."""
+"""Mask for times: what is below a microsecond is noise, and takes room in the record."""
+Heartbeat = MutableSequence[int] | memoryview
+"""A shared place for the moment by which the agent must answer, in nanoseconds; 0 while it is not asked."""
 
 
 def drive(rollout: Rollout, agent: Agent) -> str:
-    """Has an agent that lives here reply until the trial is over; returns the outcome."""
-    if not rollout.over:
-        ask = agent.__call__ if type(agent.__call__) is MethodType else agent  # calling an object takes 0.5 calls more
-        rollout.reply(_Resident(ask))  # type: ignore[arg-type]
+    """Let an agent in this process reply until the trial is over, and return the outcome."""
+    while not rollout.over:
+        try:
+            reply = agent(rollout.turn)
+        except (AgentFault, Cancelled):
+            raise
+        except BaseException as error:
+            raise blame_agent(f"Turn {rollout.turns}: the agent raised", error) from error
+        rollout.reply(reply)
     return rollout.outcome
-
-
-class _Resident(NamedTuple):
-    """Takes the place of a reply: all replies from here on are asked of this, which saves passing each of them on."""
-
-    ask: Callable[[Turn], Reply]
 
 
 class Rollout:
@@ -60,254 +71,264 @@ class Rollout:
     turn: Turn
     """What the agent may see now."""
     turns: int
-    """Replies taken so far."""
+    """How many replies were taken."""
     over: bool
     outcome: str
     """How the trial ended, once it is over: `done` or `truncated`."""
-    reply: Callable[[Reply], Turn]
-    """Takes the reply to `turn` and returns the next turn."""
-    save: Save | None = None
-    """Gives the agent's state, which is committed with each finished episode."""
+    save: Callable[[], bytes] | None = None
+    """Returns the agent's state, which is committed with each finished episode."""
 
     def __init__(
         self,
         world: World,
         limits: Limits = UNLIMITED,
         recorder: Recorder | None = None,
-        past: Iterable[RawStep] = (),
-        rehearse_from: int = NEVER,
         heartbeat: Heartbeat | None = None,
     ) -> None:
-        """Opens a trial, or goes on with one.
+        """Start a trial.
 
         Args:
             world: A fresh world of the trial.
             limits: What the agent may use up.
             recorder: Where steps are written; None records nothing.
-            past: What was recorded before: it is replayed and compared turn by turn.
-            rehearse_from: The number of recorded steps the agent knows of. The turns after them are shown to it again,
-                and it must answer as it did; by default it knows of all.
-            heartbeat: Where a watchdog outside sees by when the agent must answer.
+            heartbeat: Where a watchdog in another process sees by when the agent must answer.
+        """
+        self.world = world
+        self.turns, self.over, self.outcome = 0, False, "done"
+        self._timed = bool(getattr(world, "timed", False))
+        self._stays: Callable[[Reply], bool] = getattr(world, "stays", None) or (lambda _: False)
+        self._limits, self._deadline = limits, nanoseconds(limits.reply_seconds)
+        self._recorder, self._book = recorder, recorder  # `_recorder` is None while a recorded past is replayed
+        self._heartbeat = heartbeat
+        self._past: Iterator[RawStep] = iter(())
+        self._repeated: RawStep | None = None  # the recorded step that the agent must repeat next
+        self._episode = _Episode()
+        self._hesitations = self._hesitated_at = 0  # how many in a row, and before which turn the last of them was
+        self._stopping = self._late = self._failed = False
+        self._pause_at = limits.episode_turns or NEVER
+        self._started = self._shown = time.monotonic_ns()
+        self._begin()
+        self._await_reply()
+
+    @classmethod
+    def resume(
+        cls,
+        world: World,
+        past: Iterable[RawStep],
+        limits: Limits = UNLIMITED,
+        recorder: Recorder | None = None,
+        heartbeat: Heartbeat | None = None,
+        known: int = NEVER,
+    ) -> Rollout:
+        """Go on with a trial: replay its recorded past and compare every turn with the record.
+
+        Args:
+            world: A fresh world of the trial.
+            past: The recorded steps; none starts the trial.
+            limits: What the agent may use up.
+            recorder: Where new steps are written; None records nothing.
+            heartbeat: Where a watchdog in another process sees by when the agent must answer.
+            known: How many recorded steps the agent knows of. The turns after them are shown to it again, and it must
+                answer as it did.
 
         Raises:
             ReplayMismatch: A replayed turn differs from the recorded one; the message says which.
         """
         steps = iter(past)
-        self.world = world
-        self.turns, self.over, self.outcome = 0, False, "done"
-        self._timed = bool(getattr(world, "timed", False))
-        self._stays: Callable[[Reply], bool] = getattr(world, "stays", None) or (lambda _: False)
-        self._limits = limits
-        self._started = time.monotonic_ns()
-        self._recorder: Recorder | None = None  # None while the past is replayed; `_book` is where the end is written
-        self._book = recorder
-        self._truth = Truth()
-        self._episode = EpisodeInProgress()
-        self._away = 0  # nanoseconds of the reply that is awaited in which there was nobody to give it
-        self._hesitations = self._hesitated_at = 0  # in a row, and before which turn the last of them was
-        self._stopping = self._late = False
-        self._pause_at = limits.episode_turns or NEVER
-        self._open(next(steps, None), recorder)
-        for step in itertools.islice(steps, max(rehearse_from - 1, 0)):
-            self._repeat(step)
-        life = self._live(steps, recorder, heartbeat)
-        self.reply = life.send
-        next(life)
+        first = next(steps, None)
+        if first is None:
+            return cls(world, limits, recorder, heartbeat)
+        rollout = cls(world, limits)
+        rollout._compare(first)
+        for step in itertools.islice(steps, max(known - 1, 0)):
+            rollout._repeat(step)
+        rollout._book, rollout._heartbeat = recorder, heartbeat
+        rollout._past, rollout._repeated = steps, next(steps, None)
+        rollout._go_live()
+        return rollout
+
+    def reply(self, reply: Reply) -> Turn:
+        """Take the reply to `turn`, record both, and return the next turn."""
+        if self.over or self._failed:
+            raise OpenfieldError(f"Turn {self.turns}: the trial has ended; it takes no further reply.")
+        try:
+            if self._repeated is not None:
+                self._rehearse(reply, self._repeated)
+            else:
+                took = self._stop_clock()
+                self._check(reply)
+                self._take(reply, took)
+                if self._recorder is not None:
+                    self._recorder.settle(took)
+                if self.turns >= self._pause_at:
+                    self._pause()
+        except BaseException:
+            self._failed = True
+            raise
+        self._await_reply()
+        return self.turn
 
     def stop(self) -> None:
-        """Ends the rollout as cancelled with the next reply; safe to call from a signal handler."""
+        """End the rollout as cancelled with the next reply. A signal handler may call this."""
         self._stopping = True
         self._pause_at = 0
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody said stop."""
+        """Whether `stop` was called."""
         return self._stopping
 
     def cut(self) -> None:
-        """Ends the trial between two episodes as truncated, because the agent's protocol lets it stop early."""
+        """End the trial between two episodes as truncated, because the agent's protocol lets it stop early."""
         self.over, self.outcome = True, "truncated"
 
     def excuse(self, nanoseconds: int) -> None:
-        """Leaves the time an agent was away, because its connection had broken, out of what its next reply took."""
-        self._away += nanoseconds
+        """Leave the time in which the agent was not connected out of what its next reply took."""
+        self._shown = min(self._shown + nanoseconds, time.monotonic_ns())
 
     def commit(self) -> Receipt[None] | None:
-        """Hands over all turns so far to be made durable; the receipt says when they are."""
-        return None if self._recorder is None else self._recorder.commit(self.turns + 1)
+        """Hand over all turns so far to be made durable, and return a receipt that tells when they are."""
+        return None if self._recorder is None else self._recorder.commit()
 
     def close(self, outcome: str = "cancelled", note: str = "") -> None:
-        """Writes down what is left and how it ended, and closes the world."""
+        """Record how the trial ended, and close the world."""
         try:
             if self._book is not None:
-                steps = self._book.written if self._recorder is None else self.turns + 1
-                self._book.end(outcome, note, steps, (time.monotonic_ns() - self._started) / 1e9)
+                self._book.end(outcome, note, (time.monotonic_ns() - self._started) / 1e9)
         finally:  # also where nothing can be written any more
             self.world.close()
 
-    def _live(
-        self, past: Iterator[RawStep], recorder: Recorder | None, heartbeat: Heartbeat | None
-    ) -> Generator[Turn, Reply | _Resident, None]:
-        """Takes replies until the trial is over.
+    def _begin(self) -> None:
+        try:
+            self.turn, self._truth = self.world.reset(), self.world.truth
+            if self._recorder is not None:
+                self._recorder.write(None, 0, self.turn, self._truth)
+        except Exception as error:
+            raise WorldFault(f"The world could not start: {type(error).__name__}: {error}") from error
+        self._episode.novel = self._truth.novel
 
-        The common reply, an action inside an episode, is handled here and over local names: this loop is what a turn
-        costs. `_take` says what every reply means and handles the others.
+    def _await_reply(self) -> None:
+        self._shown = time.monotonic_ns()
+        if self._heartbeat is not None and not self.over:
+            self._heartbeat[0] = self._shown + self._deadline
+
+    def _stop_clock(self) -> int:
+        """Return how many nanoseconds the reply took.
+
+        Raises:
+            AgentTimeout: It took too long.
         """
-        try:
-            ask = yield from self._rehearse(past, heartbeat)
-            world, step, limits, self._recorder = self.world, self.world.step, self._limits, recorder
-            if self.turns >= self._pause_at:
-                self._pause()
-            write, buffer = STEP_ENCODER.encode_into, (recorder.buffer if recorder else bytearray())
-            timed, clock, act, recording = self._timed, time.monotonic_ns, Ask.ACT, recorder is not None
-            deadline, curfew = nanoseconds(limits.reply_seconds), nanoseconds(limits.trial_seconds, self._started)
-            stamped = bool(recorder or timed or heartbeat or min(deadline, curfew) < NEVER)
-            remarkable, has_curfew, costly = min(deadline, COSTLY_REPLY), curfew < NEVER, False
-            bounded = has_curfew or limits.episode_turns is not None
-            episode = self._episode
-            turn, truth, turns, over, took, size = self.turn, self._truth, self.turns, self.over, 0, len(buffer)
-            while not over:
-                if stamped:
-                    shown = clock()
-                    if heartbeat:
-                        heartbeat[0] = shown + deadline
-                if ask is None:
-                    reply = yield turn
-                    if self._away:
-                        shown, self._away = min(shown + self._away, clock()) if stamped else 0, 0
-                    if type(reply) is _Resident:
-                        ask = reply.ask
-                        continue
-                else:
-                    try:
-                        reply = ask(turn)
-                    except (AgentFault, Cancelled):
-                        raise
-                    except BaseException as error:
-                        raise crash(f"Turn {turns}: the agent raised", error) from error
-                if type(reply) is not Reply:
-                    raise AgentProtocol(f"Turn {turns}: the agent answered {shorten(reply)}; it must return a Reply.")
-                if stamped:
-                    now = clock()
-                    took = (now - shown) & MICROSECONDS
-                    if heartbeat:
-                        heartbeat[0] = 0
-                    if took > remarkable:
-                        if took > deadline:
-                            raise AgentTimeout(f"Turn {turns}: no reply within {limits.reply_seconds:g} s.")
-                        costly = recording
-                    if has_curfew and now > curfew:
-                        self._late, self._pause_at = True, 0
-                if (belief := reply.belief) is not None and (
-                    type(belief) is not Belief
-                    or type(belief.novel) is not float
-                    or not 0.0 <= belief.novel <= 1.0
-                    or belief.level is not None
-                ):
-                    self._check(belief)
-                if turn.ask is not act or reply.action is None or truth.episode_over:
-                    self._take(reply, took)
-                    turn, truth, turns, over = self.turn, self._truth, self.turns, self.over
-                else:
-                    try:
-                        self.turn = turn = step(Reply(reply.action, reply.belief, took / 1e9) if timed else reply)
-                        if recording:
-                            if belief is not None:
-                                episode.belief = belief
-                            known, truth = truth, world.truth
-                            if truth is known:
-                                write((reply, took, turn), buffer, -1)
-                            else:
-                                self._truth = truth
-                                write((reply, took, turn, truth), buffer, -1)
-                        elif bounded:
-                            self._truth = truth = world.truth
-                    except LargeArray:
-                        del buffer[size:]
-                        write_step((reply, took, turn, truth), buffer)
-                        self._truth = truth
-                    except Exception as error:
-                        raise self._blame(error, reply, took, size) from error
-                    self.turns = turns = turns + 1
-                if recording:
-                    size = len(buffer)
-                    if size > CHUNK_BYTES and recorder:
-                        recorder.flush(turns + 1)
-                        size = 0
-                    if costly and recorder:
-                        recorder.commit(turns + 1)
-                        costly = False
-                if turns >= self._pause_at:
-                    self._pause()
-                    over = self.over
-        finally:
-            self.reply = self._refuse
-        yield turn
+        now = time.monotonic_ns()
+        took = (now - self._shown) & MICROSECONDS
+        if self._heartbeat is not None:
+            self._heartbeat[0] = 0
+        if took > self._deadline:
+            raise AgentTimeout(f"Turn {self.turns}: no reply within {self._limits.reply_seconds:g} s.")
+        if self._limits.trial_seconds is not None and now > nanoseconds(self._limits.trial_seconds, self._started):
+            self._late, self._pause_at = True, 0
+        return took
 
-    def _refuse(self, reply: Reply) -> Turn:
-        raise OpenfieldError(f"Turn {self.turns}: the trial has ended; it takes no further reply.")
-
-    def _check(self, belief: object) -> None:
-        """Sees that a belief can be read back from the record; the plainest ones are let through before this."""
-        try:
-            check_belief(belief)
-        except (*UNWRITABLE, msgspec.DecodeError) as error:
-            raise AgentProtocol(f"Turn {self.turns}: {shorten(belief)} is no belief: {error}.") from None
+    def _check(self, reply: Reply) -> None:
+        """Check that a reply is one, and that its belief can be read back from the record."""
+        if type(reply) is not Reply:
+            raise AgentProtocol(f"Turn {self.turns}: the agent answered {shorten(reply)}; it must return a Reply.")
+        if reply.belief is not None and not _is_plain(reply.belief):
+            try:
+                check_belief(reply.belief)
+            except (*UNWRITABLE, msgspec.DecodeError) as error:
+                text = f"Turn {self.turns}: {shorten(reply.belief)} is no belief: {error}."
+                raise AgentProtocol(text) from None
 
     def _take(self, reply: Reply, took: int) -> None:
-        """Does what a reply means: end the trial, show the same turn again, or move the world on.
+        """Do what a reply means: move the world on, show the same turn again, or end the trial.
 
-        An episode is over when the world goes on from its last turn: one that shows it again has more said about it.
+        An episode is over when the world goes on from its last turn. A world that shows that turn again, the very same
+        object, has more said about the episode.
         """
-        turn, truth, size = self.turn, self._truth, len(self._recorder.buffer) if self._recorder else 0
+        turn, truth, world = self.turn, self._truth, self.world
         if reply.belief is not None:
             self._episode.belief = reply.belief
-        hesitates = turn.ask is Ask.ACT and reply.action is None
-        lingers = False
+        again = turn.ask is Ask.ACT and reply.action is None
+        shown: Turn | msgspec.Raw | None = None
         try:
-            if turn.last is not None and self.world.over and not self._stays(reply):
+            if turn.last is not None and world.over and not self._stays(reply):
                 self.over = True
-                self._write((reply, took, None))
-            elif hesitates:
-                self._write((reply, took, self._as_written(turn)))
+            elif again:
+                shown = self._as_recorded(turn)
             elif turn.ask is Ask.BELIEF and reply.belief is None:
                 raise AgentProtocol("a belief was asked for and the reply has none")
             else:
-                stamped = Reply(reply.action, reply.belief, took / 1e9) if self._timed else reply
-                self._show(self.world.step(stamped))
-                lingers = turn.last is not None and self.turn is turn
-                self._write((reply, took, None if lingers else self.turn, self._truth))
+                self.turn = shown = world.step(Reply(reply.action, reply.belief, took / 1e9) if self._timed else reply)
+                self._truth = world.truth
+                if shown is turn and turn.last is not None:
+                    again, shown = True, None
+            if self._recorder is not None:
+                self._recorder.write(reply, took, shown, None if self._truth is truth else self._truth)
         except Exception as error:
-            raise self._blame(error, reply, took, size) from error
+            raise self._blame(error, reply, took) from error
         self.turns += 1
-        if hesitates or lingers:
+        if again:
             self._count_hesitation()
         elif turn.last is not None or truth.episode_over:
             self._end_episode(turn, truth, turn.last or "terminated")
 
-    def _show(self, turn: Turn) -> None:
-        self.turn, self._truth = turn, self.world.truth
+    def _as_recorded(self, turn: Turn) -> Turn | msgspec.Raw:
+        """Return the turn as it was when it was shown: the agent may have changed its observation since."""
+        recorded = None if self._recorder is None else self._recorder.last_turn()
+        return turn if recorded is None else recorded
 
-    def _as_written(self, turn: Turn) -> Turn | msgspec.Raw:
-        """The turn the agent has before it as it was when it was shown, whatever the agent has done to it since."""
-        written = None if self._recorder is None else self._recorder.last_turn(self.turns + 1)
-        return turn if written is None else written
-
-    def _write(self, step: tuple[Any, ...]) -> None:
-        if self._recorder is not None:
-            write_step(step, self._recorder.buffer)
+    def _count_hesitation(self) -> None:
+        in_a_row = self._hesitated_at == self.turns - 1
+        self._hesitations = self._hesitations + 1 if in_a_row else 1
+        self._hesitated_at = self.turns
+        if self._hesitations >= MAX_HESITATIONS:
+            raise AgentProtocol(f"Turn {self.turns}: {MAX_HESITATIONS} replies in a row without an action.")
 
     def _end_episode(self, turn: Turn, truth: Truth, ended: str) -> None:
-        self._episode.end(turn, truth, ended, self.turns, self._recorder, self.save)
+        """Record the episode that ended with a turn, with the agent's state, and start the next one.
+
+        The turn that ends a hidden episode already shows the next one. Its truth is that of the beginning.
+
+        Raises:
+            AgentFault: The agent could not be saved; the episode is recorded all the same.
+        """
+        episode, fault = self._episode, None
+        novel = episode.novel if truth.episode_over and turn.last is None else truth.novel
+        self._episode = _Episode(episode.number + 1, self.turns, truth.novel)
         self._pause_at = self.turns + (self._limits.episode_turns or NEVER)
         if self._stopping or self._late:  # asked after the assignment, which a signal may have interrupted
             self._pause_at = 0
+        if self._recorder is None:
+            return
+        end = EpisodeEnd(
+            cell=self._recorder.cell,
+            attempt=self._recorder.attempt,
+            number=episode.number,
+            phase=turn.phase,
+            novel=novel,
+            turns=self.turns - episode.first,
+            performance=truth.performance,
+            belief=episode.belief,
+            ended=ended,
+            detail=truth.detail,
+        )
+        state, fault = self._save_agent()
+        self._recorder.end_episode(end, state, hidden=turn.last is None)
+        if fault is not None:
+            raise fault
+
+    def _save_agent(self) -> tuple[bytes | None, AgentFault | None]:
+        """Return the agent's state, or what went wrong."""
+        try:
+            return None if self.save is None else self.save(), None
+        except AgentFault as fault:
+            return None, type(fault)(f"Turn {self.turns}: {fault}")
 
     def _pause(self) -> None:
-        """Ends the rollout between two turns, because somebody said stop or a limit was reached.
+        """End the rollout between two turns, because of `stop` or because a limit was reached.
 
-        An episode that ended by itself is booked as it ended, with the reply to its last turn; one that nobody has
-        played a turn of is not booked at all.
+        An episode that ended by itself is recorded as it ended, with the reply to its last turn. One in which no turn
+        was played is not recorded.
         """
         if self.over:
             return
@@ -318,76 +339,75 @@ class Rollout:
             if self.turns > self._episode.first:
                 self._end_episode(self.turn, self._truth, "truncated")
 
-    def _count_hesitation(self) -> None:
-        in_a_row = self._hesitated_at == self.turns - 1
-        self._hesitations = self._hesitations + 1 if in_a_row else 1
-        self._hesitated_at = self.turns
-        if self._hesitations >= MOST_HESITATIONS:
-            raise AgentProtocol(f"Turn {self.turns}: {MOST_HESITATIONS} replies in a row without an action.")
-
-    def _blame(self, error: Exception, reply: Reply, took: int, size: int) -> OpenfieldError:
-        """Whose fault an error is; what the agent said stays on record if it can be written."""
+    def _blame(self, error: Exception, reply: Reply, took: int) -> OpenfieldError:
+        """Return whose fault an error is. What the agent said stays on record if it can be written."""
         place = f"Turn {self.turns}: "
-        if self._recorder is not None:
-            del self._recorder.buffer[size:]
         try:
-            encoded = REPLY_ENCODER.encode(reply)
+            REPLY_ENCODER.encode(reply)
         except UNWRITABLE as reason:
             return AgentProtocol(f"{place}the reply cannot be recorded: {reason}.")
-        if self._recorder is not None and encoded:
-            self._write((reply, took, None))
+        if self._recorder is not None:
+            self._recorder.write(reply, took, None, None)
             self.turns += 1
         if isinstance(error, AgentFault):
             return type(error)(f"{place}{error}")
         return WorldFault(f"{place}the world raised {type(error).__name__}: {error}")
 
-    def _open(self, recorded: RawStep | None, recorder: Recorder | None) -> None:
-        """Shows the first turn, and compares it or writes it down."""
-        try:
-            self._show(self.world.reset())
-            self._episode.novel = self._truth.novel
-            if recorded is None and recorder is not None:
-                write_step((None, 0, self.turn, self._truth), recorder.buffer)
-        except Exception as error:
-            raise WorldFault(f"The world could not start: {type(error).__name__}: {error}") from error
-        if recorded is not None:
-            self._compare(recorded)
+    # Going on with a recorded trial.
 
-    def _rehearse(
-        self, past: Iterator[RawStep], heartbeat: Heartbeat | None
-    ) -> Generator[Turn, Reply | _Resident, Callable[[Turn], Reply] | None]:
-        """Shows the agent turns it has answered before and sees that it answers them again as it did."""
-        ask: Callable[[Turn], Reply] | None = None
-        for step in past:
-            if heartbeat:
-                heartbeat[0] = nanoseconds(self._limits.reply_seconds, time.monotonic_ns())
-            reply = (yield self.turn) if ask is None else self._asked(ask)
-            if isinstance(reply, _Resident):
-                ask = reply.ask
-                reply = self._asked(ask)
-            if heartbeat:
-                heartbeat[0] = 0
-            if not is_same_reply(reply, step.reply):
-                raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
-            self._repeat(step)
-        return ask
-
-    def _asked(self, ask: Callable[[Turn], Reply]) -> Reply:
-        try:
-            return ask(self.turn)
-        except (AgentFault, Cancelled):
-            raise
-        except BaseException as error:
-            raise crash(f"Turn {self.turns}: the agent raised", error) from error
+    def _rehearse(self, reply: Reply, step: RawStep) -> None:
+        """Check that the agent answers a recorded turn as it did, and go on to the next one."""
+        if self._heartbeat is not None:
+            self._heartbeat[0] = 0
+        if not is_same_reply(reply, step.reply):
+            raise AgentDiffers(f"Turn {self.turns}: the agent answers {shorten(reply)}, not what it did before.")
+        self._repeat(step)
+        self._repeated = next(self._past, None)
+        self._go_live()
 
     def _repeat(self, step: RawStep) -> None:
-        """Does what was done before, and compares what comes of it."""
+        """Take a recorded reply, and compare the turn it leads to."""
         if step.reply is not None:
             self._started -= step.took
             self._take(step.reply, step.took)
         self._compare(step)
 
     def _compare(self, step: RawStep) -> None:
-        lingers = self.turn.last is not None and bytes(step.turn) == NO_TURN
-        if not self.over and not lingers and not is_same_turn(self.turn, step.turn):
+        shown_again = self.turn.last is not None and bytes(step.turn) == NO_TURN
+        if not self.over and not shown_again and not is_same_turn(self.turn, step.turn):
             raise ReplayMismatch(f"Turn {self.turns} differs from the recorded one: the world or its data changed.")
+
+    def _go_live(self) -> None:
+        """Record everything from here on, if the agent has repeated all it must."""
+        if self._repeated is None:
+            self._recorder = self._book
+            if self.turns >= self._pause_at:
+                self._pause()
+        self._await_reply()
+
+
+class _Episode:
+    """The episode in progress: which one it is, where it began, and what the agent believes in it."""
+
+    __slots__ = ("belief", "first", "novel", "number")
+
+    def __init__(self, number: int = 0, first: int = 0, novel: bool = False) -> None:
+        self.number = number
+        self.first = first
+        """How many turns had been taken when it began."""
+        self.novel = novel
+        """Whether it began in a changed world."""
+        self.belief: Belief | None = None
+        """The last belief the agent reported."""
+
+
+def nanoseconds(seconds: float | None, start: int = 0) -> int:
+    """Return the moment so many seconds after a start; None is never reached."""
+    return NEVER if seconds is None else start + int(seconds * 1e9)
+
+
+def _is_plain(belief: Belief) -> bool:
+    """Return whether a belief is one probability, which needs no further check."""
+    return (
+        type(belief) is Belief and belief.level is None and type(belief.novel) is float and 0.0 <= belief.novel <= 1.0
+    )

@@ -12,8 +12,8 @@ import pytest
 from journal.test_writer import chunk, enter
 from openfield.errors import JournalError, RunBusy
 from openfield.journal.receipt import Receipt
-from openfield.journal.steps import AttemptEnd
 from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd
 from support.stories import rows
 
 

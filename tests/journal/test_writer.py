@@ -22,9 +22,10 @@ from openfield.journal import schema as database
 from openfield.journal import writer as journal
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
+from openfield.journal.recorder import Recorder
 from openfield.journal.schema import APPLICATION_ID, SCHEMA_VERSION
-from openfield.journal.steps import AgentState, AttemptEnd, Chunk, EpisodeEnd, Recorder
 from openfield.journal.writer import Journal, _birth
+from openfield.record import AgentState, AttemptEnd, Chunk, EpisodeEnd
 from openfield.runner.plan import Cell, make_cells
 from support.players import Learner
 from support.stories import attempts, rows, story, wait_until
@@ -40,8 +41,9 @@ def enter(record: Journal, count: int = 1) -> list[Cell]:
 def chunk(cell: str, first: int, count: int, attempt: int = 1) -> Chunk:
     kept: list[Any] = []
     recorder = Recorder(cell, attempt, lambda *entries: kept.extend(entries), first)
-    recorder.buffer += bytes.fromhex("93c000c0") * count
-    recorder.commit(first + count)
+    for _ in range(count):
+        recorder.write(None, 0, None, None)
+    recorder.commit()
     return kept[0]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import openfield as of
+from openfield.capabilities import Film
 from openfield.domain import is_picture
 from openfield.errors import Cancelled, InvalidInput
 from openfield.objectives import dense_indices, discretize, downscale, encode, evaluate, load_table
@@ -21,7 +22,6 @@ from openfield.objectives.frames.table_of_episodes import Recipe, build_table, e
 from openfield.objectives.runs.evaluate import evaluate_runs
 from openfield.objectives.runs.recordings import read_human, read_run
 from openfield.registry import use_domain
-from openfield.report.film import Film
 from openfield.settings import Settings
 
 LENGTH = 9

@@ -16,13 +16,13 @@ import pytest
 import openfield as of
 from openfield.core import Ask
 from openfield.errors import InvalidInput, UnknownName
-from openfield.journal.steps import Step
 from openfield.journal.writer import Journal
 from openfield.objectives import compare, evaluate
 from openfield.objectives.measures.episodes import compare_episodes
 from openfield.objectives.runs.evaluate import evaluate_runs
 from openfield.objectives.runs.recordings import Reading, cut_episodes, read_human, read_runs
 from openfield.objectives.tables.table import as_table
+from openfield.record import Step
 
 SIZES = {"training": 2, "before": 6, "after": 7}
 STAGES = tuple(SIZES)

@@ -11,9 +11,10 @@ import numpy as np
 from PIL import Image
 
 import openfield as of
+from openfield.capabilities import Film
 from openfield.journal.reader import Run
 from openfield.registry import find_domain, use_domain
-from openfield.report.film import Film, write_film
+from openfield.report.film import write_film
 from support.places import MAZE
 
 maze: Any = find_domain(MAZE)

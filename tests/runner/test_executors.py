@@ -16,7 +16,7 @@ import openfield as of
 from conftest import Spawn
 from openfield.errors import Cancelled, InvalidInput
 from openfield.journal.reader import MOST_RETRIES, Run
-from openfield.journal.steps import AttemptEnd, Entry, EpisodeEnd
+from openfield.record import AttemptEnd, Entry, EpisodeEnd
 from openfield.runner import executors
 from openfield.trial import Limits
 from support.players import (

@@ -8,8 +8,8 @@ import pytest
 
 import openfield as of
 from openfield.errors import AgentTimeout, Cancelled, OpenfieldError, ReplayMismatch, WorldFault
-from openfield.journal.steps import AttemptEnd, EpisodeEnd
 from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.registry import AgentSource
 from openfield.runner.plan import Cell, make_cells
 from openfield.runner.player import Job, Player, explain, open_rollout
@@ -157,7 +157,8 @@ def test_a_world_whose_rollout_cannot_be_opened_is_closed(cell: Cell, monkeypatc
 
 
 def _raw(kept: Kept) -> list[Any]:
-    from openfield.journal.steps import Chunk, read_raw_chunk
+    from openfield.journal.recorder import read_raw_chunk
+    from openfield.record import Chunk
 
     return [step for chunk in kept.of(Chunk) for step in read_raw_chunk(chunk)]
 

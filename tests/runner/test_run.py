@@ -13,8 +13,8 @@ import openfield as of
 from openfield import registry
 from openfield.errors import Cancelled, InvalidInput, MissingExtra, ReplayMismatch, RunBusy, UnknownName
 from openfield.journal.reader import Run
-from openfield.journal.steps import AttemptEnd, EpisodeEnd
 from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.runner.plan import make_cells
 from openfield.runner.run import resume
 from openfield.trial import Limits
@@ -204,8 +204,8 @@ def test_a_run_whose_folder_is_removed_goes_on(path: Path, monkeypatch: pytest.M
 
 def test_a_missing_extra_is_one_line_before_anything_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trials = tiny_trials(1)
-    monkeypatch.setattr(worlds.Tiny, "extra", "tiny")
-    monkeypatch.setattr(worlds.Tiny, "modules", ("no_such_engine",))
+    monkeypatch.setattr(worlds.Tiny, "extra", "tiny", raising=False)
+    monkeypatch.setattr(worlds.Tiny, "modules", ("no_such_engine",), raising=False)
     with pytest.raises(MissingExtra, match=r"The domain 'tiny' needs .* pip install 'openfield\[tiny\]'"):
         of.run([copycat], trials, path)
     assert not path.exists()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from openfield.journal.reader import MOST_RETRIES
-from openfield.journal.steps import AttemptEnd
 from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd
 from openfield.runner.plan import Cell
 from openfield.serving.assignments import Assignments
 from support.worlds import tiny_trials

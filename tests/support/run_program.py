@@ -7,13 +7,13 @@ import signal
 import sys
 
 import openfield as of
-from openfield import rollout
-from openfield.journal.steps import Entry
+from openfield.journal import recorder
+from openfield.record import Entry
 from support import players
 from support.worlds import tiny_trials
 
 TRIALS, EPISODES = 3, {"training": 2, "before": 5, "after": 5, "padding": 500}
-rollout.COSTLY_REPLY = 0  # every reply is written down at once, so that a kill may come between any two
+recorder.COSTLY_REPLY = 0  # every reply is written down at once, so that a kill may come between any two
 
 
 def main(journal: str, agent: str, workers: str = "0", fatal: str = "0") -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from openfield.journal.reader import Run
-from openfield.journal.steps import Chunk, Entry, Recorder, Step, fill_truth, read_chunk
+from openfield.journal.recorder import Recorder, fill_truth, read_chunk
+from openfield.record import Chunk, Entry, Step
 from openfield.rollout import Rollout
 
 

@@ -12,7 +12,7 @@ import openfield as of
 from openfield.agents.random import RandomAgent
 from openfield.domain import spec_of
 from openfield.errors import ReplayMismatch
-from openfield.journal.steps import ENCODER
+from openfield.record import ENCODER
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.serving.jsonlines import JsonLinesWire
@@ -224,7 +224,7 @@ def test_a_changed_turn_is_no_replay() -> None:
     tape = record(WALKS, trial, RandomAgent(spec_of(WALKS, trial), 0))
     other = msgspec.structs.replace(trial, seed=trial.seed + 1)
     with pytest.raises(ReplayMismatch, match="Turn 0 differs"):
-        Rollout(WALKS.world(other), past=tape.steps)
+        Rollout.resume(WALKS.world(other), tape.steps)
 
 
 def _detail(report: Report) -> str:

@@ -25,7 +25,7 @@ from openfield.journal.lock import take_lock
 from openfield.rollout import Rollout
 from openfield.runner.plan import Cell
 from openfield.runner.processes import Guard
-from openfield.serving.dispatch import SingleDispatcher
+from openfield.serving.dispatch import SingleDispatcher, find_wire
 from openfield.serving.listen import check_port
 from openfield.serving.remote import RemoteRollout
 
@@ -54,7 +54,7 @@ def is_watched(command: str) -> bool:
 
 async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command: str) -> str:
     host, wanted, command = _place(command)
-    wire, dispatcher, asked = domain.wire(), SingleDispatcher(remote), time.monotonic_ns()
+    wire, dispatcher, asked = find_wire(domain), SingleDispatcher(remote), time.monotonic_ns()
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
@@ -66,7 +66,7 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
             return await _run(_say(command, host, port, wire, cell), dispatcher, wire, server)
         finally:
             await _see_off(server)
-            dispatcher.current.settle()
+            dispatcher.close()
 
 
 async def _listen(wire: Any, dispatcher: SingleDispatcher, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
@@ -128,7 +128,7 @@ def check_program(source: str, domain: Domain[Any]) -> None:
     _, port, command = _place(source.removeprefix("wire:"))
     if command or port is None:
         words = split_command(f"wire:{command}")
-        wire = domain.wire()
+        wire = find_wire(domain)
         if hasattr(wire, "check_command"):
             wire.check_command(words)
 

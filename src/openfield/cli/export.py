@@ -42,7 +42,7 @@ def export(
 
     result = Result(runs, baseline)
     target = output or runs[0].with_suffix(f".{format_}")
-    own = {name: place for domain in result.domains.values() for name, place in domain.exports.items()}
+    own = {name: place for domain in result.domains.values() for name, place in getattr(domain, "exports", {}).items()}
     if format_ not in (*FORMATS, *own):
         raise UnknownName("format", format_, [*FORMATS, *own], label="Known")
     if format_ in own:

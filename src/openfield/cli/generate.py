@@ -44,6 +44,7 @@ def generate(
         `key=value`, a setting of the domain; give it again for further settings.
     """
     from openfield.atomic import replacing
+    from openfield.capabilities import GeneratesTrials
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import parse_settings
@@ -56,7 +57,10 @@ def generate(
     if source is None or count is not None:
         raise InvalidInput("generate needs a description to draw from, or --pool DIR to make levels in.")
     settings = {**({"levels": str(levels)} if levels else {}), **parse_settings(set_ or [])}
-    text = find_domain(domain).generate(source, seed, **settings)
+    known = find_domain(domain)
+    if not isinstance(known, GeneratesTrials):
+        raise InvalidInput(f"{known.name} has no descriptions to generate trials from.")
+    text = known.generate(source, seed, **settings)
     if output is None:
         print(text, end="")
         return
@@ -66,10 +70,14 @@ def generate(
 
 
 def _fill(domain: str, pool: Path, count: int, seed: int) -> None:
+    from openfield.capabilities import FillsPool
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
 
     if count < 1:
         raise InvalidInput(f"--count is 1 or more, not {count}.")
-    made = sum(1 for _ in find_domain(domain).fill_pool(pool, count, seed))
+    known = find_domain(domain)
+    if not isinstance(known, FillsPool):
+        raise InvalidInput(f"{known.name} has no levels to make more of.")
+    made = sum(1 for _ in known.fill_pool(pool, count, seed))
     print(f"{made} levels in {pool}")

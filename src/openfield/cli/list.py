@@ -42,7 +42,7 @@ def print_flags(name: str, command: str) -> None:
 
     domain = find_domain(name)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for flag in domain.flags:
+    for flag in getattr(domain, "flags", ()):
         if command in flag.commands:
             table.add_row(flag.usage, flag.note)
     if table.row_count:
@@ -91,4 +91,6 @@ def _novelties(domains: list[Domain[Any]]) -> Rows:
 
 
 def _flags(domain: Domain[Any]) -> Rows:
-    return ("flag", "of", "meaning"), [(flag.usage, ", ".join(flag.commands), flag.note) for flag in domain.flags]
+    return ("flag", "of", "meaning"), [
+        (flag.usage, ", ".join(flag.commands), flag.note) for flag in getattr(domain, "flags", ())
+    ]

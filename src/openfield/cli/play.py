@@ -34,6 +34,8 @@ def play(
     agent_name
         What you are called in the record.
     """
+    from openfield.agents.human import LineHuman
+    from openfield.capabilities import HasHuman
     from openfield.errors import Cancelled
     from openfield.registry import find_domain
     from openfield.runner.run import run
@@ -42,8 +44,9 @@ def play(
     launch = take_flags(known, "play", words)
     unhurried = options.make(known, launch, 1, reply_seconds=None)
     path = output or Path(f"runs/{known.name}-played.sqlite")
+    usual = known.view() if isinstance(known, HasHuman) else LineHuman
     try:
-        result = run({agent_name: launch.view or known.view()}, unhurried, path)
+        result = run({agent_name: launch.view or usual}, unhurried, path)
     except Cancelled:
         raise Cancelled(f"Stopped; what you played is in {path}. The same command goes on.") from None
     print_result(result, as_json=False)

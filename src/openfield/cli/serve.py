@@ -54,8 +54,9 @@ def serve(
     from openfield.journal.writer import Journal
     from openfield.registry import find_domain
     from openfield.result import Result
-    from openfield.serving.dispatch import Serving, serve_domain
+    from openfield.serving.dispatch import open_dispatcher, serve_domain
     from openfield.serving.listen import check_exposure, check_port, fastest_loop, refusing_place
+    from openfield.serving.wire import Serving
 
     known = find_domain(domain)
     launch = take_flags(known, "serve", words)
@@ -78,7 +79,7 @@ def serve(
 
     try:
         with _ending_when_told(), holding(path) as begun, Journal(path) as journal:
-            wire, dispatcher = known.open_dispatcher(journal, made, Serving(agent_name, token, launch.notes or {}))
+            wire, dispatcher = open_dispatcher(known, journal, made, Serving(agent_name, token, launch.notes or {}))
             with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(place, number):
                 runner.run(serve_domain(launch.wire or wire, dispatcher, place, number, ready))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of

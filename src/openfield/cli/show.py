@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from openfield.journal.reader import CellRecord, Run
-    from openfield.journal.steps import Step
+    from openfield.record import Step
 
 
 def show(

@@ -15,11 +15,13 @@ from typing import Any
 
 import msgspec
 
+from openfield.capabilities import HasDetectionRule
 from openfield.core import Belief, PhaseName
 from openfield.domain import Domain, says_novel
 from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
+from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
 from openfield.journal.schema import explaining, open_to_read
-from openfield.journal.steps import Chunk, RawStep, Step, fill_truth, read_chunk, read_raw_chunk
+from openfield.record import Chunk, RawStep, Step
 from openfield.registry import find_domain
 from openfield.runner.plan import Cell
 from openfield.trial import Trial, hash_trial
@@ -263,7 +265,9 @@ class Run:
 
 
 def _rule(domain: Domain[Any] | None, trial: Trial) -> Callable[[Belief], bool]:
-    return says_novel if domain is None else domain.detection_rule(trial)
+    if isinstance(domain, HasDetectionRule):
+        return domain.detection_rule(trial)
+    return says_novel if domain is None else domain.detected
 
 
 def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator[int]:

@@ -22,8 +22,9 @@ import msgspec
 
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.journal.receipt import Receipt
+from openfield.journal.recorder import keep_first
 from openfield.journal.schema import close_written, commit, explain_error, open_to_write
-from openfield.journal.steps import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd, keep_first
+from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Cell
 
 LEASE_SECONDS = 60.0

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.capabilities import CharacterisesNovelties
 from openfield.core import Belief
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
@@ -56,7 +57,7 @@ def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
         level = find_novelty(domain.novelties, cell.trial.novelty[0]).level
     except (OpenfieldError, IndexError):
         return dict.fromkeys(number.name for number in (LEVEL_LOSS, LEVEL_RIGHT, WORDS_RIGHT))
-    known = domain.characterise(cell.trial.novelty)
+    known = domain.characterise(cell.trial.novelty) if isinstance(domain, CharacterisesNovelties) else []
     beliefs = [episode.belief for episode in split(cell).after if episode.novel and episode.belief is not None]
     levels = [found for belief in beliefs if (found := _levels(belief))]
     words = [_words_right(belief, known) for belief in beliefs]

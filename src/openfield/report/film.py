@@ -8,31 +8,20 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from openfield.atomic import replacing
+from openfield.capabilities import Film, make_film
 from openfield.core import Ask, Reply, Turn, World
 from openfield.errors import InvalidInput, MissingExtra, ReplayMismatch
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.replay import is_same_turn
-from openfield.journal.steps import RawStep
+from openfield.record import RawStep, is_same_turn
 from openfield.registry import find_domain
 
 MOST_PICTURES = 1_000
 LAST_MILLISECONDS = 1_500
-
-
-class Film(NamedTuple):
-    """A world to play a record in, and what there is to see of it."""
-
-    world: World
-    pictures: Callable[[], Iterable[Any]]
-    """What was to be seen since it was asked last, in turns of the wanted episode only: arrays of height, width and
-    three colours, a byte each."""
-    milliseconds: int
-    """How long each of them is shown."""
 
 
 def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
@@ -41,7 +30,7 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
         have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
         raise InvalidInput(f"Cell {cell.id} has {have}; {episode} is none of them.")
     domain = find_domain(run.facts.get(f"domain {cell.trial.domain}", cell.trial.domain))
-    film = domain.film(cell.trial)
+    film = make_film(domain, cell.trial)
     try:
         taken = replay_pictures(film, run.raw_steps(cell.id, cell.attempt), episode)
         pictures = [_image(array) for array in itertools.islice(taken, MOST_PICTURES)]

@@ -15,10 +15,13 @@ from string import Template
 import msgspec
 
 from openfield.atomic import replacing
+from openfield.capabilities import HasFigures
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics import BUILT_IN, Metric
+from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.summary import Group, Key, Scenario, Summary, group_cells, summarise
 from openfield.report.curves import draw_curves
+from openfield.report.openset import draw_openset
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
 from openfield.report.words import (
     READING,
@@ -179,7 +182,8 @@ def _draw_figures(
 ) -> str:
     """What the domain itself has to show of its cells."""
     domain, played = domains.get(groups[0].scenario.domain), _scored(groups, members)
-    return "" if domain is None else domain.draw_figures(played, baseline)
+    drawn = draw_openset(played, baseline) if domain is not None and OPENSET.name in domain.metrics else ""
+    return drawn + (domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else "")
 
 
 def _scored(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:

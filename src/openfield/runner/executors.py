@@ -22,7 +22,8 @@ import msgspec
 
 from openfield.errors import InvalidInput, JournalError
 from openfield.journal.reader import OUR_FAILURES
-from openfield.journal.steps import REPLY_ENCODER, AttemptEnd, Emit, Entry
+from openfield.journal.recorder import Emit
+from openfield.record import REPLY_ENCODER, AttemptEnd, Entry
 from openfield.runner.player import Job, Player
 from openfield.runner.processes import end_with_parent, undisturbed
 

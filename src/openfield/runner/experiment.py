@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from openfield.capabilities import ChecksEnd, ListsTrials
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
 from openfield.registry import check_agent, check_extra, find_domain
@@ -55,7 +56,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
             made += make_trials(domain, self.trials or None, self.seed, novelty, self.redlight, self.settings)
-        domain.check_end(make_settings(domain.settings, self.settings), self.seed)
+        if isinstance(domain, ChecksEnd):
+            domain.check_end(make_settings(domain.settings, self.settings), self.seed)
         return limit(made, self.limits)
 
 
@@ -105,7 +107,7 @@ def make_trials(
     """Trials of a domain; a key that is no setting is refused, even if `Domain.trials` has an option called so."""
     check_extra(domain)
     chosen = make_settings(domain.settings, settings)
-    if count is not None and (why := domain.lists_trials(chosen)):
+    if count is not None and isinstance(domain, ListsTrials) and (why := domain.lists_trials(chosen)):
         raise InvalidInput(why)
     return domain.trials(usual if count is None else count, seed, novelty, red_light, **settings)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.capabilities import PreparesTrials, list_oracles
 from openfield.core import Agent, Saves
 from openfield.domain import Domain, spec_of
 from openfield.errors import (
@@ -28,10 +29,11 @@ from openfield.errors import (
     WorldFault,
 )
 from openfield.journal.reader import Run
-from openfield.journal.steps import Emit, RawStep, Recorder
+from openfield.journal.recorder import Emit, Recorder
+from openfield.record import RawStep
 from openfield.registry import AgentSource, find_agent, find_domain
-from openfield.rollout import Rollout, drive
-from openfield.runner.deadline import NEVER, Deadline, Heartbeat
+from openfield.rollout import NEVER, Heartbeat, Rollout, drive
+from openfield.runner.deadline import Deadline
 from openfield.runner.plan import Cell
 
 
@@ -100,7 +102,7 @@ class Player:
             self._heartbeat[0] = 0  # a turn may have been left without an answer
         rollout, self._rollout = self._rollout, None
         if rollout is None:
-            recorder.end(outcome, note, recorder.written, 0.0)
+            recorder.end(outcome, note, 0.0)
         else:
             rollout.close(outcome, note)
 
@@ -112,7 +114,7 @@ class Player:
 
             command = job.agent.removeprefix("wire:")
             rollout = self._open(
-                job, domain, recorder, rehearse_from=0, heartbeat=None if is_watched(command) else self._heartbeat
+                job, domain, recorder, known=0, heartbeat=None if is_watched(command) else self._heartbeat
             )
             return drive_program(rollout, domain, job.cell, command)
         ask = Deadline(self._heartbeat, trial.limits.reply_seconds)
@@ -120,7 +122,7 @@ class Player:
         afterwards.callback(ask.close, agent)
         rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._heartbeat)
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
-        if job.agent in domain.oracles:
+        if job.agent in list_oracles(domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         return drive(rollout, agent)
 
@@ -128,8 +130,9 @@ class Player:
         """Tells a domain, once, which trials of it the run has: whoever plays one may play others."""
         if (job.run, domain.name) not in self._announced:
             self._announced.add((job.run, domain.name))
-            with Run(job.run) as run:
-                domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
+            if isinstance(domain, PreparesTrials):
+                with Run(job.run) as run:
+                    domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
 
     def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Deadline) -> int:
         """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
@@ -167,11 +170,11 @@ class Player:
             rollout.close()
 
     def _open(
-        self, job: Job, domain: Domain[Any], recorder: Recorder, rehearse_from: int, heartbeat: Heartbeat | None
+        self, job: Job, domain: Domain[Any], recorder: Recorder, known: int, heartbeat: Heartbeat | None
     ) -> Rollout:
         with Run(job.run) as run:
             past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
-            self._rollout = open_rollout(domain, job.cell, recorder, list(past), rehearse_from, heartbeat)
+            self._rollout = open_rollout(domain, job.cell, recorder, list(past), known, heartbeat)
         if self._stopping:
             self._rollout.stop()
         return self._rollout
@@ -195,13 +198,13 @@ def open_rollout(
     cell: Cell,
     recorder: Recorder | None,
     past: Iterable[RawStep],
-    rehearse_from: int = NEVER,
+    known: int = NEVER,
     heartbeat: Heartbeat | None = None,
 ) -> Rollout:
     """A rollout of a cell's trial in a fresh world, which is closed again if it cannot be opened."""
     world = _make_world(domain, cell)
     try:
-        return Rollout(world, cell.trial.limits, recorder, past, rehearse_from, heartbeat)
+        return Rollout.resume(world, past, cell.trial.limits, recorder, heartbeat, known)
     except BaseException:
         world.close()
         raise

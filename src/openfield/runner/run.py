@@ -18,8 +18,8 @@ from typing import Any
 from openfield.domain import Domain
 from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
 from openfield.journal.reader import MOST_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
-from openfield.journal.steps import AttemptEnd, Entry
 from openfield.journal.writer import Journal
+from openfield.record import AttemptEnd, Entry
 from openfield.registry import AgentSource, check_agent, check_extra, domain_source, find_domain, use_domain
 from openfield.result import Result
 from openfield.runner.executors import Executor, Inline, Processes, refuse_unguarded

@@ -8,54 +8,25 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
-
+from openfield.capabilities import HasDispatcher, HasWire, PreparesTrials
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
 from openfield.journal.reader import CellRecord, Run
-from openfield.journal.steps import Recorder
+from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.registry import find_domain
 from openfield.runner.plan import Cell, check_visitor
 from openfield.runner.player import explain, open_rollout
 from openfield.serving.assignments import Assignments
+from openfield.serving.jsonlines import JsonLinesWire
 from openfield.serving.listen import check_port
 from openfield.serving.recovery import RecordingDispatcher
 from openfield.serving.remote import RemoteRollout
+from openfield.serving.wire import Dispatcher, Serving, Wire
 from openfield.trial import Trial
-
-
-class Wire(Protocol):
-    """A protocol foreign agents speak.
-
-    Optional: `offer` says what agents get and where; `command(words, cell)` and `check_command(words)` say how a
-    program is told of the wire, and whether it can be, where not by host and port; `finished()` waits for what agents
-    have to say after the last turn.
-    """
-
-    port: int
-    """Where its agents expect it."""
-
-    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled; tells `ready` the port it listens on."""
-        ...
-
-
-class Dispatcher(Protocol):
-    """Hands out remotes."""
-
-    async def join(
-        self, name: str | None = None, token: str | None = None, session: str | None = None
-    ) -> RemoteRollout:
-        """A remote for an agent: the one it had, if it names a session, or the next free one.
-
-        Raises:
-            AgentFault: The token is wrong, the session unknown, or there is nothing left to play.
-        """
-        ...
 
 
 class TrialDispatcher(RecordingDispatcher):
@@ -174,7 +145,9 @@ class TrialDispatcher(RecordingDispatcher):
     def _announce(self, trials: Sequence[Trial]) -> None:
         """Tells domains which of their trials agents may come for."""
         for trial in {trial.domain: trial for trial in trials}.values():
-            self._domain_of(trial).expect(each for each in trials if each.domain == trial.domain)
+            domain = self._domain_of(trial)
+            if isinstance(domain, PreparesTrials):
+                domain.expect(each for each in trials if each.domain == trial.domain)
 
     def _domain_of(self, trial: Trial) -> Domain[Any]:
         return self._domain if trial.domain == self._domain.name else find_domain(trial.domain)
@@ -191,7 +164,7 @@ class TrialDispatcher(RecordingDispatcher):
         try:
             rollout = open_rollout(domain, cell, recorder, past)
         except OpenfieldError as error:
-            recorder.end(*explain(error), len(past), 0.0)
+            recorder.end(*explain(error), 0.0)
             return None
         remote = RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed, uuid.uuid4().hex, self._book)
         self._remotes[remote.session] = cell, remote
@@ -229,25 +202,27 @@ class SingleDispatcher:
             self.current = await self.current.hand_over()
         return self.current
 
-
-class Closable(Dispatcher, Protocol):
-    """A dispatcher whose remotes are booked at the end."""
-
     def close(self) -> None:
-        """Books all remotes; trials that are not over can be resumed."""
-        ...
+        """Take no further reply. The player of the cell records how it ended."""
+        self.current.settle()
 
 
-class Serving(msgspec.Struct, frozen=True):
-    """How a domain is served: who may come, and what its own flags say beyond that."""
+def find_wire(domain: Domain[Any]) -> Wire:
+    """Return the protocol a domain's agents speak: its own, or JSON lines over TCP."""
+    return domain.wire() if isinstance(domain, HasWire) else JsonLinesWire()
 
-    agent: str = "remote"
-    token: str | None = None
-    options: dict[str, Any] = {}
+
+def open_dispatcher(
+    domain: Domain[Any], journal: Journal, trials: Sequence[Trial], serving: Serving
+) -> tuple[Wire, Dispatcher]:
+    """Return the wire and the dispatcher that serve a domain."""
+    if isinstance(domain, HasDispatcher):
+        return domain.open_dispatcher(journal, trials, serving)
+    return find_wire(domain), TrialDispatcher(journal, domain, trials, serving.agent, serving.token)
 
 
 async def serve_domain(
-    wire: Wire, dispatcher: Closable, host: str, port: int | None, ready: Callable[[int], None]
+    wire: Wire, dispatcher: Dispatcher, host: str, port: int | None, ready: Callable[[int], None]
 ) -> None:
     """Serves a domain's trials until cancelled, and books what is left then."""
     try:

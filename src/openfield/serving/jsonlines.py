@@ -21,7 +21,7 @@ from openfield.errors import AgentProtocol, AgentTimeout, OpenfieldError
 from openfield.serving.listen import receiving
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Dispatcher
+    from openfield.serving.wire import Dispatcher
 
 PROTOCOL: Literal[1] = 1
 LONGEST_LINE = 16 << 20

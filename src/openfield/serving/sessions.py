@@ -20,8 +20,9 @@ from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, RunBusy
 from openfield.journal.reader import RESUMABLE, Run
-from openfield.journal.steps import Emit, Recorder, Step
+from openfield.journal.recorder import Emit, Recorder
 from openfield.journal.writer import Journal
+from openfield.record import Step
 from openfield.runner.plan import Cell, check_visitor, facts_of
 from openfield.runner.player import open_rollout
 from openfield.serving.recovery import RecordingDispatcher

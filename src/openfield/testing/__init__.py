@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from openfield.capabilities import list_oracles
 from openfield.domain import Domain
 from openfield.testing.agent import check_agent
 from openfield.testing.report import Finding, Report
@@ -50,7 +51,7 @@ class Conformance:
 
 def _competitors(domain: Domain[Any]) -> list[str]:
     """Return the names of the domain's agents that are not shown the world."""
-    return [name for name in domain.agents if name not in domain.oracles]
+    return [name for name in domain.agents if name not in list_oracles(domain)]
 
 
 def _expect(report: Report) -> None:

@@ -16,9 +16,9 @@ from openfield.core import Agent, Saves
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
-from openfield.journal.steps import ENCODER
+from openfield.record import ENCODER
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain, use_domain
-from openfield.rollout import MOST_HESITATIONS
+from openfield.rollout import MAX_HESITATIONS
 from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
@@ -147,7 +147,7 @@ def _stands(evidence: AgentEvidence) -> Iterator[str]:
 
 def _moderate(evidence: AgentEvidence) -> Iterator[str]:
     """It gets to the point: few words, and an action before long."""
-    if evidence.transcript.count_hesitations() >= MOST_HESITATIONS:
+    if evidence.transcript.count_hesitations() >= MAX_HESITATIONS:
         yield f"{evidence.transcript.count_hesitations()} replies in a row without an action"
     largest = max((len(ENCODER.encode(step.reply)) for step in evidence.transcript.steps), default=0)
     if largest > MAX_REPLY_BYTES:

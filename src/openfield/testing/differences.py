@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from openfield.core import Truth, Turn
-from openfield.journal.steps import ENCODER, SMALL_ARRAY
+from openfield.record import ENCODER, SMALL_ARRAY
 from openfield.testing.secrets import parts_of
 
 MIN_TURNS = 5

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from openfield.agents.random import RandomAgent
+from openfield.capabilities import list_oracles
 from openfield.core import Ask, Spec, Truth, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import InvalidInput
-from openfield.journal.steps import RawStep
+from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, find_agent, find_domain
 from openfield.runner.deadline import Deadline
 from openfield.testing.clocks import count_clock_reads, drifting_clocks
@@ -32,7 +33,8 @@ MORE_SEEDS = 2
 
 def check_trials(domain: Domain[Any]) -> list[Trial]:
     """Return a small trial for every declared novelty, or one trial without novelty if none is declared."""
-    settings = domain.demo_settings if domain.check_settings is None else domain.check_settings
+    own = getattr(domain, "check_settings", None)
+    settings = getattr(domain, "demo_settings", {}) if own is None else own
     names = [novelty.id for novelty in domain.novelties] or ["none"]
     return [domain.trials(count=1, novelty=name, **settings)[0] for name in names]
 
@@ -40,8 +42,8 @@ def check_trials(domain: Domain[Any]) -> list[Trial]:
 def check_agents(domain: Domain[Any]) -> list[AgentSource]:
     """Return agents that can play a domain: the random agent if it has an action space, and its own."""
     spec = domain.spec(check_trials(domain)[0])
-    names = dict.fromkeys([*domain.demo_agents, *domain.agents])
-    own = [name for name in names if name in domain.agents and name not in domain.oracles]
+    names = dict.fromkeys([*getattr(domain, "demo_agents", ()), *domain.agents])
+    own = [name for name in names if name in domain.agents and name not in list_oracles(domain)]
     return [*([RandomAgent] if spec.actions is not None else []), *own]
 
 
@@ -208,4 +210,4 @@ def _secrets(domain: Domain[Any], trial: Trial, spec: Spec, watched: WatchedWorl
     yield from find_named(watched.turns, spec, trial, domain.novelties)
     known = frozenset(words_of(spec))
     for turn, truth in zip(watched.turns, watched.truths, strict=True):
-        yield from find_detail(turn, truth, known, domain.shown_detail)
+        yield from find_detail(turn, truth, known, getattr(domain, "shown_detail", ()))

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from openfield.core import Spec, Truth, Turn
-from openfield.journal.steps import SMALL_ARRAY
 from openfield.novelty import Novelty
+from openfield.record import SMALL_ARRAY
 from openfield.trial import Trial
 
 TELLING = frozenset({"novel", "novelty", "novelties", "is_novel", "truth", "onset"})

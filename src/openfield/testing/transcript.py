@@ -19,9 +19,9 @@ from openfield.core import Agent, Ask, Reply, Saves, Truth, Turn, World
 from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
-from openfield.journal.steps import ENCODER, AgentState, Chunk, Entry, RawStep, Recorder, read_raw_chunk
-from openfield.rollout import Rollout, drive
-from openfield.runner.deadline import NEVER
+from openfield.journal.recorder import Recorder, read_raw_chunk
+from openfield.record import ENCODER, AgentState, Chunk, Entry, RawStep
+from openfield.rollout import NEVER, Rollout, drive
 from openfield.runner.player import explain
 from openfield.testing.clocks import inside_world
 from openfield.testing.secrets import parts_of
@@ -168,7 +168,7 @@ def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple
     """Give recorded replies to a fresh world. Return what it showed, and the first difference from the record."""
     watched = ReplayedWorld(domain.world(trial))
     try:
-        Rollout(watched, past=steps, rehearse_from=NEVER)
+        Rollout.resume(watched, steps, known=NEVER)
     except OpenfieldError as error:
         return watched, error
     finally:
@@ -180,7 +180,7 @@ def replay_mutated(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) 
     """Give recorded replies and overwrite everything the world showed. Return where the world then differs."""
     watched = MutatedWorld(domain.world(trial))
     try:
-        Rollout(watched, past=steps, rehearse_from=NEVER)
+        Rollout.resume(watched, steps, known=NEVER)
     except OpenfieldError as error:
         return str(error)
     finally:
@@ -192,7 +192,7 @@ def compare_agent(domain: Domain[Any], trial: Trial, agent: Agent, transcript: T
     """Show an agent the turns of a transcript, from turn `known` on. Return where it answers otherwise."""
     watched = WatchedWorld(domain.world(trial))
     try:
-        rollout = Rollout(watched, past=transcript.steps, rehearse_from=known)
+        rollout = Rollout.resume(watched, transcript.steps, known=known)
         while not rollout.over and rollout.turns < len(transcript.steps) - 1:
             rollout.reply(agent(rollout.turn))
     except OpenfieldError as error:

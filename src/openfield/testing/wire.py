@@ -20,10 +20,10 @@ from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import Run
-from openfield.journal.steps import ENCODER, RawStep
 from openfield.journal.writer import Journal
+from openfield.record import ENCODER, RawStep
 from openfield.registry import AgentSource, find_agent, use_domain
-from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from openfield.serving.dispatch import TrialDispatcher, find_wire, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
 from openfield.testing.evidence import check_agents, check_trials
 from openfield.testing.report import Report, judge, skip_check
@@ -56,7 +56,7 @@ def check_wire(
     """
     use_domain(domain)
     speaker = peer or getattr(domain, "scripted_peer", None)
-    if speaker is None and isinstance(domain.wire(), JsonLinesWire):
+    if speaker is None and isinstance(find_wire(domain), JsonLinesWire):
         speaker = play_lines
     if speaker is None:
         note = "the domain has a wire of its own and no scripted_peer"
@@ -122,7 +122,7 @@ async def _serve(domain: Domain[Any], trial: Trial, journal: Journal, peer: Peer
     """Serve one trial and let the peer play it."""
     dispatcher = TrialDispatcher(journal, domain, [trial], "peer", None)
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve_domain(domain.wire(), dispatcher, HOST, 0, port.set_result))
+    server = asyncio.create_task(serve_domain(find_wire(domain), dispatcher, HOST, 0, port.set_result))
     try:
         server.add_done_callback(lambda _: port.cancel())
         await asyncio.wait([port])

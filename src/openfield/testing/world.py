@@ -16,7 +16,7 @@ from openfield.core import Ask, Reply
 from openfield.domain import Domain
 from openfield.errors import AgentFault, OpenfieldError, ReplayMismatch
 from openfield.journal.reader import SCORED
-from openfield.journal.steps import RawStep
+from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing.differences import (
     Differences,
@@ -258,7 +258,7 @@ def _find_leaks(evidence: Evidence) -> Iterator[str]:
 
 def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[KeyPath]) -> Differences:
     """Return the differences of a changed world that are there for every agent and seed, and no declared effect."""
-    shown = frozenset(evidence.domain.shown_effects)
+    shown = frozenset(getattr(evidence.domain, "shown_effects", ()))
     left: Differences = {
         place: difference
         for place, difference in found.items()

@@ -376,7 +376,7 @@ def test_a_rollout_replays_to_the_same_turns(tmp_path):
     with Run(tmp_path / "run.sqlite") as run:
         (cell,) = run.cells()
         steps = list(run.raw_steps(cell.id, cell.attempt))
-    replayed = Rollout(DOMAIN.world(trials[0]), past=steps)
+    replayed = Rollout.resume(DOMAIN.world(trials[0]), steps)
     assert replayed.turns == len(steps) - 1
 
 

@@ -24,7 +24,7 @@ from openfield.domains.doom.engine import watchdog as keeper
 from openfield.domains.doom.engine import workdir as workplace
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
-from openfield.journal.steps import ENCODER
+from openfield.record import ENCODER
 from support.stories import wait_until
 
 
@@ -85,7 +85,7 @@ HANGING = """
     from domains.doom.test_world import chance, open_world, play, trace
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.engine import process as engines
-    from openfield.journal.steps import ENCODER
+    from openfield.record import ENCODER
 
     engines.CALL_SECONDS = 2.0
     expected, turns = trace(DUEL, open_world(DUEL, limit=20)), []

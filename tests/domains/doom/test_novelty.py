@@ -21,8 +21,8 @@ from openfield.domains.doom.engine.scene import Body, Scene
 from openfield.domains.doom.maps import scenario
 from openfield.domains.doom.maps.rules import ArenaRules
 from openfield.domains.doom.world import DoomWorld
-from openfield.journal.steps import ENCODER
 from openfield.novelty import Novelty
+from openfield.record import ENCODER
 from openfield.trial import Trial
 
 HARDEST = {(domain.name, novelty.name): (domain, novelty) for domain in (DUEL, ARENA) for novelty in domain.novelties}

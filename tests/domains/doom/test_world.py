@@ -27,7 +27,7 @@ from openfield.domains.doom.settings import DuelSettings
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentProtocol
 from openfield.journal.reader import Run
-from openfield.journal.steps import ENCODER
+from openfield.record import ENCODER
 from support.doom import specification
 
 SHORT = {"training": 0, "episodes": 2, "before": 1, "limit": 60}

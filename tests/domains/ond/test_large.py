@@ -26,7 +26,8 @@ from openfield.domains.ond.server.request import Request
 from openfield.domains.ond.server.routes import Answer
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput
-from openfield.journal.steps import Chunk, RawStep, Step, read_raw_chunk
+from openfield.journal.recorder import read_raw_chunk
+from openfield.record import Chunk, RawStep, Step
 from support.ond.protocol import TEST, Client, answers, connect, known, refused, write_test
 
 ROUNDS = 20

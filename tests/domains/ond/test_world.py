@@ -185,7 +185,7 @@ def test_a_recorded_test_replays_to_the_same_turns(tmp_path: Path) -> None:
 
     with Run(tmp_path / "r.sqlite") as run:
         past = list(run.raw_steps(result.cells[0].id, 1))
-    assert Rollout(DOMAIN.world(trials[0]), past=past).over
+    assert Rollout.resume(DOMAIN.world(trials[0]), past).over
 
 
 def test_actions_survive_a_journal() -> None:

@@ -50,8 +50,9 @@ def take_flags(domain: Domain[Any], command: str, words: Sequence[str]) -> Launc
     from openfield.options import read_flags
 
     own = [name for argument in app[command].assemble_argument_collection() for name in argument.names]
-    launch = read_flags(domain.flags, command, words, [name for name in own if name.startswith("-")])
-    ready = domain.prepare(launch, command)
+    launch = read_flags(getattr(domain, "flags", ()), command, words, [name for name in own if name.startswith("-")])
+    prepare = getattr(domain, "prepare", None)
+    ready: Launch = launch if prepare is None else prepare(launch, command)
     if ready.notice:
         print(ready.notice, file=sys.stderr, flush=True)
     return ready

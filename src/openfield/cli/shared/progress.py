@@ -15,10 +15,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from openfield.capabilities import ShowsProgress
 from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import Run
-from openfield.journal.steps import AttemptEnd, Chunk, Entry, EpisodeEnd
+from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
 from openfield.runner.plan import Cell
 from openfield.runner.run import Watch
 from openfield.trial import Trial
@@ -67,7 +68,7 @@ class _Bars:
             case Chunk():
                 self._turns += entry.count
             case EpisodeEnd():
-                note = self._domains[cell.trial.domain].progress(entry)
+                note = _describe(entry, self._domains[cell.trial.domain])
                 speed = self._turns / max(time.monotonic() - self._since, 1e-3)
                 self._progress.update(bar, advance=int(self._episodes), note=f"{note}  {speed:,.0f} turns/s")
             case AttemptEnd() if not self._episodes and entry.cell not in self._ended:  # some are tried again
@@ -85,3 +86,10 @@ class _Bars:
 
     def _size(self, trial: Trial) -> int:
         return sum(phase.episodes for phase in trial.phases) if self._episodes else 1
+
+
+def _describe(episode: EpisodeEnd, domain: Domain[Any]) -> str:
+    """Return what to show beside the bar when an episode ended."""
+    if isinstance(domain, ShowsProgress):
+        return domain.progress(episode)
+    return "" if episode.performance is None else f"performance {episode.performance:.2f}"

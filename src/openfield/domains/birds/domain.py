@@ -32,18 +32,19 @@ from openfield.domains.birds.trials import (
 )
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
-from openfield.journal.steps import EpisodeEnd
 from openfield.novelty import apply_novelties
 from openfield.options import Flag, Launch
+from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
+    from openfield.capabilities import Film
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
-    from openfield.report.film import Film
-    from openfield.serving.dispatch import Serving, TrialDispatcher
+    from openfield.serving.dispatch import TrialDispatcher
+    from openfield.serving.wire import Serving
 
 _AGENTS = "openfield.domains.birds.agents"
 TRIAL_LIST = "trial_list.txt"
@@ -221,8 +222,8 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def film(self, trial: Trial) -> Film:
         """Levels as drawn for agents that see, ten pictures a second."""
+        from openfield.capabilities import Film
         from openfield.domains.birds.film import MILLISECONDS, Camera
-        from openfield.report.film import Film
 
         world = self.world(trial)
         return Film(world, Camera(world).pictures, MILLISECONDS)
@@ -268,13 +269,13 @@ class BirdsDomain(Domain[BirdsSettings]):
 
         if isinstance(observation, np.ndarray) and observation.dtype == np.float32:
             return coarse_table(observation)
-        return coarse_truth(observation) if isinstance(observation, list) else super().encode(observation)
+        return coarse_truth(observation) if isinstance(observation, list) else observation_key(observation)
 
     def encode_action(self, action: Any) -> Any:
         """Shots by their direction and whether a power is used; everything else as it is."""
         from openfield.domains.birds.encode import coarse_action
 
-        return coarse_action(action) or super().encode_action(action)
+        return coarse_action(action) or action_key(action)
 
     def progress(self, episode: EpisodeEnd) -> str:
         """The last level and its score."""

@@ -18,13 +18,13 @@ from openfield.domains.commai.novelty import NOVELTIES
 from openfield.domains.commai.options import FLAGS, prepare
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
-from openfield.journal.steps import EpisodeEnd
 from openfield.options import Launch
+from openfield.record import EpisodeEnd
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Wire
+    from openfield.serving.wire import Wire
 
 _AGENTS = "openfield.domains.commai.agents.learner_agent"
 TASK = (

@@ -23,14 +23,15 @@ from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSet
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.options import Flag, Launch
+from openfield.record import observation_key
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Choice
 from openfield.trial import Limits, Phase, Trial, derive
 
 if TYPE_CHECKING:
+    from openfield.capabilities import Film
     from openfield.journal.writer import Journal
-    from openfield.report.film import Film
-    from openfield.serving.dispatch import Closable, Serving, Wire
+    from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.doom.agents"
 
@@ -184,7 +185,7 @@ class DoomDomain(Domain[Any]):
             return coarse_features(observation)
         if isinstance(observation, list | np.ndarray) and len(observation) == ARRAY_SIZES[self.task.name]:
             return coarse_array(list(observation), self.task.name)
-        return super().encode(observation)
+        return observation_key(observation)
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The published words for what a novelty changes."""
@@ -196,11 +197,13 @@ class DoomDomain(Domain[Any]):
 
         return AmqpWire()
 
-    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
         """The usual dispatcher; whoever may speak to the broker may play."""
+        from openfield.serving.dispatch import TrialDispatcher
+
         if serving.token is not None:
             raise InvalidInput("Protocol 0.8 has no place for a token: the broker's user and password let agents in.")
-        return super().open_dispatcher(journal, trials, serving)
+        return self.wire(), TrialDispatcher(journal, self, trials, serving.agent, None)
 
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:

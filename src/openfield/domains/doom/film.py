@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from openfield.capabilities import Film
 from openfield.domains.doom.world import DoomWorld
-from openfield.report.film import Film
 from openfield.trial import Trial
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Importing this needs no extra; the protocol's server and the glyphs are imported
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,8 @@ from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
-    from openfield.journal.reader import CellRecord
     from openfield.journal.writer import Journal
-    from openfield.serving.dispatch import Closable, Serving, Wire
+    from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.ond.agents.builtin"
 FLAGS = (
@@ -132,12 +131,6 @@ class OndDomain(Domain[OndSettings]):
 
         return coarse_action(action)
 
-    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
-        """Belief over the stream, ROC and OSCR, histograms, confusion, tables per test and over the programme."""
-        from openfield.report.openset import draw_openset
-
-        return draw_openset(played, baseline)
-
     def wire(self) -> Wire:
         """The protocol's own REST interface."""
         from openfield.domains.ond.server.http import OndWire
@@ -160,7 +153,7 @@ class OndDomain(Domain[OndSettings]):
 
         await play_replies(host, port, replies)
 
-    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Closable]:
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
         """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
         from openfield.domains.ond.server.http import OndWire
         from openfield.domains.ond.testset.builder import write_trials

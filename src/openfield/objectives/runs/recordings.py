@@ -19,7 +19,8 @@ from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.metrics.summary import scenario_of
 from openfield.objectives.measures.intervals import Counted, count_episode
 from openfield.objectives.runs.observations import SIZE, Small, key_of
-from openfield.journal.steps import Step
+from openfield.capabilities import EncodesActions, EncodesObservations, make_film
+from openfield.record import Step, action_key, observation_key
 from openfield.registry import find_domain
 from openfield.rollout import Rollout
 from openfield.journal.reader import RESUMABLE, SCORED, CellRecord, Run
@@ -159,7 +160,7 @@ def _read_cell(run: Run, cell: CellRecord, found: Recording, pictures: bool) -> 
     inputs, actions = found.inputs.setdefault(met.domain, {}), found.actions.setdefault(met.domain, {})
     replays = pictures or _must_replay(run, cell)
     steps = _replayed(run, cell, domain, pictures) if replays else run.steps(cell.id, cell.attempt)
-    encode = _as_it_is if pictures else domain.encode
+    encode = _as_it_is if pictures else _observation_key(domain)
     for stage, moves in cut_episodes(_encoded(steps, encode, domain, found.size, f"{run.path}: cell {cell.id}")):
         group = Group(met.domain, "+".join(met.novelty), met.settings, met.red_light, cell.agent, stage)
         found.groups.setdefault(group, []).append(count_episode(moves, inputs, actions))
@@ -185,9 +186,9 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
     """
     past, picture = run.raw_steps(cell.id, cell.attempt), None
     try:
-        world = domain.film(cell.trial).world if pictures else domain.world(cell.trial)
+        world = make_film(domain, cell.trial).world if pictures else domain.world(cell.trial)
         with closing(world):
-            rollout = Rollout(world, cell.trial.limits, None, past, rehearse_from=0)
+            rollout = Rollout.resume(world, past, cell.trial.limits, known=0)
             for step in run.steps(cell.id, cell.attempt):
                 turn = rollout.turn if step.reply is None else rollout.reply(step.reply)
                 if pictures:
@@ -200,6 +201,11 @@ def _replayed(run: Run, cell: CellRecord, domain: Domain[Any], pictures: bool) -
         raise InvalidInput(f"{run.path}: cell {cell.id} cannot be replayed to see what was shown. {said}") from None
 
 
+def _observation_key(domain: Domain[Any]) -> Callable[[Any], Any]:
+    """Return what makes observations countable: the domain's own function, or the common one."""
+    return domain.encode if isinstance(domain, EncodesObservations) else observation_key
+
+
 def _as_it_is(picture: Any) -> Any:
     return picture
 
@@ -208,9 +214,10 @@ def _encoded(
     steps: Iterable[Step], encode: Callable[[Any], Any], domain: Domain[Any], size: int, place: str
 ) -> Iterator[Step]:
     """The steps with observations and actions as keys; turns that are not counted show nothing."""
+    act = domain.encode_action if isinstance(domain, EncodesActions) else action_key
     for number, step in enumerate(steps):
         try:
-            yield _with_keys(step, encode, domain.encode_action, size)
+            yield _with_keys(step, encode, act, size)
         except (OpenfieldError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidInput(f"{place}, turn {number} cannot be counted: {error!r}.") from None
 

@@ -24,8 +24,8 @@ from openfield.errors import AgentFault, InvalidInput, OpenfieldError
 from openfield.serving.listen import check_port, receiving
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Dispatcher
     from openfield.serving.remote import RemoteRollout
+    from openfield.serving.wire import Dispatcher
 
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16

@@ -25,8 +25,8 @@ from openfield.errors import AgentFault, AgentProtocol, AgentTimeout
 from openfield.serving.listen import refusing_place
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Dispatcher
     from openfield.serving.remote import RemoteRollout
+    from openfield.serving.wire import Dispatcher
 
 HELLO = b"hello"
 PATIENCE = 0.1

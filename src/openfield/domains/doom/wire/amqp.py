@@ -20,7 +20,7 @@ from openfield.domains.doom.wire.private_broker import config_of, lead_to, need_
 from openfield.domains.doom.wire.server import PORT, Server, without_password
 from openfield.errors import InvalidInput, UnknownName
 from openfield.runner.plan import Cell
-from openfield.serving.dispatch import Dispatcher
+from openfield.serving.wire import Dispatcher
 
 FINISHED_SECONDS = 0.05
 

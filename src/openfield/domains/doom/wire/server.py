@@ -29,7 +29,8 @@ from openfield.domains.doom.wire.rpc import load_aio_pika
 from openfield.domains.doom.wire.session import Office, Session, mode_of
 from openfield.domains.doom.wire.unreadable import drop_unreadable
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
-from openfield.serving.dispatch import Dispatcher, SingleDispatcher, TrialDispatcher
+from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
+from openfield.serving.wire import Dispatcher
 from openfield.trial import Trial, derive
 
 if TYPE_CHECKING:

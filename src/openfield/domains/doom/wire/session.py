@@ -30,7 +30,7 @@ from openfield.domains.doom.wire.messages import (
     message,
 )
 from openfield.errors import AgentProtocol
-from openfield.journal.replay import UNWRITABLE, check_belief
+from openfield.record import UNWRITABLE, check_belief
 from openfield.serving.remote import RemoteRollout
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"

@@ -19,7 +19,7 @@ from openfield.core import Reply
 from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.areas import Area, Offer, find_area
 from openfield.domains.ond.server.listing import finished_tests
-from openfield.journal.steps import Step
+from openfield.record import Step
 from openfield.serving.sessions import Session
 
 TOLD = "told_answers"

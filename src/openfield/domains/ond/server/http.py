@@ -22,7 +22,7 @@ from openfield.errors import AgentFault, JournalError, MissingExtra
 from openfield.serving.sessions import SessionDispatcher
 
 if TYPE_CHECKING:
-    from openfield.serving.dispatch import Dispatcher
+    from openfield.serving.wire import Dispatcher
 
 GRACE = 3
 """Seconds that requests under way have to be answered in when the server is told to end; a large zip takes longer."""

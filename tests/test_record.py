@@ -11,22 +11,17 @@ from hypothesis import strategies as st
 
 from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import DamagedRun
-from openfield.journal.steps import (
+from openfield.journal.recorder import HIDDEN_NANOSECONDS, Recorder, fill_truth, read_chunk, read_raw_chunk
+from openfield.record import (
     ENCODER,
-    HIDDEN_NANOSECONDS,
     SMALL_ARRAY,
     AgentState,
     AttemptEnd,
     Chunk,
     Entry,
     EpisodeEnd,
-    Recorder,
     Step,
     array_digest,
-    fill_truth,
-    read_chunk,
-    read_raw_chunk,
-    write_step,
 )
 from support.stories import Kept
 
@@ -86,9 +81,8 @@ def record(written: list[Step]) -> Chunk:
     kept = Kept()
     recorder = Recorder("c0ffee", 2, kept)
     for step in written:
-        fields = (step.reply, step.took, step.turn, step.truth)
-        ENCODER.encode_into(fields if step.truth is not None else fields[:3], recorder.buffer, -1)
-    recorder.commit(len(written))
+        recorder.write(step.reply, step.took, step.turn, step.truth)
+    recorder.commit()
     (chunk,) = kept.of(Chunk)
     return chunk
 
@@ -153,16 +147,16 @@ def test_a_recorder_numbers_its_chunks_and_replaces_what_it_committed_early() ->
     recorder = kept.recorder(written=10)
 
     def write(number: int) -> None:
-        ENCODER.encode_into((Reply(number), 0, None), recorder.buffer, -1)
+        recorder.write(Reply(number), 0, None, None)
 
     write(10)
-    recorder.commit(11)
+    recorder.commit()
     write(11)
-    recorder.commit(12)
-    recorder.commit(12)
+    recorder.commit()
+    recorder.commit()
     write(12)
-    recorder.end("done", "", 13, 1.0)
-    recorder.end("done", "", 13, 1.0)
+    recorder.end("done", "", 1.0)
+    recorder.end("done", "", 1.0)
     assert [(c.first, c.count) for c in kept.of(Chunk)] == [(10, 1), (11, 1), (10, 3)]
     assert [c.fresh for c in kept.of(Chunk)] == [False, True, False]  # before the first, others may have written
     assert [step.reply for step in read_chunk(kept.of(Chunk)[-1])] == [Reply(10), Reply(11), Reply(12)]
@@ -172,8 +166,8 @@ def test_a_rewound_recorder_replaces_what_came_later() -> None:
     kept = Kept()
     recorder = kept.recorder(written=10)
     recorder.rewind(4)
-    ENCODER.encode_into((Reply(1), 0, None), recorder.buffer, -1)
-    recorder.commit(5)
+    recorder.write(Reply(1), 0, None, None)
+    recorder.commit()
     assert [(c.first, c.count, c.fresh) for c in kept.of(Chunk)] == [(4, 1, False)]
 
 
@@ -181,20 +175,20 @@ def test_a_chunk_is_fresh_where_nothing_was_committed_early() -> None:
     kept = Kept()
     recorder = kept.recorder()
     for number in range(3):
-        ENCODER.encode_into((Reply(number), 0, None), recorder.buffer, -1)
-        recorder.flush(number + 1)
+        recorder.write(Reply(number), 0, None, None)
+        recorder.flush()
     assert [(c.first, c.fresh) for c in kept.of(Chunk)] == [(0, False), (1, True), (2, True)]
 
 
 def test_the_end_of_a_hidden_episode_waits_for_company_but_not_long(monkeypatch: pytest.MonkeyPatch) -> None:
     start, kept = 10 * HIDDEN_NANOSECONDS, Kept()
     clock = (start + passed for passed in (0, HIDDEN_NANOSECONDS, HIDDEN_NANOSECONDS + 1, HIDDEN_NANOSECONDS + 2))
-    monkeypatch.setattr("openfield.journal.steps.time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
+    monkeypatch.setattr("openfield.journal.recorder.time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
     recorder, fields = kept.recorder(), {"phase": "test", "novel": False, "turns": 1, "performance": None}
     booked = []
     for number, hidden in enumerate([False, True, True, False]):
         end = EpisodeEnd(cell="cell", attempt=1, number=number, belief=None, ended="terminated", **fields)
-        recorder.end_episode(end, None, 0, hidden)
+        recorder.end_episode(end, None, hidden)
         booked.append([episode.number for episode in kept.of(EpisodeEnd)])
     assert booked == [[0], [0], [0, 1, 2], [0, 1, 2, 3]]
 
@@ -203,9 +197,9 @@ def test_large_arrays_of_a_reply_are_written_in_full_and_those_of_a_turn_as_dige
     kept = Kept()
     image, scores = np.arange(100, dtype=np.uint8), np.linspace(0, 1, 100)
     recorder = kept.recorder()
-    write_step((None, 0, Turn(observation=image), Truth()), recorder.buffer)
-    write_step((Reply({"scores": scores}), 7, Turn(observation={"seen": image})), recorder.buffer)
-    recorder.end("done", "", 2, 0.0)
+    recorder.write(None, 0, Turn(observation=image), Truth())
+    recorder.write(Reply({"scores": scores}), 7, Turn(observation={"seen": image}), None)
+    recorder.end("done", "", 0.0)
     first, second = kept.steps()
     assert first.turn is not None
     assert first.turn.observation == array_digest(image)

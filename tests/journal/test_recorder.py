@@ -9,11 +9,12 @@ import pytest
 
 import openfield as of
 from journal.test_writer import enter, episode
-from openfield import rollout
+from openfield.journal import recorder as recorders
 from openfield.journal import writer as journals
 from openfield.journal.reader import Run
-from openfield.journal.steps import Chunk, EpisodeEnd, Recorder, read_chunk, write_step
+from openfield.journal.recorder import Recorder, read_chunk
 from openfield.journal.writer import Journal
+from openfield.record import Chunk, EpisodeEnd
 from support.walks import WALKS
 
 
@@ -37,7 +38,7 @@ def kept(groups: list[tuple[Any, ...]]) -> list[int]:
 
 
 def test_full_chunks_are_emitted_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(recorders, "CHUNK_BYTES", 500)
     groups = play(900)
     assert all(chunk.full for group in groups for chunk in group)
     assert 800 < sum(kept(groups)) < 901
@@ -53,15 +54,15 @@ def test_full_chunks_wait_for_company_in_the_journal(tmp_path: Path, monkeypatch
 
 
 def test_the_end_of_an_episode_takes_all_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(recorders, "CHUNK_BYTES", 500)
     groups = play(21, length=20)
     assert [isinstance(group[-1], EpisodeEnd) for group in groups][-1]
     assert sum(kept(groups)) == 22
 
 
 def test_a_costly_reply_is_emitted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "COSTLY_REPLY", -1)
-    monkeypatch.setattr(rollout, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(recorders, "COSTLY_REPLY", -1)
+    monkeypatch.setattr(recorders, "CHUNK_BYTES", 500)
     for replies in (1, 2, 30):
         groups = play(replies)
         assert sum(kept(groups)) == replies + 1
@@ -73,7 +74,7 @@ def test_a_cheap_reply_waits_for_its_chunk() -> None:
 
 def write(recorder: Recorder, first: int, last: int, took: int) -> None:
     for _ in range(first, last):
-        write_step((None, took, None), recorder.buffer)
+        recorder.write(None, took, None, None)
 
 
 @pytest.mark.parametrize("early", [(), (5,), (6,), (5, 6)])
@@ -84,23 +85,23 @@ def test_who_goes_on_from_the_middle_of_a_chunk_cuts_it_short(tmp_path: Path, ea
         (cell,) = enter(journal)
         before = Recorder(cell.id, journal.begin(cell.id), journal.add)
         write(before, 0, 3, took=1)
-        before.end_episode(episode(cell.id, 0), b"first", 3, hidden=True)
+        before.end_episode(episode(cell.id, 0), b"first", hidden=True)
         write(before, 3, 5, took=1)
-        before.end_episode(episode(cell.id, 1), b"second", 5, hidden=True)
+        before.end_episode(episode(cell.id, 1), b"second", hidden=True)
         for steps in early:
             write(before, 5, steps, took=1)
-            before.commit(steps)
+            before.commit()
         write(before, max(early, default=5), 8, took=1)
-        before.flush(8)
+        before.flush()
         journal.flush()
         with Run(path) as run:
             assert run.state(cell.id, 1) == (5, b"second")
         after = Recorder(cell.id, 1, journal.add, 8)
         after.rewind(5)
         write(after, 5, 7, took=2)
-        after.commit(7)
+        after.commit()
         write(after, 7, 9, took=2)
-        after.flush(9)
+        after.flush()
     with Run(path) as run:
         assert [step.took for step in run.steps(cell.id, 1)] == [1] * 5 + [2] * 4
         assert not any("turns before" in fault for fault in run.verify())

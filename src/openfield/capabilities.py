@@ -1,0 +1,271 @@
+"""What a domain may bring beyond `Domain`, one small Protocol each.
+
+A domain has a capability by having its members; it need not name the Protocol. The parts of openfield that use one ask
+with `isinstance`, or read the attribute with a default, and do without where it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+from openfield.core import AgentFactory, Belief, Reply, World
+from openfield.errors import InvalidInput
+from openfield.record import EpisodeEnd
+from openfield.trial import Trial
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.journal.reader import CellRecord
+    from openfield.journal.writer import Journal
+    from openfield.serving.wire import Dispatcher, Serving, Wire
+
+
+# What is played.
+
+
+@runtime_checkable
+class NeedsExtra(Protocol):
+    """Needs an optional part of openfield: `extra = "birds"` and `modules = ("Box2D",)`, which it then can import."""
+
+    extra: str
+    modules: tuple[str, ...]
+
+
+@runtime_checkable
+class PreparesTrials(Protocol):
+    """Prepares once what many trials share: Doom packs the maps of a run into one file."""
+
+    def expect(self, trials: Iterable[Trial]) -> None:
+        """Take note of the trials that may be played in this process."""
+        ...
+
+
+@runtime_checkable
+class ListsTrials(Protocol):
+    """Takes its trials from a file that lists them, so that a number of trials makes no sense: Birds' `--config`."""
+
+    def lists_trials(self, settings: Any) -> str:
+        """Return why a number of trials is refused under these settings; empty where it is not."""
+        ...
+
+
+@runtime_checkable
+class ChecksEnd(Protocol):
+    """Has settings under which a trial never ends by itself, which `openfield run` must refuse."""
+
+    def check_end(self, settings: Any, seed: int) -> None:
+        """Raise `InvalidInput` if trials with these settings would never end."""
+        ...
+
+
+@runtime_checkable
+class GeneratesTrials(Protocol):
+    """Draws trials from a description of its own: `openfield generate birds configMeta.xml`."""
+
+    def generate(self, source: Path, seed: int, **settings: Any) -> str:
+        """Return the text of a file that lists the trials drawn from a description."""
+        ...
+
+
+@runtime_checkable
+class FillsPool(Protocol):
+    """Makes more of the levels that its trials use: `openfield generate birds --pool FOLDER`."""
+
+    def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
+        """Write `count` variations of each kind of level and yield every file."""
+        ...
+
+
+# Who plays.
+
+
+@runtime_checkable
+class AdaptsAgents(Protocol):
+    """Takes agents written for the original system: CommAI's learners are classes with `next(byte)`."""
+
+    def adapt(self, found: Any) -> AgentFactory | None:
+        """Return a factory of agents for an object a user named; None if it is not of the domain's own kind."""
+        ...
+
+
+@runtime_checkable
+class HasOracles(Protocol):
+    """Brings agents that are shown the world itself: `oracles = ("oracle",)`. They are ceilings, not competitors."""
+
+    oracles: Sequence[str]
+
+
+def list_oracles(domain: Domain[Any]) -> Sequence[str]:
+    """Return the names of the agents that are shown the world."""
+    return domain.oracles if isinstance(domain, HasOracles) else ()
+
+
+@runtime_checkable
+class HasHuman(Protocol):
+    """Lets a person play in its own way: Birds' player types angles."""
+
+    def view(self) -> AgentFactory:
+        """Return the agent through which a person plays."""
+        ...
+
+
+@runtime_checkable
+class HasWire(Protocol):
+    """Speaks the protocol of the original system: Doom's is AMQP. Other domains are served as JSON lines over TCP."""
+
+    def wire(self) -> Wire:
+        """Return the protocol that foreign agents speak."""
+        ...
+
+
+@runtime_checkable
+class HasDispatcher(Protocol):
+    """Decides itself which trial a foreign agent gets: OND's agents choose the tests of a session."""
+
+    def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
+        """Return what `openfield serve` needs: the wire, and the dispatcher that assigns trials to its agents."""
+        ...
+
+
+# What is made of it.
+
+
+@runtime_checkable
+class HasDetectionRule(Protocol):
+    """Reads beliefs by a rule that depends on the trial: OND's threshold is a setting."""
+
+    def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
+        """Return the function that says whether a belief is a detection in this trial."""
+        ...
+
+
+@runtime_checkable
+class ShowsProgress(Protocol):
+    """Says more beside the progress bar than the performance: Birds shows the score."""
+
+    def progress(self, episode: EpisodeEnd) -> str:
+        """Return a few words about an episode that ended."""
+        ...
+
+
+@runtime_checkable
+class EncodesObservations(Protocol):
+    """Makes observations coarse enough to be counted: Doom puts positions into squares."""
+
+    def encode(self, observation: Any) -> Any:
+        """Return a hashable key of an observation, or a picture: an array of (H, W) or (H, W, 3)."""
+        ...
+
+
+@runtime_checkable
+class EncodesActions(Protocol):
+    """Makes actions coarse enough to be counted: Birds keeps the direction of a shot."""
+
+    def encode_action(self, action: Any) -> Any:
+        """Return a hashable key of an action."""
+        ...
+
+
+@runtime_checkable
+class CharacterisesNovelties(Protocol):
+    """Lets agents name what has changed: Doom's novelties are entity, attribute and change."""
+
+    def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the true characterisation of these novelties."""
+        ...
+
+
+class Film(NamedTuple):
+    """A world to replay a record in, and its pictures."""
+
+    world: World
+    pictures: Callable[[], Iterable[Any]]
+    """Returns the pictures since its last call: arrays of height, width and three colours, a byte each."""
+    milliseconds: int
+    """How long each picture is shown."""
+
+
+@runtime_checkable
+class HasFilm(Protocol):
+    """Can be watched: `openfield show RUN --cell CELL --film out.gif`."""
+
+    def film(self, trial: Trial) -> Film:
+        """Return a world of the trial that draws for people."""
+        ...
+
+
+def make_film(domain: Domain[Any], trial: Trial) -> Film:
+    """Return the film of a trial, or refuse if the domain draws nothing."""
+    if not isinstance(domain, HasFilm):
+        raise InvalidInput(
+            f"{domain.name} has nothing to be seen; openfield show RUN --cell CELL --turn N shows a turn in full."
+        )
+    return domain.film(trial)
+
+
+@runtime_checkable
+class HasFigures(Protocol):
+    """Adds figures of its own to the report page."""
+
+    def draw_figures(self, played: Mapping[str, Sequence[CellRecord]], baseline: str | None = None) -> str:
+        """Return HTML about the scored cells of each agent, with every value escaped.
+
+        Args:
+            played: The scored cells of each agent.
+            baseline: The agent that others are compared with, if the user named one.
+        """
+        ...
+
+
+@runtime_checkable
+class HasExports(Protocol):
+    """Writes formats of its own: `exports = {"logs": "module:function"}` for `openfield export --format logs`.
+
+    The function takes a run file, where to write, and a cell's id, and returns a line about what it wrote.
+    """
+
+    exports: Mapping[str, str]
+
+
+# How it is shown and checked.
+
+
+@runtime_checkable
+class HasDemo(Protocol):
+    """Says what `openfield demo` plays: `demo_agents = ("compass", "random")`, a novelty and settings."""
+
+    demo_agents: Sequence[str]
+    demo_novelty: str | None
+    demo_settings: Mapping[str, Any]
+
+
+@runtime_checkable
+class HasGymSettings(Protocol):
+    """Names its Gymnasium environment and changes settings for it: `gym_settings = {"observe": "array"}`."""
+
+    gym_name: str
+    gym_settings: Mapping[str, Any]
+
+
+@runtime_checkable
+class GuidesChecks(Protocol):
+    """Tells the conformance kit what it cannot know.
+
+    `check_settings` are the settings of its trials. `shown_detail` are keys of the truth's detail that agents may see,
+    `shown_effects` keys of observations that are meant to give the change away.
+    """
+
+    check_settings: Mapping[str, Any] | None
+    shown_detail: Sequence[str]
+    shown_effects: Sequence[str]
+
+
+@runtime_checkable
+class HasScriptedPeer(Protocol):
+    """Lets the conformance kit speak its wire: a client that plays given replies."""
+
+    def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
+        """Play these replies over the wire of a server."""
+        ...

@@ -1,0 +1,202 @@
+"""Gather the steps of one attempt into chunks, and emit them with the ends of episodes.
+
+A rollout writes through a `Recorder`; a journal, here or in the parent process, keeps the entries it emits.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from openfield.core import Reply, Truth, Turn
+from openfield.errors import DamagedRun
+from openfield.journal.receipt import Receipt
+from openfield.record import AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd, RawStep, Step, write_step
+
+CHUNK_BYTES = 64 * 1024
+"""Size of a chunk: with 16 kB a turn costs more, and 256 kB leave the processor's cache."""
+COSTLY_REPLY = 100_000_000
+"""Nanoseconds. A reply that took longer is made durable at once, for a few milliseconds, and not with its chunk."""
+HIDDEN_NANOSECONDS = 200_000_000
+"""How long the end of an episode may wait if the agent is not told of it: some episodes last ten turns only."""
+LARGE_BYTES = 128 * 1024
+"""Chunks from this size on hold single large replies and are stored as they are: compressing 450 kB takes 3 ms."""
+
+
+class Emit(Protocol):
+    """Takes entries that belong together: all of them are kept, or none."""
+
+    def __call__(self, *entries: Entry) -> Receipt[None] | None:
+        """Take the entries."""
+        ...
+
+
+class Recorder:
+    """Gathers the steps of one attempt and emits them as entries."""
+
+    def __init__(self, cell: str, attempt: int, emit: Emit, written: int = 0) -> None:
+        """Start recording, or go on after the steps written before.
+
+        Args:
+            cell: The id of the cell.
+            attempt: The number of the attempt.
+            emit: Takes the entries.
+            written: How many steps of the attempt are recorded already.
+        """
+        self.cell = cell
+        self.attempt = attempt
+        self.written = written
+        """Steps in finished chunks."""
+        self._steps = self._committed = written  # all steps, and those emitted early
+        self._emit = emit
+        self._buffer = bytearray()
+        self._mark = 0  # where in the buffer the first step begins that was not emitted early
+        self._latest = b"", 0  # the last chunk and how many steps it has
+        self._state: AgentState | None = None  # waits to be emitted with the next steps, as do the episodes
+        self._episodes: list[EpisodeEnd] = []
+        self._emitted = 0  # when an episode was emitted last
+        self._sole = False  # whether everything on record from the last chunk on came from here
+
+    def rewind(self, steps: int) -> None:
+        """Go back to an earlier step before anything is added. What follows replaces the rest."""
+        self.written = self._committed = self._steps = steps
+
+    def write(self, reply: Reply | None, took: int, turn: Turn | msgspec.Raw | None, truth: Truth | None) -> None:
+        """Add a step.
+
+        Args:
+            reply: The agent's reply; None before the first turn.
+            took: Nanoseconds the agent needed.
+            turn: The turn it led to; None if there is no new one.
+            truth: What is true of the turn; None if that is the same as before.
+        """
+        write_step((reply, took, turn) if truth is None else (reply, took, turn, truth), self._buffer)
+        self._steps += 1
+
+    def settle(self, took: int) -> None:
+        """Emit the steps so far if the chunk is full or the last reply was costly."""
+        if len(self._buffer) > CHUNK_BYTES:
+            self.flush()
+        if took > COSTLY_REPLY:
+            self.commit()
+
+    def flush(self) -> None:
+        """Emit the steps so far as a chunk. Its commit may wait for company."""
+        full = (msgspec.structs.replace(chunk, full=True) for chunk in self._chunk())
+        self._emit(*full, *self._waiting())
+
+    def commit(self) -> Receipt[None] | None:
+        """Emit the newest steps at once, on their own. The chunk they belong to will replace them."""
+        count, first = self._steps - self._committed, self._committed
+        early: tuple[Chunk, ...] = ()
+        if count:
+            data = _compress(_as_list(self._buffer[self._mark :], count))  # it costs less than the pages it saves
+            early = (Chunk(self.cell, self.attempt, first, count, zlib.crc32(data), data, fresh=self._sole),)
+            self._sole = True
+        self._committed, self._mark = self._steps, len(self._buffer)
+        return self._emit(*early, *self._waiting())
+
+    def end_episode(self, episode: EpisodeEnd, state: bytes | None, hidden: bool = False) -> None:
+        """Emit an episode with its last steps and the agent's state.
+
+        Args:
+            episode: The episode that ended.
+            state: What the agent's `save` gave; None if it has none.
+            hidden: The agent is not told of the end, so that it may wait a moment.
+        """
+        self._episodes.append(episode)
+        if state is not None:
+            self._state = AgentState(self.cell, self.attempt, self._steps, state)
+        now = time.monotonic_ns()
+        if not hidden or now - self._emitted > HIDDEN_NANOSECONDS:
+            self._emitted = now
+            self._emit(*self._chunk(), *self._waiting())
+
+    def end(self, outcome: str, note: str, seconds: float) -> None:
+        """Emit how the attempt ended, with its last steps."""
+        ended = AttemptEnd(self.cell, self.attempt, outcome, note, seconds)
+        self._emit(*self._chunk(), *self._waiting(), ended)
+
+    def last_turn(self) -> msgspec.Raw | None:
+        """Return the turn shown last, as it was written; None if that was before this recorder began."""
+        count = self._steps - self.written
+        data, count = (bytes(self._buffer), count) if count else self._latest
+        return _RAW_STEPS.decode(_as_list(data, count))[-1].turn if count else None
+
+    def _waiting(self) -> tuple[Entry, ...]:
+        """Return what waits to be emitted, and forget it."""
+        states = () if self._state is None else (self._state,)
+        waiting: tuple[Entry, ...] = (*states, *self._episodes)
+        self._state, self._episodes = None, []
+        return waiting
+
+    def _chunk(self) -> tuple[Chunk, ...]:
+        count = self._steps - self.written
+        if not count:
+            return ()
+        data = _compress(_as_list(self._buffer, count))
+        fresh = self._sole and self._committed == self.written
+        chunk = Chunk(self.cell, self.attempt, self.written, count, zlib.crc32(data), data, fresh=fresh)
+        self._latest = bytes(self._buffer), count
+        self._sole = True
+        self._buffer.clear()
+        self.written = self._committed = self._steps
+        self._mark = 0
+        return (chunk,)
+
+
+def read_chunk(chunk: Chunk) -> list[Step]:
+    """Return the steps of a chunk."""
+    return _decode(chunk, _STEPS)
+
+
+def read_raw_chunk(chunk: Chunk) -> list[RawStep]:
+    """Return the steps of a chunk with their turns as bytes."""
+    return _decode(chunk, _RAW_STEPS)
+
+
+def keep_first(chunk: Chunk, count: int) -> Chunk:
+    """Return a chunk of the first steps only."""
+    kept = b"".join(bytes(step) for step in _decode(chunk, _ENCODED_STEPS)[:count])
+    data = _compress(_as_list(kept, count))
+    return Chunk(chunk.cell, chunk.attempt, chunk.first, count, zlib.crc32(data), data)
+
+
+def fill_truth(steps: Iterator[Step]) -> Iterator[Step]:
+    """Yield the same steps with the truth of every turn written out."""
+    known: Truth | None = None
+    for step in steps:
+        known = step.truth or known
+        yield msgspec.structs.replace(step, truth=known)
+
+
+def _compress(steps: bytes) -> bytes:
+    return zlib.compress(steps, 1 if len(steps) < LARGE_BYTES else 0)
+
+
+def _as_list(steps: bytes | bytearray, count: int) -> bytes:
+    """Return encoded steps as one encoded list."""
+    return _ARRAY32 + count.to_bytes(4, "big") + steps
+
+
+def _decode(chunk: Chunk, decoder: msgspec.msgpack.Decoder[list[Any]]) -> list[Any]:
+    place = f"cell {chunk.cell}, attempt {chunk.attempt}, turns {chunk.first} to {chunk.first + chunk.count - 1}"
+    if zlib.crc32(chunk.data) != chunk.crc:
+        raise DamagedRun(f"A chunk of the record is damaged ({place}): its checksum does not fit.")
+    try:
+        steps = decoder.decode(zlib.decompress(chunk.data))
+    except (zlib.error, msgspec.DecodeError, RecursionError) as error:
+        raise DamagedRun(f"A chunk of the record is damaged ({place}): {error}.") from None
+    if len(steps) != chunk.count:
+        raise DamagedRun(f"A chunk of the record is damaged ({place}): it holds {len(steps)} turns.")
+    return steps
+
+
+_ARRAY32 = b"\xdd"
+_STEPS = msgspec.msgpack.Decoder(list[Step])
+_RAW_STEPS = msgspec.msgpack.Decoder(list[RawStep])
+_ENCODED_STEPS = msgspec.msgpack.Decoder(list[msgspec.Raw])

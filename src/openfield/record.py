@@ -1,0 +1,202 @@
+"""What is recorded of a rollout: steps, ends of episodes and attempts, and how their values are written and compared.
+
+The same values give the same bytes. A `journal.recorder.Recorder` gathers these entries, a journal keeps them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from openfield.core import Belief, PhaseName, Reply, Truth, Turn
+
+SMALL_ARRAY = 64
+"""Arrays up to this many numbers are written out. Larger ones leave a digest, and replay makes them again."""
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
+"""What encoding raises for values that have no form in the record."""
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """A reply and the turn it led to. The first step of a trial has no reply, the last one no turn."""
+
+    reply: Reply | None
+    took: int
+    """Nanoseconds the agent needed."""
+    turn: Turn | None
+    truth: Truth | None = None
+    """What is true of `turn`; None means the same as before."""
+
+
+class RawStep(msgspec.Struct, frozen=True, array_like=True):
+    """A step whose turn is left as the recorded bytes, to compare a replayed turn with."""
+
+    reply: Reply | None
+    took: int
+    turn: msgspec.Raw
+    truth: Truth | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True, tag="chunk"):
+    """Some steps of an attempt, compressed. It replaces everything recorded from its first step on."""
+
+    cell: str
+    attempt: int
+    first: int
+    count: int
+    crc: int
+    data: bytes
+    full: bool = False
+    """Emitted only because it was full: no reply waits for it."""
+    fresh: bool = False
+    """Nothing is recorded from its first step on, so there is nothing to replace."""
+
+
+class EpisodeEnd(msgspec.Struct, frozen=True, tag="episode", kw_only=True):
+    """A finished episode."""
+
+    cell: str
+    attempt: int
+    number: int
+    phase: PhaseName
+    novel: bool
+    turns: int
+    performance: float | None
+    belief: Belief | None
+    ended: str
+    detail: Any = None
+    """The detail of the truth at its end."""
+
+
+class AgentState(msgspec.Struct, frozen=True, tag="state"):
+    """The bytes an agent's `save` gave after so many recorded steps."""
+
+    cell: str
+    attempt: int
+    step: int
+    data: bytes
+
+
+class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
+    """The outcome of an attempt at a cell."""
+
+    cell: str
+    attempt: int
+    outcome: str
+    note: str
+    seconds: float
+    torn: bool = False
+    """The process that played it died. What is recorded is sound, and the attempt can go on from there."""
+
+
+Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd
+
+
+def write_step(step: tuple[Any, ...], buffer: bytearray) -> None:
+    """Append a step to a buffer. Large arrays of a reply are written in full for replay, those of a turn as digests."""
+    size = len(buffer)
+    try:
+        _STEP_ENCODER.encode_into(step, buffer, -1)
+    except _LargeArray:
+        del buffer[size:]
+        buffer += bytes([_FIXARRAY | len(step)]) + REPLY_ENCODER.encode(step[0])
+        for part in step[1:]:
+            ENCODER.encode_into(part, buffer, -1)
+    except BaseException:
+        del buffer[size:]
+        raise
+
+
+def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
+    """Return whether a replayed turn is the recorded one."""
+    return _is_equal(ENCODER.encode(turn), bytes(recorded), _TURNS)
+
+
+def is_same_reply(reply: object, recorded: Reply | None) -> bool:
+    """Return whether an agent that is shown an old turn again answers as it did."""
+    try:
+        return type(reply) is Reply and _is_equal(REPLY_ENCODER.encode(reply), REPLY_ENCODER.encode(recorded), _REPLIES)
+    except (*UNWRITABLE, msgspec.DecodeError):
+        return False
+
+
+def check_belief(belief: object) -> None:
+    """Check that a belief is a probability and can be read back from the record.
+
+    Raises:
+        ValueError, TypeError, OverflowError, RecursionError, msgspec.DecodeError: It is not.
+    """
+    novel = _BELIEFS.decode(REPLY_ENCODER.encode(belief)).novel
+    chances = novel if isinstance(novel, tuple) else (novel,)
+    if not chances or not all(0.0 <= chance <= 1.0 for chance in chances):
+        raise ValueError("the probability that the world has changed is a number from 0 to 1")
+
+
+def observation_key(observation: Any) -> Any:
+    """Return a hashable key of an observation for measures that count; a picture is returned as it is."""
+    return observation if is_picture(observation) else action_key(observation)
+
+
+def action_key(action: Any) -> bytes:
+    """Return equal bytes for equal values, whether arrays are at hand or only their digests."""
+    return _KEY_ENCODER.encode(action)
+
+
+def is_picture(observation: Any) -> bool:
+    """Return whether an observation is bytes in rows and columns, alone or with one, three or four channels."""
+    if not isinstance(observation, np.ndarray) or observation.dtype != np.uint8:
+        return False
+    return observation.ndim == 2 or (observation.ndim == 3 and observation.shape[2] in (1, 3, 4))
+
+
+def array_digest(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return what stands for a large array in the record."""
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:32]
+    return {"array": digest, "shape": list(array.shape), "dtype": str(array.dtype)}
+
+
+class _LargeArray(Exception):
+    """A step holds a large array, so that it cannot be written in one go."""
+
+
+def _is_equal(one: bytes, other: bytes, decoder: msgspec.msgpack.Decoder[Any]) -> bool:
+    """Compare two records. A default may be written out or not, and a whole number may stand for a float."""
+    if one == other:
+        return True
+    first, second = (ENCODER.encode(msgspec.structs.astuple(decoder.decode(each))) for each in (one, other))
+    return first == second
+
+
+def _write_out(value: Any) -> Any:
+    """Return a form of values msgspec does not know: arrays and NumPy numbers."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} cannot be recorded; use numbers, text, lists, mappings or arrays")
+
+
+def _digest_large(value: Any) -> Any:
+    large = isinstance(value, np.ndarray) and value.size > SMALL_ARRAY
+    return array_digest(value) if large else _write_out(value)
+
+
+def _refuse_large(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
+        raise _LargeArray
+    return _write_out(value)
+
+
+ENCODER = msgspec.msgpack.Encoder(enc_hook=_digest_large)
+"""Writes turns and truths."""
+REPLY_ENCODER = msgspec.msgpack.Encoder(enc_hook=_write_out)
+"""Writes replies, and entries that hold parts of them."""
+_KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digest_large, order="sorted")
+_STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refuse_large)
+_FIXARRAY = 0x90
+_TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
+_BELIEFS = msgspec.msgpack.Decoder(Belief)
+NO_TURN = ENCODER.encode(None)
+"""Recorded where a reply led to no new turn: the trial was over, or the last turn of an episode was shown again."""
