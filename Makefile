@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format docs bench clean
 
 demo: .venv/.package
 	$(BIN)/openfield demo
@@ -19,6 +19,9 @@ check: .venv/.tools
 format: .venv/.tools
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/.package
+	$(BIN)/python docs/generate_reference.py
 
 bench: .venv/.tools
 	@for subject in bench/bench_*.py; do $(BIN)/python $$subject || exit 1; done

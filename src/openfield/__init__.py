@@ -1,4 +1,8 @@
-"""openfield tells you what your agent does when its world changes."""
+"""openfield tells you what your agent does when its world changes.
+
+Everything an author of an agent, a domain or a metric needs is here; `docs/reference.md` lists it by theme. Begin with
+`run`, which evaluates agents, or read `rollout.py`, the loop in the middle of it all.
+"""
 
 import sys
 from importlib import import_module
@@ -7,61 +11,155 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
-    from openfield.core import Agent, Ask, Belief, Reply, Spec, Truth, Turn, World
+    from openfield.core import Agent, AgentFactory, Ask, Belief, Ending, Reply, Saves, Spec, Truth, Turn, World
     from openfield.domain import Domain
-    from openfield.episodic import EpisodicWorld
+    from openfield.episodic import EpisodicWorld, Play
+    from openfield.errors import (
+        AgentCrashed,
+        AgentDiffers,
+        AgentFault,
+        AgentGone,
+        AgentProtocol,
+        AgentTimeout,
+        Cancelled,
+        DamagedRun,
+        DiskFull,
+        InvalidInput,
+        JournalError,
+        MissingExtra,
+        NotARun,
+        NothingScored,
+        OpenfieldError,
+        ReplayMismatch,
+        RunBusy,
+        UnknownName,
+        WorldFault,
+    )
+    from openfield.journal.reader import CellRecord, Episode, Run
+    from openfield.journal.writer import Journal
+    from openfield.metrics.metric import Metric, Number
     from openfield.novelty import Novelty
+    from openfield.registry import find_agent, find_domain
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
     from openfield.runner.run import resume, run, trials
     from openfield.settings import Settings
-    from openfield.spaces import Box, Choice, Discrete, Fields
+    from openfield.spaces import Box, Choice, Discrete, Fields, Space
     from openfield.trial import Limits, Phase, Trial
 
 __version__ = "0.1.0"
 __all__ = [
     "Agent",
+    "AgentCrashed",
+    "AgentDiffers",
+    "AgentFactory",
+    "AgentFault",
+    "AgentGone",
+    "AgentProtocol",
+    "AgentTimeout",
     "Ask",
     "Belief",
     "Box",
+    "Cancelled",
+    "CellRecord",
     "Choice",
+    "DamagedRun",
     "Discrete",
+    "DiskFull",
     "Domain",
+    "Ending",
+    "Episode",
     "EpisodicWorld",
     "Fields",
+    "InvalidInput",
+    "Journal",
+    "JournalError",
     "Limits",
+    "Metric",
+    "MissingExtra",
+    "NotARun",
+    "NothingScored",
     "Novelty",
+    "Number",
+    "OpenfieldError",
     "Phase",
+    "Play",
+    "ReplayMismatch",
     "Reply",
     "Result",
     "Rollout",
+    "Run",
+    "RunBusy",
+    "Saves",
     "Settings",
+    "Space",
     "Spec",
     "Trial",
     "Truth",
     "Turn",
+    "UnknownName",
     "World",
+    "WorldFault",
     "drive",
+    "find_agent",
+    "find_domain",
     "resume",
     "run",
     "trials",
 ]
 _HOMES = {
-    "core": ("Agent", "Ask", "Belief", "Reply", "Spec", "Truth", "Turn", "World"),
+    "core": (
+        "Agent",
+        "AgentFactory",
+        "Ask",
+        "Belief",
+        "Ending",
+        "Reply",
+        "Saves",
+        "Spec",
+        "Truth",
+        "Turn",
+        "World",
+    ),
     "domain": ("Domain",),
-    "episodic": ("EpisodicWorld",),
+    "episodic": ("EpisodicWorld", "Play"),
+    "errors": (
+        "AgentCrashed",
+        "AgentDiffers",
+        "AgentFault",
+        "AgentGone",
+        "AgentProtocol",
+        "AgentTimeout",
+        "Cancelled",
+        "DamagedRun",
+        "DiskFull",
+        "InvalidInput",
+        "JournalError",
+        "MissingExtra",
+        "NotARun",
+        "NothingScored",
+        "OpenfieldError",
+        "ReplayMismatch",
+        "RunBusy",
+        "UnknownName",
+        "WorldFault",
+    ),
+    "journal.reader": ("CellRecord", "Episode", "Run"),
+    "journal.writer": ("Journal",),
+    "metrics.metric": ("Metric", "Number"),
     "novelty": ("Novelty",),
+    "registry": ("find_agent", "find_domain"),
     "result": ("Result",),
     "rollout": ("Rollout", "drive"),
     "runner.run": ("resume", "run", "trials"),
     "settings": ("Settings",),
-    "spaces": ("Box", "Choice", "Discrete", "Fields"),
+    "spaces": ("Box", "Choice", "Discrete", "Fields", "Space"),
     "trial": ("Limits", "Phase", "Trial"),
 }
 
 
 def _register_environments() -> None:
-    """Makes `gymnasium.make("openfield/...")` work for those who have imported Gymnasium; it has no way to ask us."""
+    """Register our environments with Gymnasium if the program uses it: Gymnasium has no way to ask for them."""
     if "gymnasium" in sys.modules and "openfield.gym" not in sys.modules:
         import_module("openfield.gym")
 

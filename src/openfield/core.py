@@ -30,6 +30,7 @@ _SHORT = {
 """What fields are called in the record, where a turn's names would be longer than what they say: 0.3 calls a turn."""
 PhaseName = Literal["training", "test"]
 Ending = Literal["terminated", "truncated"]
+"""How an episode ended: by the rules of the world, or by a limit."""
 
 
 class Ask(enum.Enum):

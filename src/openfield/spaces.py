@@ -90,3 +90,4 @@ class Fields(msgspec.Struct, frozen=True, tag="fields"):
 
 
 Space = Discrete | Choice | Box | Fields
+"""What an action or an observation may be."""

@@ -1,1 +1,27 @@
-"""Agents that come with openfield, and bridges to programs that are agents already."""
+"""Agents that work in any domain, and bridges to programs that are agents already.
+
+`random.py` is the smallest example of an agent. `human.py` lets a person play line by line. `process.py` starts a
+program that speaks JSON lines on its standard input and output, `legacy.py` one that speaks the domain's own protocol.
+"""
+
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
+
+if TYPE_CHECKING:
+    from openfield.agents.human import LineHuman
+    from openfield.agents.legacy import drive_program
+    from openfield.agents.process import process_agent
+    from openfield.agents.random import RandomAgent
+
+__all__ = ["LineHuman", "RandomAgent", "drive_program", "process_agent"]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "human": ("LineHuman",),
+        "legacy": ("drive_program",),
+        "process": ("process_agent",),
+        "random": ("RandomAgent",),
+    },
+)

@@ -1,1 +1,27 @@
-"""What people see of a run: a table, a page, an export."""
+"""What people see of a run: tables on a terminal, a page, an export, a film.
+
+Start with `page.py`, which writes the HTML report; `terminal.py` prints the same numbers. `tables.py`, `chart.py` and
+`openset.py` draw the parts of the page, `words.py` has the sentences both share.
+"""
+
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
+
+if TYPE_CHECKING:
+    from openfield.report.export import write_episodes, write_numbers
+    from openfield.report.film import write_film
+    from openfield.report.page import render_page, write_page
+    from openfield.report.terminal import render_summary
+
+__all__ = ["render_page", "render_summary", "write_episodes", "write_film", "write_numbers", "write_page"]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "export": ("write_episodes", "write_numbers"),
+        "film": ("write_film",),
+        "page": ("render_page", "write_page"),
+        "terminal": ("render_summary",),
+    },
+)
