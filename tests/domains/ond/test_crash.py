@@ -9,12 +9,10 @@ import threading
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
 from openfield.cli import run_command
 from openfield.domains.ond.client.rest_client import RestClient as Remote
-from openfield.domains.ond.scoring.open_set import score_logits
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.testset.sheet import Shelf
 from openfield.errors import OpenfieldError
@@ -85,45 +83,6 @@ def test_old_results_are_taken_over(tmp_path: Path) -> None:
         assert client.latest(sid).finished_tests == (TEST,)
         assert client.evaluate(sid, TEST)["m_acc"]["full_top1"] == 1
         assert len(client.dataset(sid, "OND.open", 1).split()) == 10
-
-
-def test_scores_from_files_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_test(tmp_path / "data")
-    test = Shelf(tmp_path / "data").load("OND", "image_classification", TEST)[0]
-    for kind, text in answers(test, test.ids).items():
-        (tmp_path / f"{kind}.csv").write_text(text)
-    files = ["--detection", str(tmp_path / "detection.csv"), "--classification", str(tmp_path / "classification.csv")]
-    words = ["score", "ond", *files, "--data", str(tmp_path / "data"), "--test", TEST, "--json"]
-    assert run_command(words) == 0
-    found = msgspec.json.decode(capsys.readouterr().out)
-    assert found["m_acc"]["full_top1"] == 1
-    assert found["openset"]["auroc"]["mean"] > 0.9
-    rng = np.random.default_rng(0)
-    labels = rng.integers(-1, 3, 300)
-    logits = rng.normal(0, 1, (300, 3)) + 4 * (np.eye(4)[labels][:, :3])
-    for name, array in {"L": logits, "Y": labels, "S": -logits.max(axis=1), "F": logits * 2}.items():
-        np.save(tmp_path / f"{name}.npy", array)
-    flags = {"--logits": "L", "--labels": "Y", "--features": "F", "--scores": "S"}
-    arrays = [word for flag, name in flags.items() for word in (flag, str(tmp_path / f"{name}.npy"))]
-    assert run_command(["score", "ond", *arrays, "--higher", "novel", "--stream", "--json"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out)
-    assert found["yours"]["auroc"] == found["maxlogit"]["auroc"]
-    assert found["knn"]["auroc"]["note"].startswith("one test")
-    assert found["stream"]["cusum"]["false_alarm_rate"]["mean"] <= 0.2
-    np.savez(tmp_path / "a.npz", pred=logits.argmax(axis=1), conf=logits.max(axis=1), label=labels)
-    assert run_command(["score", "ond", "--arrays", str(tmp_path / "a.npz")]) == 0
-    assert "resampling" in capsys.readouterr().out
-    assert run_command(["score", "ond"]) == 2
-    assert run_command(["score", "ond", "--logits", str(tmp_path / "Y.npy"), "--labels", str(tmp_path / "Y.npy")]) == 2
-
-
-@pytest.mark.parametrize("kind", ["int8", "uint8", "float16"])
-def test_logits_are_scored_alike_in_every_type(tmp_path: Path, kind: str) -> None:
-    rng = np.random.default_rng(0)
-    labels = rng.integers(-1, 3, 300)
-    logits = np.clip(rng.normal(60, 20, (300, 3)) + 40 * np.eye(4)[labels][:, :3], 0, 120).round()
-    wanted, found = score_logits(logits, labels, logits), score_logits(logits.astype(kind), labels, logits.astype(kind))
-    assert {name: part["auroc"] for name, part in found.items()} == {n: part["auroc"] for n, part in wanted.items()}
 
 
 def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:

@@ -69,11 +69,7 @@ class RestClient:
     def dataset(self, session: str, test: str, number: int, resume: bool = False) -> bytes | None:
         """Return the body of a round as the server sends it, or None past the last round.
 
-        Args:
-            session: The session's id.
-            test: The test's id.
-            number: The round.
-            resume: Do not restart the test when round 0 is asked for. Only for servers that send `next_rounds`.
+        With `resume`, round 0 does not restart the test; only servers that send `next_rounds` know it.
         """
         asked = {"session_id": session, "test_id": test, "round_id": number} | ({"resume": "1"} if resume else {})
         return self._ask("GET", "/session/dataset", params=asked) or None
@@ -99,13 +95,9 @@ class RestClient:
         return lines
 
     def evaluate(self, session: str, test: str, more: bool = False, baseline: str | None = None) -> dict[str, Any]:
-        """Return the scores of a completed test.
+        """Return the scores of a completed test, with `m_nrp` if the session of a reaction baseline is given.
 
-        Args:
-            session: The session's id.
-            test: The test's id.
-            more: Also ask for the scores of each round and other additions of openfield's server.
-            baseline: The session of a reaction baseline, for `m_nrp`.
+        With `more`, openfield's server adds the scores of each round and others.
         """
         asked = {"session_id": session, "test_id": test} | ({"more": "1"} if more else {})
         asked |= {"baseline_session_id": baseline} if baseline else {}

@@ -40,11 +40,7 @@ PICKLE_NAMES = {
 def find_features(place: str | Path, test: str, agent: str, pickles: bool = False) -> Features | None:
     """Read the saved features of a test, or of all tests of an agent; return None if there are none.
 
-    Args:
-        place: A folder, or the file itself.
-        test: The test.
-        agent: The agent.
-        pickles: Whether pickles of the original client may be read.
+    The place is a folder or the file itself. Pickles of the original client are read only if allowed.
     """
     root = Path(place)
     stems = [root / f"{test}_{agent}_features", root / f"{agent}_features"] if not root.is_file() else []
@@ -89,13 +85,7 @@ class AttributeStore:
     """Collects attributes of an agent step by step over a test, and restores them round by round."""
 
     def __init__(self, place: str | Path, wanted: Mapping[str, Sequence[str]], pickles: bool = False) -> None:
-        """Prepare to save attributes in a folder, or to read them from a folder or file.
-
-        Args:
-            place: The folder or file.
-            wanted: Step -> names of attributes.
-            pickles: Whether pickles of the original client may be read.
-        """
+        """Prepare to save attributes in a folder or to read them from a folder or file; `wanted` names them by step."""
         self._place, self._wanted, self._pickles = Path(place), wanted, pickles
         self._collected: dict[str, Any] = {}
 
@@ -125,14 +115,7 @@ class AttributeStore:
         self._collected = read_pickle(path) if path.suffix == ".pkl" else _unpack(path)
 
     def restore(self, agent: Any, step: str, first: int, ids: Sequence[str]) -> None:
-        """Set the attributes of a step to their part that belongs to a round.
-
-        Args:
-            agent: The agent.
-            step: The step.
-            first: How many samples of the test came before the round.
-            ids: The samples of the round.
-        """
+        """Set the attributes of a step to their part for a round: these ids, after `first` samples of the test."""
         for name in self._wanted.get(step, ()):
             if name not in self._collected:
                 raise InvalidInput(f"Attribute '{name}' was not saved. Saved: {', '.join(self._collected) or 'none'}.")

@@ -119,15 +119,8 @@ def play_test(
 ) -> None:
     """Play one test to its completion.
 
-    The session's protocol is played, even if the metadata of the test name another.
-
-    Args:
-        client: The client to ask.
-        player: Who answers.
-        session: The session's id.
-        test: The test's id.
-        first: The round to begin with, if the test was interrupted.
-        protocol: OND or CONDDA.
+    It begins with the round `first` if it was interrupted. The session's protocol is played, even if the metadata of
+    the test name another.
     """
     ids, number = _answered_ids(client, session, test, first), first
 

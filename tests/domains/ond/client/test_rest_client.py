@@ -1,4 +1,4 @@
-"""What other servers answer, however odd, is read or refused in one line."""
+"""Answers of a server that a client can read, and those it cannot."""
 
 from __future__ import annotations
 
@@ -53,3 +53,8 @@ def test_objects_without_what_is_wanted_are_said_too() -> None:
 def test_names_of_tests_come_one_on_each_line() -> None:
     client = Canned(ids=b'\xef\xbb\xbfOND.a test.1\r\n"OND.2",\r\n\r\n')
     assert client.test_ids("OND", "image_classification") == ["OND.a test.1", "OND.2"]
+
+
+def test_a_server_that_is_not_there_is_said() -> None:
+    with RestClient("http://127.0.0.1:9") as client, pytest.raises(InvalidInput, match="does not answer"):
+        client.test_ids("OND", "image_classification")

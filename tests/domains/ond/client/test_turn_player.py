@@ -1,25 +1,53 @@
-"""Agents of ours have the unknown class first; tests that have it last are answered as they want it all the same."""
+"""Openfield agents at a server: the scores of the local loop, wherever a test has its unknown class."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 from openfield.cli import run_command
-from openfield.core import Belief, Reply, Turn
+from openfield.core import Belief, Reply
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.actions import Buy, NextBatch, Scores
+from openfield.domains.ond.actions import Buy, Scores
 from openfield.domains.ond.agents.builtin import AdaptingAgent, NearestAgent
+from openfield.domains.ond.client.rest_client import RestClient
+from openfield.domains.ond.client.turn_player import TurnPlayer
+from openfield.domains.ond.client.workflow import SessionOptions
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
 from openfield.domains.ond.testset.evaluation import evaluate
 from openfield.domains.ond.testset.sheet import Shelf
-from openfield.domains.ond.testset.unknown_column import number_from_one, put_unknown_last
 from openfield.result import Result
 from openfield.rollout import Rollout, drive
+from support.ond.serving import play_session, server
+
+
+def in_process(root: Path, test: str, red_light: bool) -> dict[str, Any]:
+    (trial,) = DOMAIN.trials(data=str(root), test=test, red_light=red_light, training=1)
+    world = DOMAIN.world(trial)
+    drive(Rollout(world), AdaptingAgent(DOMAIN.spec(trial), 7))
+    return evaluate(world.ledger)
+
+
+def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Path) -> None:
+    settings = OndSettings(training=200, round_size=20, before=4, after=6)
+    changed = msgspec.structs.replace(settings, new_classes=True)
+    names = write_tests(tmp_path / "data", settings, changed, [5, 6])
+    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), RestClient(url) as client:
+        for hints in ((), ("red_light",)):
+            player = TurnPlayer("adapting", lambda: AdaptingAgent(None, 7), str(tmp_path / "data"))
+            visit = SessionOptions(hints=hints, save=str(tmp_path / "scores"))
+            found = play_session(client, player, visit)
+            assert list(found) == names
+            for name in names:
+                wanted = msgspec.json.decode(msgspec.json.encode(in_process(tmp_path / "data", name, bool(hints))))
+                assert {family: found[name][family] for family in wanted} == wanted
+    assert (tmp_path / f"scores/{names[0]}_adapting.json").is_file()
+
 
 KNOWN = 6
 
@@ -55,12 +83,6 @@ def test_numbers_do_not_depend_on_where_the_unknown_class_stands(videos, capsys,
     assert first["m_ndp_unknown"] == last["m_ndp_unknown"]
 
 
-def test_scores_and_bought_labels_are_turned_round() -> None:
-    assert put_unknown_last([[0.5, 0.3, 0.2]]).tolist() == [[0.3, 0.2, 0.5]]
-    lines = ["a,0", "|b,c|,1", "d,2", "e,9", "f,-1", "g,run,jump,sit,eat,sleep"]
-    assert number_from_one(lines, 2) == ["a,1", "|b,c|,2", "d,0", "e,0", "f,0", lines[-1]]
-
-
 def test_the_adapting_agent_buys_what_tells_classes(capsys, tmp_path: Path) -> None:
     data, name = write_videos(tmp_path, OndSettings(before=5, after=8, known=KNOWN), 1)
     words = ["run", "ond", "--server", "here", "--set", f"data={data}", "--set", "area=activity_recognition"]
@@ -68,20 +90,6 @@ def test_the_adapting_agent_buys_what_tells_classes(capsys, tmp_path: Path) -> N
     scores = msgspec.json.decode(capsys.readouterr().out)
     knn, adapting = (scores[agent][name]["m_accuracy_on_novel"] for agent in ("knn", "adapting"))
     assert adapting["top1_acc_novel_only"] > knn["top1_acc_novel_only"] + 0.05
-
-
-def test_an_agent_that_is_told_no_classes_stops_asking() -> None:
-    (trial,) = DOMAIN.trials(1, 1)
-    agent = AdaptingAgent(DOMAIN.spec(trial), 1)
-    agent._ids, agent._features, agent._rarities = ["a"], np.ones((1, 3)), np.ones(1)
-    agent._highest, agent._threshold = 1.0, 1.0
-    asked, seen = [], {"round": 0, "answered": True}
-    answer = None
-    while isinstance(action := agent.after_batch(Turn(observation=seen, feedback=answer)).action, Buy):
-        asked.append(action.type)
-        answer = {"type": action.type, "lines": ["a,run,jump,sit,eat,sleep"]}
-    assert asked == ["classification", "labels"]
-    assert agent.after_batch(Turn(observation=seen)).action == NextBatch()
 
 
 @pytest.mark.parametrize("renamed", [True, False], ids=["as nonnovel_classes", "not stated"])

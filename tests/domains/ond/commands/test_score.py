@@ -1,4 +1,4 @@
-"""Numbers over many tests from folders of result files, and against a reaction baseline, in process and over HTTP."""
+"""`openfield ond score`: numbers of arrays, of the files of a test, and of folders of many tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from openfield.cli import run_command
@@ -135,34 +136,6 @@ def test_a_damaged_file_is_named(results: Path, capsys) -> None:
     assert f"{TEST}_base_classification.csv" in capsys.readouterr().err
 
 
-def test_a_session_is_told_against_a_baseline_that_never_detects(client: Client) -> None:
-    test = client.shelf.load("OND", "image_classification", TEST)[0]
-    agent, base = client.open(), client.open(novelty_detector_version="base")
-    client.play(agent)
-    for number in range(3):
-        rows = "".join(f"{key},0.1,0.9,0,0,0\n" for key in test.ids[number * 10 : number * 10 + 10])
-        assert client.post(base, number, classification=rows).text == "OK"
-    asked = {"session_id": agent, "test_id": TEST, "baseline_session_id": base}
-    refused(client.ask("GET", "/session/evaluations", params=asked), 400, "TestInProcess")
-    client.complete(base)
-    found = client.ask("GET", "/session/evaluations", params=asked).json()
-    assert found["m_nrp"] == {"M_nrp_post_top1": pytest.approx(400), "M_nrp_post_top3": pytest.approx(100 / 0.5625)}
-    refused(client.ask("GET", "/session/evaluations", params=asked | {"session_id": base}), 400, "ResultsIncomplete")
-    refused(
-        client.ask("GET", "/session/evaluations", params=asked | {"baseline_session_id": "x"}), 400, "TestInProcess"
-    )
-
-
-def test_a_test_without_novelty_is_told_against_no_baseline(client: Client, data: Path) -> None:
-    write_test(data, "OND.calm", onset=30)
-    agent, base = client.open("OND.calm"), client.open("OND.calm")
-    for session in (agent, base):
-        client.play(session, "OND.calm")
-    asked = {"session_id": agent, "test_id": "OND.calm", "baseline_session_id": base}
-    found = client.ask("GET", "/session/evaluations", params=asked).json()
-    assert found["m_nrp"] == {"M_nrp_post_top1": None, "M_nrp_post_top3": None}
-
-
 def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: Path, tmp_path: Path, capsys) -> None:
     test = client.shelf.load("OND", "image_classification", TEST)[0]
     (data / "OND").rename(data / "CONDDA")
@@ -186,19 +159,31 @@ def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: 
     assert score(capsys, tmp_path / "results", "--protocol", "CONDDA")["mine"][TEST] == found
 
 
-def test_rounds_are_scored_over_http(client: Client) -> None:
-    session, test = client.open(), client.shelf.load("OND", "image_classification", TEST)[0]
-    asked = {"session_id": session, "test_id": TEST, "round_id": 1, "roundwise": "1"}
-    client.post(session, 1, **answers(test, test.ids[10:20]))
-    refused(client.ask("GET", "/session/evaluations", params=asked), 400, "TestInProcess")
-    found = client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1"}).json()
-    assert found == {"m_acc_round_wise": {"top1_accuracy_round_1": 1.0, "top3_accuracy_round_1": 1.0}}
-    for number, reason in ((0, "ResultsIncomplete"), (9, "ResultsIncomplete"), ("x", "BadRequest")):
-        answer = client.ask("GET", "/session/evaluations", params=asked | {"devmode": "1", "round_id": number})
-        refused(answer, 400, reason)
-    client.post(session, 0, **answers(test, test.ids[:10]))
-    client.post(session, 2, **answers(test, test.ids[20:]))
-    client.complete(session)
-    whole = client.ask("GET", "/session/evaluations", params={"session_id": session, "test_id": TEST, "more": "1"})
-    assert set(whole.json()) >= {"m_acc", "m_acc_round_wise", "m_ndp_unknown", "m_accuracy_on_novel"}
-    assert len(whole.json()["m_acc_round_wise"]) == 6
+def test_scores_from_files_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_test(tmp_path / "data")
+    test = Shelf(tmp_path / "data").load("OND", "image_classification", TEST)[0]
+    for kind, text in answers(test, test.ids).items():
+        (tmp_path / f"{kind}.csv").write_text(text)
+    files = ["--detection", str(tmp_path / "detection.csv"), "--classification", str(tmp_path / "classification.csv")]
+    words = ["score", "ond", *files, "--data", str(tmp_path / "data"), "--test", TEST, "--json"]
+    assert run_command(words) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert found["m_acc"]["full_top1"] == 1
+    assert found["openset"]["auroc"]["mean"] > 0.9
+    rng = np.random.default_rng(0)
+    labels = rng.integers(-1, 3, 300)
+    logits = rng.normal(0, 1, (300, 3)) + 4 * (np.eye(4)[labels][:, :3])
+    for name, array in {"L": logits, "Y": labels, "S": -logits.max(axis=1), "F": logits * 2}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    flags = {"--logits": "L", "--labels": "Y", "--features": "F", "--scores": "S"}
+    arrays = [word for flag, name in flags.items() for word in (flag, str(tmp_path / f"{name}.npy"))]
+    assert run_command(["score", "ond", *arrays, "--higher", "novel", "--stream", "--json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert found["yours"]["auroc"] == found["maxlogit"]["auroc"]
+    assert found["knn"]["auroc"]["note"].startswith("one test")
+    assert found["stream"]["cusum"]["false_alarm_rate"]["mean"] <= 0.2
+    np.savez(tmp_path / "a.npz", pred=logits.argmax(axis=1), conf=logits.max(axis=1), label=labels)
+    assert run_command(["score", "ond", "--arrays", str(tmp_path / "a.npz")]) == 0
+    assert "resampling" in capsys.readouterr().out
+    assert run_command(["score", "ond"]) == 2
+    assert run_command(["score", "ond", "--logits", str(tmp_path / "Y.npy"), "--labels", str(tmp_path / "Y.npy")]) == 2

@@ -23,9 +23,9 @@ from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
 from openfield.domains.ond.testset.sheet import Shelf
 from openfield.errors import AgentCrashed
+from support.ond.original_agents import Executor
 from support.ond.protocol import TEST
 from support.ond.serving import play_session
-from support.ond.veterans import Executor
 
 
 def test_an_interrupted_session_goes_on_where_it_was(served: RestClient) -> None:
