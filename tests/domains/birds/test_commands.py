@@ -90,7 +90,7 @@ def test_trials_are_chosen_as_on_the_original_command_line(tmp_path, say, monkey
     for number, words in enumerate((("--trial", "0-3"), ("--load-trial-list",), ("--uninformed-only",))):
         status, said = say(*run, *words, "-o", f"{number}.sqlite")
         assert status == 0, said
-    assert "None of the 1 trials" in say(*run, "--informed-only")[1]
+    assert "choose none of the 1 trials" in say(*run, "--informed-only")[1]
     assert "other.txt cannot be read" in say(*run, "--trial-list-path", "other.txt", "--load-trial-list")[1]
 
 

@@ -237,7 +237,7 @@ def test_the_largest_number_is_allowed(tmp_path):
 
 
 def test_test_sets_the_pool_is_too_small_for_are_said(tmp_path, pool):
-    with pytest.warns(UserWarning, match="of 30 test sets of a trial have fewer levels than asked for"):
+    with pytest.warns(UserWarning, match="of 30 test sets of a trial have fewer levels than requested"):
         generate(read_meta(meta(tmp_path, cp_count=0, cp_time=5, count=1)), pool)
 
 
@@ -260,11 +260,11 @@ def test_a_level_that_cannot_be_read_is_named_before_anything_is_played(tmp_path
 
 
 def test_more_trials_and_tests_than_anybody_plays_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="1,000,000,003 checkpoints, each with test sets; up to 10,000"):
+    with pytest.raises(InvalidInput, match="1,000,000,003 checkpoints with test sets; at most 10,000"):
         generate(read_meta(meta(tmp_path, time=10**9, cp_time=1)), LevelPool())
     path = meta(tmp_path, count=10_000)
     path.write_text(path.read_text().replace("<config_generation>", "<config_generation repeats='10000'>"))
-    with pytest.raises(InvalidInput, match="100,000,000 trials; up to 10,000"):
+    with pytest.raises(InvalidInput, match="100,000,000 trials; at most 10,000"):
         generate(read_meta(path), LevelPool())
     (tmp_path / "config.xml").write_text(
         write_config(generate(read_meta(meta(tmp_path)), LevelPool())).replace('executions="1"', 'executions="9999"')
@@ -280,7 +280,7 @@ def test_a_run_is_gone_on_with_from_the_folder_it_was_started_in(tmp_path, monke
     trial = DOMAIN.trials(config="config.xml")[0]
     DOMAIN.world(trial).close()
     monkeypatch.chdir("/")
-    with pytest.raises(InvalidInput, match=r"config.xml is not here.*the folder it was started in"):
+    with pytest.raises(InvalidInput, match=r"config.xml does not exist.*the folder in which the run was started"):
         DOMAIN.world(trial)
 
 
@@ -317,8 +317,8 @@ def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
     assert chosen(trial_list=str(tmp_path / "list.txt")) == [every[4], every[1]]
     for choice, reason in (
         ({"trial": "first"}, "a number from 0 on"),
-        ({"trial": "1", "told": "uninformed"}, "None of the 6 trials"),
-        ({"trial_list": str(path)}, "where the number of a trial should be"),
+        ({"trial": "1", "told": "uninformed"}, "choose none of the 6 trials"),
+        ({"trial_list": str(path)}, "where a trial number is expected"),
         ({"trial_list": "no/list.txt"}, "cannot be read"),
         ({"config": "", "trial": "1"}, "only from a configuration"),
     ):

@@ -326,7 +326,7 @@ def test_what_leaves_the_world_is_gone():
 
 
 def test_a_block_nobody_knows_is_stood_in_for_with_a_warning():
-    with pytest.warns(UserWarning, match="'novel_object_3' is unknown; SquareSmall stands for it"):
+    with pytest.warns(UserWarning, match="'novel_object_3' is unknown; SquareSmall replaces it"):
         game = Game(level(FAR, block("novel_object_3", "novel_material_3", 0.0, -3.3)))
     assert [body.type for body in game.bodies if body.kind == "block"] == ["SquareSmall"]
 

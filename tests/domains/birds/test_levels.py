@@ -88,8 +88,8 @@ def test_a_level_written_and_read_is_the_same(things, birds):
 @pytest.mark.parametrize(
     ("element", "words"),
     [
-        ('<Block type="RectFat" material="wood" x="1" y="0"/>', "there are 5,000 things; a level has up to 400"),
-        ('<Bird type="BirdRed"/>', "there are 5,000 birds; a level has up to 100"),
+        ('<Block type="RectFat" material="wood" x="1" y="0"/>', "there are 5,000 objects; at most 400 are allowed"),
+        ('<Bird type="BirdRed"/>', "there are 5,000 birds; at most 100 are allowed"),
     ],
 )
 def test_a_level_that_would_break_the_engine_is_refused(element, words):

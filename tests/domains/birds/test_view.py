@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from openfield.domain import is_picture
 from openfield.domains.birds.actions import Shot
 from openfield.domains.birds.domain import DOMAIN
 from openfield.domains.birds.encode import coarse_truth
@@ -16,6 +15,7 @@ from openfield.domains.birds.game.ground_truth import Noise, classify, compact, 
 from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import RANKS, load_palette, see
 from openfield.domains.birds.game.viewport import zoomed_out
+from openfield.record import is_picture
 
 THINGS = (
     LevelObject(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),

@@ -1,7 +1,4 @@
-"""What an agent can do: shots, loads, zooms and waits, as values, as plain data, or as three numbers.
-
-Stands between replies and the world; what is no action is refused here.
-"""
+"""The actions of an agent: shots, loads, zooms and waits, as values, as plain data, or as three numbers."""
 
 from __future__ import annotations
 
@@ -14,28 +11,28 @@ import msgspec
 from openfield.errors import AgentProtocol
 
 Pixels = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
-"""Anywhere: over the wire every number of four bytes is a pixel, and far ones are a full pull like any other."""
+"""Any pixel: the wire accepts every four-byte number, and a far pixel is a full pull."""
 MAX_FRAMES = 300
 TAP_SECONDS = 5.0
 
 
 class Shot(msgspec.Struct, frozen=True, tag_field="do", tag="shoot"):
-    """Pulls the bird to a pixel and lets go."""
+    """Pull the bird to a pixel and let go."""
 
     x: Pixels
     y: Pixels
     tap: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Milliseconds after release at which the bird uses its power; 0 is never."""
+    """Milliseconds after release at which the bird uses its power; 0 means never."""
     fast: bool = False
-    """Does not wait until everything rests."""
+    """Do not wait until everything rests."""
     every: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Keeps the ground truth of every so many steps; 0 keeps none."""
+    """Record the ground truth of every so many steps; 0 records none."""
     until_contact: bool = False
-    """Keeps it only up to the first contact."""
+    """Record only up to the first contact."""
 
 
 class SlingshotLaunch(msgspec.Struct, frozen=True, tag_field="do", tag="launch"):
-    """Launches the bird along a vector; length 1 is full power."""
+    """Launch the bird along a vector; length 1 is full power."""
 
     dx: Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
     dy: Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
@@ -44,36 +41,36 @@ class SlingshotLaunch(msgspec.Struct, frozen=True, tag_field="do", tag="launch")
 
 
 class Load(msgspec.Struct, frozen=True, tag_field="do", tag="load"):
-    """Loads a level by its number, from 1 on; 0 is the next available one."""
+    """Load a level by its number, from 1 on; 0 is the next available one."""
 
     level: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Restart(msgspec.Struct, frozen=True, tag_field="do", tag="restart"):
-    """Plays the level again, as one more attempt."""
+    """Play the level again, as one more attempt."""
 
 
 class Zoom(msgspec.Struct, frozen=True, tag_field="do", tag="zoom"):
-    """Moves the camera."""
+    """Zoom in or out."""
 
     way: Literal["in", "out"]
 
 
 class Wait(msgspec.Struct, frozen=True, tag_field="do", tag="wait"):
-    """Lets simulated time pass, at most until everything rests."""
+    """Let simulated time pass, at most until everything rests."""
 
     seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)]
 
 
 class Watch(msgspec.Struct, frozen=True, tag_field="do", tag="watch"):
-    """Lets time pass and keeps some ground truths."""
+    """Let time pass and record ground truths."""
 
     every: Annotated[int, msgspec.Meta(ge=1)]
     frames: Annotated[int, msgspec.Meta(ge=0, le=MAX_FRAMES)]
 
 
 class Stay(msgspec.Struct, frozen=True, tag_field="do", tag="stay"):
-    """Stays where it is: a way to say something between levels, or in words."""
+    """Stay in the same state: say something between levels, or in words."""
 
     text: str = ""
 
@@ -82,9 +79,9 @@ Action = Shot | SlingshotLaunch | Load | Restart | Zoom | Wait | Watch | Stay
 
 
 def read_action(action: Any) -> Action:
-    """An action from whatever form it came in.
+    """Read an action from a value, plain data, or three numbers from -1 to 1.
 
-    Three numbers from -1 to 1 are a launch: to the right, upwards, and the tap as a share of 5 s (none below 0).
+    Three numbers are a launch: to the right, upwards, and the tap as a share of 5 s (no tap below 0).
     """
     if isinstance(action, Action):
         return action

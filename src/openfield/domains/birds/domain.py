@@ -1,7 +1,4 @@
-"""The birds domain: everything of it under one name.
-
-The registry finds it; plans ask it for trials, rollouts for worlds.
-"""
+"""The birds domain: its settings, novelties, agents, options and wire under one name."""
 
 from __future__ import annotations
 
@@ -136,12 +133,12 @@ class BirdsDomain(Domain[BirdsSettings]):
     )
 
     def spec(self, trial: Trial) -> Spec:
-        """What an agent may know before this trial starts."""
+        """Return what an agent may know before the trial starts."""
         seen = make_settings(BirdsSettings, trial.settings).observe
         return Spec(domain=self.name, task=TASK, actions=Box(-1, 1, (3,)), observations=_space(seen))
 
     def phases(self, settings: BirdsSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-        """Training, then a test with an onset; those of configured trials are in their files."""
+        """Return training, then a test with an onset; the phases of configured trials are in their files."""
         script = [Phase("training", settings.training), Phase("test", settings.before)]
         script.append(Phase("test", settings.after, novelty))
         return tuple(phase for phase in script if phase.episodes)
@@ -149,7 +146,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
-        """Trials drawn by their seeds, or all those of a configuration; each has a digest of what it is played on."""
+        """Draw trials by their seeds, or return those of a configuration; each has a digest of its levels."""
         given = make_settings(self.settings, settings)
         chosen = present(given)
         if chosen is not given:  # a mistyped path must not pass in silence
@@ -169,7 +166,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         return [msgspec.structs.replace(trial, files=files) for trial in made]
 
     def _listed_trials(self, chosen: BirdsSettings, seed: int, red_light: bool) -> list[Trial]:
-        """All those of a configuration, each as often as it says."""
+        """Return the trials of a configuration, each as often as it says."""
         pool = open_pool(chosen)
         listed, scripts = read_scripts(chosen, pool, seed)
         kept = msgspec.structs.replace(chosen, config=str(listed), trial="", trial_list="", told="all", endless=False)
@@ -189,25 +186,25 @@ class BirdsDomain(Domain[BirdsSettings]):
         ]
 
     def prepare(self, launch: Launch, command: str) -> Launch:
-        """Whoever comes over the wire may prepare for a set as long as it likes: its limits are those of the trial."""
+        """Remove the limit of reply times for agents on the wire: they may prepare for a set as long as they like."""
         return launch.limit(reply_seconds=None) if command == "serve" else launch
 
     def lists_trials(self, settings: BirdsSettings) -> str:
-        """A configuration does; some of its trials are chosen by their place."""
+        """Return why a number of trials cannot be given beside a configuration; empty without one."""
         told = "lists its trials: --trials and --config exclude each other. Some of them: --trial 0, or --trial 0-4."
         return f"{settings.config} {told}" if present(settings).config else ""
 
     def check_end(self, settings: BirdsSettings, seed: int) -> None:
-        """A set without any limit is for who comes over the wire, or plays as a person, and stops when it likes."""
+        """Raise `InvalidInput` if a trial never ends; only wires and people may play such a trial."""
         refuse_endless(settings, seed)
 
     def _family(self, novelty: str | None) -> int:
-        """The family of levels that suits a novelty; that of the first where there is none."""
+        """Return the family of levels that suits a novelty; the first family if there is no novelty."""
         names = self.novelty_names(novelty)
         return family_of(apply_novelties(NOVELTIES, names, BirdsSettings()).changes) or 1
 
     def world(self, trial: Trial) -> BirdsWorld:
-        """The world of a trial."""
+        """Return the world of a trial."""
         from openfield.domains.birds.world import BirdsWorld
 
         settings = make_settings(BirdsSettings, trial.settings)
@@ -215,56 +212,56 @@ class BirdsDomain(Domain[BirdsSettings]):
         return BirdsWorld(trial, script_of(trial, settings, pool), pool, settings)
 
     def view(self) -> AgentFactory:
-        """A person who types angles."""
+        """Return the human player, who types angles."""
         from openfield.domains.birds.agents.human import BirdsHuman
 
         return BirdsHuman
 
     def film(self, trial: Trial) -> Film:
-        """Levels as drawn for agents that see, ten pictures a second."""
+        """Return a film of the levels, ten pictures a second."""
         from openfield.capabilities import Film
-        from openfield.domains.birds.film import MILLISECONDS, Camera
+        from openfield.domains.birds.film import MILLISECONDS, FilmCamera
 
         world = self.world(trial)
-        return Film(world, Camera(world).pictures, MILLISECONDS)
+        return Film(world, FilmCamera(world).pictures, MILLISECONDS)
 
     def generate(self, source: Path, seed: int, **settings: Any) -> str:
-        """A `config.xml` drawn from a `configMeta.xml`."""
+        """Return a `config.xml` drawn from a `configMeta.xml`."""
         chosen = make_settings(BirdsSettings, settings)
         return write_config(generate(read_meta(source), open_pool(chosen), seed, chosen.time_scope))
 
     def fill_pool(self, folder: Path, count: int, seed: int) -> Iterator[Path]:
-        """Levels of all templates, normal and novel, that stand and can be solved."""
+        """Write stable and solvable levels of all templates, normal and novel, and yield each file."""
         from openfield.domains.birds.files.templates import write_pool
 
         return write_pool(folder, count, seed)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
-        """Speaks the wire for the conformance kit."""
+        """Play given replies over the wire, for the conformance kit."""
         from openfield.domains.birds.wire.remote_agent import play_replies
 
         await play_replies(host, port, replies)
 
     def wire(self) -> BirdsWire:
-        """The protocol the agents of this game have always spoken."""
+        """Return the wire protocol of the original game."""
         return BirdsWire()
 
     def open_dispatcher(
         self, journal: Journal, trials: Sequence[Trial], serving: Serving
     ) -> tuple[BirdsWire, TrialDispatcher]:
-        """The wire as flags want it; it asks for the token itself, which agents of this game say as their team."""
+        """Return the wire, which checks the token because agents send it as their team number, and the dispatcher."""
         from openfield.serving.dispatch import TrialDispatcher
 
         wire = BirdsWire(agent=serving.agent, token=serving.token, **serving.options)
         return wire, TrialDispatcher(journal, self, trials, serving.agent, None)
 
     def describe(self, names: Sequence[str]) -> str:
-        """The novelties in words; those of a configuration by the folders its levels are in."""
+        """Describe novelties; those of a configuration by the folders of their levels."""
         folders = [name for name in names if name.startswith(FOLDER_OF_LEVEL)]
         return "; ".join(describe_folders(folders)) if folders else super().describe(names)
 
     def encode(self, observation: Any) -> Any:
-        """Ground truth and its compact form in squares; pictures as they are."""
+        """Return ground truth and its compact form as classes and squares; other observations as they are."""
         from openfield.domains.birds.encode import coarse_table, coarse_truth
 
         if isinstance(observation, np.ndarray) and observation.dtype == np.float32:
@@ -272,13 +269,13 @@ class BirdsDomain(Domain[BirdsSettings]):
         return coarse_truth(observation) if isinstance(observation, list) else observation_key(observation)
 
     def encode_action(self, action: Any) -> Any:
-        """Shots by their direction and whether a power is used; everything else as it is."""
+        """Return a shot by its direction and tap; other actions as they are."""
         from openfield.domains.birds.encode import coarse_action
 
         return coarse_action(action) or action_key(action)
 
     def progress(self, episode: EpisodeEnd) -> str:
-        """The last level and its score."""
+        """Return the result and the score of the last level."""
         detail = episode.detail or {}
         return f"{detail.get('status', '')} {detail.get('score', 0):,}"
 

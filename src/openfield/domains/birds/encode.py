@@ -22,15 +22,12 @@ PULL = 20.0
 
 
 def coarse_truth(truth: list[dict[str, Any]]) -> tuple[tuple[str, int, int], ...]:
-    """What is where in ground truth, by classes and squares of the screen, eight along its height.
-
-    Exact outlines and noisy shares of colours never occur twice, and what never occurs twice cannot be counted.
-    """
+    """Return class and square of every object in a ground truth."""
     return tuple(sorted({_coarse(feature) for feature in truth[0]["features"] if feature["properties"]["colormap"]}))
 
 
 def coarse_table(table: NDArray[np.float32]) -> tuple[tuple[str, int, int], ...]:
-    """The same of the compact form; a thing is where the middle of its box is."""
+    """Return class and square of every object in the compact form; an object is where the centre of its box is."""
     kinds = np.rint(table[:, 0] * len(CLASSES)).astype(int)
     middles = (table[:, 1:3] + table[:, 3:5]) / 2 * (WIDTH, HEIGHT) // SQUARE
     rows = zip(kinds.tolist(), middles.astype(int).tolist(), strict=True)
@@ -44,10 +41,7 @@ def _coarse(feature: dict[str, Any]) -> tuple[str, int, int]:
 
 
 def coarse_action(action: Any) -> tuple[Any, ...] | None:
-    """A shot by where the bird is pulled to or by its direction and power, and whether it is tapped; None for others.
-
-    Agents aim to the pixel and time their taps to the millisecond; so exactly no shot is ever repeated.
-    """
+    """Return release point or direction and power of a shot, and whether it taps; None for other actions."""
     match read_action(action):
         case Shot(x, y, tap):
             return "shoot", int(x // PULL), int(y // PULL), tap > 0

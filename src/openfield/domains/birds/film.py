@@ -1,7 +1,4 @@
-"""Levels as moving pictures: a world of birds that has its game drawn while it runs.
-
-Stands after the journal, beside report, which plays a record again in it.
-"""
+"""The film of a birds trial: draws the level in play while a world runs."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.domains.birds.world import BirdsWorld
 
 EVERY = 5
-"""Steps of the engine between two pictures: ten a second."""
+"""Engine steps between two pictures: ten pictures a second."""
 MILLISECONDS = 100
 
 
-class Camera:
-    """Draws the level in play from the moment it is first asked."""
+class FilmCamera:
+    """Draws the level in play, from the first call of `pictures` on."""
 
     def __init__(self, world: BirdsWorld) -> None:
         self._world = world
@@ -28,7 +25,7 @@ class Camera:
         self._taken: list[Any] = []
 
     def pictures(self) -> list[Any]:
-        """The pictures since it was asked last."""
+        """Return the pictures since the last call."""
         level = self._world.in_play
         playing = self._world.harness.stage is HarnessState.PLAYING
         if level is not None and playing and level.game is not self._game:
@@ -37,7 +34,7 @@ class Camera:
         return taken
 
     def _watch(self, game: Game) -> None:
-        """Has pictures taken from now on, the first at once."""
+        """Take a picture now, and then every few steps."""
         self._game = game
         view = zoomed_out(game.level.camera)
 

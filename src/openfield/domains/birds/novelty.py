@@ -1,6 +1,6 @@
-"""The eight novelties of the published test bed, one per level of its hierarchy, each a change of a level.
+"""The eight novelties of the published test bed, one per level of its hierarchy; each is a change of a level.
 
-Trials name them, worlds apply them to the levels from the onset on, and the shipped novel levels are made by them.
+Trials name them, the world applies them to the levels from the onset on, and the shipped novel levels are made by them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ PINK_PIGS = {
     "BasicBigTwoShots": "PinkBigPigTwoShots",
     "BasicBigFourShots": "PinkBigPigFourShots",
 }
-"""The published levels have the first three; without the others some normal levels could not be coloured at all."""
+"""The published levels have only the first three; the others let every normal level be coloured."""
 MIRROR_HEIGHT = 3.4
-"""Mirroring here puts what was the ground at 10.3."""
+"""Mirroring at this height puts the ground at 10.3."""
 WIND_SCALE = (7.0, 10.0)
 MAGNET_GAP, MAGNET_STAND, MAGNET_HEIGHT = 5.5, 0.696, 3.696
-"""Units: left of everything, above the middle of what it stands on, and above the middle of the world, or higher."""
+"""World units: left of all objects, above the centre of its platform, and above the world's centre at least."""
 SPARE = 0.1
-"""Units between the reach of a magnet and the nearest block: nothing but birds is to come within."""
+"""World units between the reach of a magnet and the nearest block, so that it pulls only birds."""
 
 
 def change_level(level: Level, names: Iterable[str]) -> Level:
-    """The level after some changes, in order."""
+    """Apply some changes to a level, in order."""
     for name in names:
         if name not in CHANGES:
             raise UnknownName("change of levels", name, CHANGES, label="Known")
@@ -46,55 +46,55 @@ def change_level(level: Level, names: Iterable[str]) -> Level:
 
 
 def recolour(level: Level) -> Level:
-    """Pigs and some blocks get a colour never seen; nothing else changes."""
-    return replace(level, objects=tuple(_pink(thing) for thing in level.objects))
+    """Give pigs and some blocks a new colour."""
+    return replace(level, objects=tuple(_pink(placed) for placed in level.objects))
 
 
 def add_fan(level: Level) -> Level:
-    """A fan behind the first pig pushes birds back."""
+    """Place a fan behind the first pig that pushes birds back."""
     pig = _pigs(level)[0]
     return _with(level, LevelObject(kind="Novelty", type="Fan", x=round(pig.x + 1.1, 4), y=round(pig.y + 1.0, 4)))
 
 
 def strengthen_wind(level: Level) -> Level:
-    """The wind lifts more than twice as much as it did, or there is one where there was none."""
+    """Make the wind lift more than twice as much, or add one if there is none."""
     return _wind(level, "NovelAirTurbulence")
 
 
 def add_magnet(level: Level) -> Level:
-    """Something like a wooden ball, high on the way, pulls birds to it."""
-    x = max(min(thing.x for thing in level.objects) - MAGNET_GAP, level.sling[0] + 4.0)
-    y = max(MAGNET_HEIGHT, *(_above(thing, x) for thing in level.objects))
+    """Place a magnet that looks like a wooden ball high on the way of the birds."""
+    x = max(min(placed.x for placed in level.objects) - MAGNET_GAP, level.sling[0] + 4.0)
+    y = max(MAGNET_HEIGHT, *(_above(placed, x) for placed in level.objects))
     stand = LevelObject(kind="Platform", type="Platform", x=round(x, 4), y=round(y - MAGNET_STAND, 4))
     ball = LevelObject(kind="Novelty", type="Magnet", material="wood", x=round(x, 4), y=round(y, 4))
     return _with(level, stand, ball)
 
 
 def turn_around(level: Level) -> Level:
-    """The slingshot stands on the other side, and everything else where it was."""
+    """Place the slingshot on the other side."""
     return replace(level, sling=(-level.sling[0], level.sling[1]))
 
 
 def turn_over(level: Level) -> Level:
-    """Gravity points upwards, and everything hangs below a ceiling."""
-    things = (
-        replace(thing, y=round(2 * MIRROR_HEIGHT - thing.y, 5), rotation=(180 - thing.rotation) % 360)
-        for thing in level.objects
+    """Turn gravity upwards and hang everything below a ceiling."""
+    objects = (
+        replace(placed, y=round(2 * MIRROR_HEIGHT - placed.y, 5), rotation=(180 - placed.rotation) % 360)
+        for placed in level.objects
     )
     wide, ceiling = 17.5 * level.width / 0.64, 2 * MIRROR_HEIGHT - GROUND + 0.32
     roof = LevelObject(kind="Platform", type="Platform", x=0.0, y=round(ceiling, 4), scale_x=wide)
     return _with(
-        replace(level, objects=tuple(things)), roof, LevelObject(kind="Novelty", type="InverseGravity", x=0.0, y=0.0)
+        replace(level, objects=tuple(objects)), roof, LevelObject(kind="Novelty", type="InverseGravity", x=0.0, y=0.0)
     )
 
 
 def invert_wind(level: Level) -> Level:
-    """The wind presses down hard where it used to lift."""
+    """Make the wind press down instead of lifting."""
     return _wind(level, "InverseAirTurbulence")
 
 
 def add_storm(level: Level) -> Level:
-    """Once the first bird is gone a storm blows to the right."""
+    """Add a storm that blows to the right once the first bird is gone."""
     return _with(level, LevelObject(kind="Novelty", type="Storm", x=0.0, y=3.5))
 
 
@@ -108,9 +108,18 @@ CHANGES: dict[str, Callable[[Level], Level]] = {
     "downdraft": invert_wind,
     "storm": add_storm,
 }
-"""In the order of the hierarchy: the first is of level 1."""
+"""In the order of the hierarchy: the first one is level 1."""
 KINDS = ("objects", "agents", "actions", "interactions", "relations", "environments", "goals", "events")
-
+NOTES = (
+    "pigs and some blocks get a colour never seen; nothing else changes",
+    "a fan behind the first pig pushes birds back",
+    "the wind lifts more than twice as much as it did, or there is one where there was none",
+    "something like a wooden ball, high on the way, pulls birds to it",
+    "the slingshot stands on the other side, and everything else where it was",
+    "gravity points upwards, and everything hangs below a ceiling",
+    "the wind presses down hard where it used to lift",
+    "once the first bird is gone a storm blows to the right",
+)
 
 SIGNS = {
     "Fan": "fan",
@@ -120,25 +129,25 @@ SIGNS = {
     "InverseAirTurbulence": "downdraft",
     "Storm": "storm",
 }
-"""Things that are in a level only if it was changed so; what is pink has a new colour."""
+"""Object types that only a changed level has; types that begin with `Pink` are of the changed colour."""
 
 
 def changes_in(level: Level) -> list[str]:
-    """The changes that a level shows, whoever made them, in the order of the hierarchy."""
-    found = {SIGNS.get(thing.type, "colour" if thing.type.startswith("Pink") else "") for thing in level.objects}
+    """Return the changes that a level shows, in the order of the hierarchy."""
+    found = {SIGNS.get(placed.type, "colour" if placed.type.startswith("Pink") else "") for placed in level.objects}
     if level.sling[0] > 0:
         found.add("sling")
     return [name for name in CHANGES if name in found]
 
 
 def describe_changes(level: Level) -> str:
-    """What is novel about a level, in words; nothing if nothing is."""
+    """Describe the novelties of a level; empty for a normal level."""
     notes = {novelty.name: f"{novelty.kind}: {novelty.note}" for novelty in NOVELTIES}
     return "; ".join(notes[name] for name in changes_in(level))
 
 
 def describe_folders(names: Iterable[str]) -> list[str]:
-    """What is novel about the levels of folders such as `novelty_level_2/type010203`, each novelty level once."""
+    """Describe folders of levels such as `novelty_level_2/type010203`, each novelty level once."""
     types: dict[int, list[str]] = {}
     for name in names:
         level, _, type_ = name.removeprefix(FOLDER_OF_LEVEL).partition("/type")
@@ -152,7 +161,7 @@ def describe_folders(names: Iterable[str]) -> list[str]:
 
 
 def family_of(changes: Sequence[str]) -> int:
-    """The novelty level whose templates suit the first of some changes; 0 if there is none."""
+    """Return the novelty level whose templates suit the first of some changes; 0 if there is no change."""
     return list(CHANGES).index(changes[0]) + 1 if changes else 0
 
 
@@ -160,43 +169,39 @@ def _novelty(number: int, name: str) -> Novelty[BirdsSettings]:
     def change(settings: BirdsSettings) -> BirdsSettings:
         return replace(settings, changes=(*settings.changes, name))
 
-    note = (CHANGES[name].__doc__ or "").rstrip(".")
-    return Novelty(name, number, KINDS[number - 1], note[0].lower() + note[1:], change)
+    return Novelty(name, number, KINDS[number - 1], NOTES[number - 1], change)
 
 
 NOVELTIES = tuple(_novelty(number, name) for number, name in enumerate(CHANGES, start=1))
 
 
 def _pigs(level: Level) -> list[LevelObject]:
-    return sorted((thing for thing in level.objects if thing.kind == "Pig"), key=lambda pig: pig.x)
+    return sorted((placed for placed in level.objects if placed.kind == "Pig"), key=lambda pig: pig.x)
 
 
-def _with(level: Level, *things: LevelObject) -> Level:
-    return replace(level, objects=(*level.objects, *things))
+def _with(level: Level, *objects: LevelObject) -> Level:
+    return replace(level, objects=(*level.objects, *objects))
 
 
-def _pink(thing: LevelObject) -> LevelObject:
-    if thing.kind == "Pig" and thing.type in PINK_PIGS:
-        return replace(thing, type=PINK_PIGS[thing.type])
-    if thing.kind == "Block" and thing.type in PINK_BLOCKS:
-        return replace(thing, kind="Novelty", type=f"Pink{thing.type}")
-    return thing
+def _pink(placed: LevelObject) -> LevelObject:
+    if placed.kind == "Pig" and placed.type in PINK_PIGS:
+        return replace(placed, type=PINK_PIGS[placed.type])
+    if placed.kind == "Block" and placed.type in PINK_BLOCKS:
+        return replace(placed, kind="Novelty", type=f"Pink{placed.type}")
+    return placed
 
 
-def _above(thing: LevelObject, x: float) -> float:
-    """How high a magnet there must be to leave a thing alone; those that are no blocks it always does."""
-    aside, reach = abs(thing.x - x), MAGNET_REACH + SPARE
-    pulled = thing.kind == "Block" or thing.type.startswith("Pink")
-    return thing.y + math.sqrt(reach**2 - aside**2) if pulled and aside < reach else -math.inf
+def _above(placed: LevelObject, x: float) -> float:
+    """Return the lowest height at which a magnet at `x` does not pull an object; it pulls only blocks."""
+    aside, reach = abs(placed.x - x), MAGNET_REACH + SPARE
+    pulled = placed.kind == "Block" or placed.type.startswith("Pink")
+    return placed.y + math.sqrt(reach**2 - aside**2) if pulled and aside < reach else -math.inf
 
 
 def _wind(level: Level, type_: str) -> Level:
-    if any(thing.type in WINDS for thing in level.objects):
-        return replace(
-            level,
-            objects=tuple(replace(thing, type=type_) if thing.type in WINDS else thing for thing in level.objects),
-        )
-    x = round((level.sling[0] + _pigs(level)[0].x) / 2, 4)
-    return _with(
-        level, LevelObject(kind="Novelty", type=type_, x=x, y=1.0, scale_x=WIND_SCALE[0], scale_y=WIND_SCALE[1])
-    )
+    if not any(placed.type in WINDS for placed in level.objects):
+        x = round((level.sling[0] + _pigs(level)[0].x) / 2, 4)
+        wide, high = WIND_SCALE
+        return _with(level, LevelObject(kind="Novelty", type=type_, x=x, y=1.0, scale_x=wide, scale_y=high))
+    winds = (replace(placed, type=type_) if placed.type in WINDS else placed for placed in level.objects)
+    return replace(level, objects=tuple(winds))

@@ -1,7 +1,6 @@
-"""Trials of birds: from configuration files, or drawn from the pool with an onset.
+"""The trials of birds: read from configuration files, or drawn from the pool with an onset.
 
-Stands between settings and worlds: settings and seed -> script. A trial carries a digest of its script and levels, so
-that a world is never played on other files than the trial was made of.
+A trial carries a digest of its script and levels, so it is never played on other files than it was made from.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from openfield.novelty import apply_novelties
 from openfield.trial import Phase, Trial, derive, file_digest
 
 NUMBER = "trial "
-"""Begins the key under which `Trial.files` has which trial of a configuration it is, and the digest of all it needs."""
+"""Prefix of the key in `Trial.files` that holds the number of a configured trial and its digest."""
 
 
 def present(settings: BirdsSettings) -> BirdsSettings:
-    """The settings as they are played: a configuration that is not there counts for none, as in the original."""
+    """Return the settings as they are played: without a configuration if its file does not exist."""
     places = (settings.config, *(os.path.join(settings.config, name) for name in (CONFIG_NAME, META_NAME)))
     there = not settings.config or any(map(os.path.isfile, places))
     return settings if there else msgspec.structs.replace(settings, config="")
 
 
 def open_pool(settings: BirdsSettings) -> LevelPool:
-    """The folder of levels; beside a configuration its own comes first."""
+    """Open the folder of levels: that of the settings, else the one beside the configuration, else the shipped one."""
     if settings.levels:
         return LevelPool(Path(settings.levels))
     if settings.config:
@@ -50,14 +49,14 @@ def open_pool(settings: BirdsSettings) -> LevelPool:
 
 
 def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:
-    """The script of a trial; refused if its files are no longer what they were."""
+    """Return the script of a trial; raise `InvalidInput` if its files have changed."""
     if not settings.config:
         _compare(trial.files, level_files(settings, pool))
         return draw_script(trial, settings, pool)
     if not Path(settings.config).exists():
         raise InvalidInput(
-            f"{settings.config} is not here. A run knows its configuration by the path that was typed: go on from the "
-            "folder it was started in."
+            f"{settings.config} does not exist. A run keeps the path of its configuration as it was typed: continue "
+            "from the folder in which the run was started."
         )
     scripts, number = read_config(Path(settings.config), pool), configured(trial)
     if number is None or number >= len(scripts):
@@ -67,12 +66,12 @@ def script_of(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Evaluat
 
 
 def configured(trial: Trial) -> int | None:
-    """Which trial of its configuration it is; None if it has none."""
+    """Return the number of a trial in its configuration; None if it has no configuration."""
     return next((int(name.removeprefix(NUMBER)) for name in trial.files if name.startswith(NUMBER)), None)
 
 
 def choose_trials(settings: BirdsSettings, scripts: list[EvaluationScript]) -> list[int]:
-    """The numbers of a configuration's trials that are wanted."""
+    """Return the numbers of the trials of a configuration that the settings choose."""
     numbers = _listed(Path(settings.trial_list)) if settings.trial_list else list(range(len(scripts)))
     if settings.trial:
         first, last = _range(settings.trial, len(scripts) - 1)
@@ -80,49 +79,53 @@ def choose_trials(settings: BirdsSettings, scripts: list[EvaluationScript]) -> l
     wanted = {"all": (True, False), "informed": (True,), "uninformed": (False,)}[settings.told]
     chosen = [number for number in numbers if number < len(scripts) and scripts[number].informed in wanted]
     if not chosen:
-        raise InvalidInput(f"None of the {len(scripts)} trials of {settings.config} is left to play.")
+        raise InvalidInput(f"The options choose none of the {len(scripts)} trials of {settings.config}.")
     return chosen
 
 
 def script_phases(script: EvaluationScript) -> tuple[Phase, ...]:
-    """The phases of a configured trial, each with the folders of its novel levels for what is novel in it."""
+    """Return the phases of a configured trial, each with the folders of its novel levels as its novelty."""
     tests = [name for levels in script.tests for name in levels.levels]
     trained, tested = _folders(script.training.levels), _folders(tests)
     both = (*trained, *(name for name in tested if name not in trained)) if trained else ()
-    return Phase("training", novelty=both), Phase("test", novelty=tested)  # a trial is known by the first that has any
+    return Phase("training", novelty=both), Phase(
+        "test", novelty=tested
+    )  # the first phase with a novelty names the trial
 
 
 def read_scripts(settings: BirdsSettings, pool: LevelPool, seed: int) -> tuple[Path, dict[int, EvaluationScript]]:
-    """The list of trials behind a configuration, and those of them that are wanted, by their numbers."""
+    """Return the path of the list of trials behind a configuration, and the chosen scripts by number."""
     listed = find_config(Path(settings.config), pool, seed, settings.time_scope)
     scripts = read_config(listed, pool)
     chosen = {number: scripts[number] for number in choose_trials(settings, scripts)}
     if (total := sum(max(0, script.executions) for script in chosen.values())) > MAX_TRIALS:
-        raise InvalidInput(f"{listed} asks for {total:,} trials, repetitions included; up to {MAX_TRIALS:,} may be.")
+        raise InvalidInput(
+            f"{listed} asks for {total:,} trials, repetitions included; at most {MAX_TRIALS:,} are allowed."
+        )
     for name in dict.fromkeys(name for script in chosen.values() for name in script.names):
-        pool.level(name)  # one that cannot be read is named now, not when it is its turn
+        pool.level(name)  # report an unreadable level now, not when it is played
     return listed, chosen
 
 
 def refuse_endless(settings: BirdsSettings, seed: int) -> None:
-    """Refuses trials that go on for as long as their agent does, unless they are wanted."""
+    """Raise `InvalidInput` if a trial never ends, unless the settings allow it."""
     settings = present(settings)
     if settings.endless:
         return
     if not settings.config and settings.attempts <= 0:
-        raise InvalidInput("Trials with attempts=0 never end. Give a number, or say --set endless=true.")
+        raise InvalidInput("Trials with attempts=0 never end. Set a number of attempts, or add --set endless=true.")
     scripts = read_scripts(settings, open_pool(settings), seed)[1] if settings.config else {}
     for number, script in scripts.items():
         sets = [("its training set", script.training), *(("a test set", levels) for levels in script.tests)]
         if name := next((name for name, levels in sets if levels.endless), ""):
             raise InvalidInput(
                 f"Trial {number} of {settings.config} never ends: {name} has no limit of time, interactions or "
-                "attempts. Give it one, or say --set endless=true."
+                "attempts. Give it one, or add --set endless=true."
             )
 
 
 def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> EvaluationScript:
-    """Levels for every phase of a trial, drawn by its seed."""
+    """Draw the levels of every phase of a trial by its seed."""
     names = _candidates(settings, pool)
     rng = random.Random(derive(trial.seed, "levels"))
     training: list[str] = []
@@ -142,27 +145,27 @@ def draw_script(trial: Trial, settings: BirdsSettings, pool: LevelPool) -> Evalu
 
 
 def level_files(settings: BirdsSettings, pool: LevelPool) -> dict[str, str]:
-    """A digest of all levels a trial may draw from, whatever its seed is."""
+    """Return a digest of all levels that a trial may draw from; it does not depend on the seed."""
     contents = b"".join(pool.content(name) for name in _candidates(settings, pool))
     return {"levels": file_digest(contents)}
 
 
 def digest(script: EvaluationScript, pool: LevelPool) -> str:
-    """What stands for a script and the content of all its levels."""
+    """Return a digest of a script and the content of all its levels."""
     contents = [file_digest(pool.content(name)) for name in script.names]
     return file_digest(msgspec.json.encode((script, contents)))
 
 
 def _folders(names: Iterable[str]) -> tuple[str, ...]:
-    """The folders of novel levels, as `novelty_level_2/type010203`, in natural order."""
+    """Return the folders of the novel levels, as `novelty_level_2/type010203`, in natural order."""
     return tuple(sorted({folder_of(name) for name in names if is_novel(name)}, key=natural))
 
 
 def _range(text: str, most: int) -> tuple[int, int]:
-    """The first and the last of some numbers, in whichever order, brought into what there is."""
+    """Return the first and the last number of a range, in either order, clipped to what there is."""
     found = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", text)
     if not found:
-        raise InvalidInput(f"--trial is a number from 0 on, or two as in 2-5, not '{text}'.")
+        raise InvalidInput(f"--trial must be a number from 0 on, or a range such as 2-5, not '{text}'.")
     first, last = sorted(min(int(number), most) for number in (found[1], found[2] or found[1]))
     return first, last
 
@@ -174,12 +177,12 @@ def _listed(path: Path) -> list[int]:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     for line in lines:
         if not re.fullmatch(r"\d{1,9}", line):
-            raise InvalidInput(f"{path} has '{line}' where the number of a trial should be.")
+            raise InvalidInput(f"{path} has '{line}' where a trial number is expected.")
     return [int(line) for line in lines]
 
 
 def _candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:
-    """The normal levels of the family and the scenario."""
+    """Return the normal levels of the family and the scenario."""
     scenarios = get_args(Scenario)  # "all", then each by its published number
     number = scenarios.index(settings.scenario)
     numbers = [number] if number else range(1, len(scenarios))
@@ -187,7 +190,7 @@ def _candidates(settings: BirdsSettings, pool: LevelPool) -> list[str]:
 
 
 def _draw(names: list[str], count: int, rng: random.Random) -> list[str]:
-    """Some levels, none twice before all were there."""
+    """Draw some levels; none comes twice before all have come once."""
     drawn: list[str] = []
     while len(drawn) < count:
         drawn += rng.sample(names, min(len(names), count - len(drawn)))

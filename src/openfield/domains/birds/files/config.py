@@ -1,7 +1,7 @@
-"""Reads the two configuration files of an evaluation: `configMeta.xml`, which describes trials, and `config.xml`.
+"""Readers of the two configuration files: `configMeta.xml`, which describes trials, and `config.xml`, which lists them.
 
-Stands before scripts: files as people have them -> values. Encodings are found out, document types are refused, and a
-bad value is named with its element, its attribute and what is allowed.
+Encodings are detected and document types are refused. A bad value is reported with its element, its attribute and the
+allowed values.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Measurement(msgspec.Struct, frozen=True):
 
 
 class MetaSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A set to be drawn: how many levels of which novelty, and its limits."""
+    """A set to draw: how many levels of which novelty, and its limits."""
 
     novelty_level: str
     novelty_type: str
     amount: tuple[int, int]
-    """The least, and one more than the most."""
+    """The minimum, and the maximum plus one."""
     where: str = ""
-    """Its place in a file, for what is said of it."""
+    """Its place in the file, for messages."""
     absence: float = 0.0
     no_difference: float = 0.0
     percentage: float = 100.0
@@ -51,7 +51,7 @@ class MetaSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetaTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """A block of trials to be drawn."""
+    """A group of trials to draw."""
 
     count: int
     repeats: int
@@ -60,13 +60,13 @@ class MetaTrial(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_interactions: int
     training: tuple[MetaSet, ...]
     limits: LevelSet
-    """Those of training; it has no levels yet."""
+    """The limits of training; the set has no levels yet."""
     tests: tuple[MetaSet, ...]
     ordered: bool
 
 
 class ConfigMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """A `configMeta.xml`."""
+    """The content of a `configMeta.xml`."""
 
     measurement: Measurement
     trials: tuple[MetaTrial, ...]
@@ -74,7 +74,7 @@ class ConfigMeta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_meta(path: Path) -> ConfigMeta:
-    """The trials a `configMeta.xml` describes."""
+    """Read the trials that a `configMeta.xml` describes."""
     root = read_root(path, "config_generation")
     trials = tuple(_meta_trial(trial) for trial in root.all("trials/trial"))
     if not trials:
@@ -83,7 +83,7 @@ def read_meta(path: Path) -> ConfigMeta:
 
 
 def read_config(path: Path, pool: LevelPool) -> list[EvaluationScript]:
-    """The trials a `config.xml` lists, their levels found in a folder of levels."""
+    """Read the trials that a `config.xml` lists, and find their levels in a pool."""
     root = read_root(path, "evaluation")
     measurement = _measurement(root)
     scripts = [_script(trial, measurement, pool) for trial in root.all("trials/trial")]
@@ -93,7 +93,7 @@ def read_config(path: Path, pool: LevelPool) -> list[EvaluationScript]:
 
 
 def is_meta(path: Path) -> bool:
-    """Whether a file describes trials instead of listing them."""
+    """Return whether a file describes trials instead of listing them."""
     try:
         return "<config_generation" in decode_xml(path.read_bytes())
     except OSError as error:
@@ -142,7 +142,7 @@ def _notify(trial: XmlElement) -> Notify:
 
 
 def _setting(trial: XmlElement, name: str, default: int) -> int:
-    """`count` and `repeats`, written as attributes or as elements of their own."""
+    """Return `count` or `repeats`, which may be attributes or elements."""
     element = trial.one(name)
     return trial.whole(name, default, MAX_TRIALS) if element is None else element.stated_whole(name, MAX_TRIALS)
 
@@ -182,7 +182,7 @@ def _amount(found: XmlElement) -> tuple[int, int]:
     text = found.text("amount")
     match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", text)
     if not match or (match[2] and int(match[2]) <= int(match[1])):
-        allowed = "a whole number up to 999,999, or two as in 5-10 with the second the larger"
+        allowed = "a whole number up to 999,999, or a range such as 5-10"
         raise found.error("amount", text, allowed)
     least = int(match[1])
     return least, int(match[2]) if match[2] else least + 1
@@ -221,7 +221,7 @@ def _config_set(found: XmlElement, pool: LevelPool) -> LevelSet:
 
 
 def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:
-    """One level by its path, or a stretch of the levels of a type."""
+    """Yield one level by its path, or a range of the levels of a type."""
     path = found.text("level_path", "")
     if path:
         with naming(f"{found.place}: 'level_path'"):

@@ -1,6 +1,6 @@
-"""Draws trials: `configMeta.xml` -> scripts -> `config.xml`.
+"""The generator of trials: draws the trials of a `configMeta.xml`, and writes them as a `config.xml`.
 
-Stands between configurations and scripts; the same seed draws the same trials.
+The same seed draws the same trials.
 """
 
 from __future__ import annotations
@@ -29,9 +29,15 @@ META_NAME, CONFIG_NAME = "configMeta.xml", "config.xml"
 
 
 def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> Path:
-    """The list of trials behind a `config.xml`, a `configMeta.xml` or a folder with either.
+    """Return the list of trials behind a `config.xml`, a `configMeta.xml`, or a folder with either.
 
-    A description newer than the list beside it, or without one, is drawn again and written there.
+    If a description is newer than the list beside it, or has no list, its trials are drawn and written there.
+
+    Args:
+        path: A file or a folder.
+        pool: The levels to draw from.
+        seed: The same seed draws the same trials.
+        time_scope: Whether the training time is for the set or for each level.
     """
     meta = path / META_NAME if path.is_dir() else path
     if path.name == CONFIG_NAME and path.is_file() and path.with_name(META_NAME).is_file():
@@ -46,10 +52,10 @@ def find_config(path: Path, pool: LevelPool, seed: int = 0, time_scope: TimeScop
 
 
 def generate(meta: ConfigMeta, pool: LevelPool, seed: int = 0, time_scope: TimeScope = "set") -> list[EvaluationScript]:
-    """The trials a description asks for."""
+    """Draw the trials that a description asks for."""
     scripts: list[EvaluationScript] = []
     if (total := max(0, meta.repeats) * sum(max(0, trial.count) for trial in meta.trials)) > MAX_TRIALS:
-        raise InvalidInput(f"The description asks for {total:,} trials; up to {MAX_TRIALS:,} may be.")
+        raise InvalidInput(f"The description asks for {total:,} trials; at most {MAX_TRIALS:,} are allowed.")
     for evaluation in range(max(0, meta.repeats)):
         for block, trial in enumerate(meta.trials):
             for number in range(max(0, trial.count)):
@@ -61,7 +67,7 @@ def generate(meta: ConfigMeta, pool: LevelPool, seed: int = 0, time_scope: TimeS
 
 
 def write_config(scripts: list[EvaluationScript]) -> str:
-    """Trials as the text of a `config.xml`."""
+    """Return trials as the text of a `config.xml`."""
     first = scripts[0]
     measured = f'measure_in_training="{first.report_in_training}" measure_in_testing="{first.report_in_testing}"'
     lines = [
@@ -77,10 +83,10 @@ def write_config(scripts: list[EvaluationScript]) -> str:
 
 
 def count_test_sets(trial: MetaTrial, seconds: int) -> int:
-    """How many test sets a trial has before their shares are applied: one per checkpoint, at least one.
+    """Return the number of test sets before their percentages are applied: one per checkpoint, at least one.
 
     Args:
-        trial: What was described.
+        trial: The description of the trial.
         seconds: The time of its training, all levels together.
     """
     by_time = _times(seconds, trial.checkpoint_seconds)
@@ -88,7 +94,7 @@ def count_test_sets(trial: MetaTrial, seconds: int) -> int:
     total = by_time + by_count
     if trial.tests and total > MAX_TRIALS:
         raise InvalidInput(
-            f"The limits of training give {total:,} checkpoints, each with test sets; up to {MAX_TRIALS:,} may be."
+            f"The limits of training give {total:,} checkpoints with test sets; at most {MAX_TRIALS:,} are allowed."
         )
     return max(1, total) if trial.tests else 0
 
@@ -119,7 +125,7 @@ def _trial(
 
 
 def _draw_training(part: MetaSet, pool: LevelPool, rng: random.Random) -> list[str]:
-    """Levels with replacement, in the portions asked for, shuffled."""
+    """Draw levels with replacement, in the requested portions, and shuffle them."""
     buckets = sort_levels(_names(part, pool))
     counts = portion(rng.randrange(*part.amount), part, buckets)
     drawn = [rng.choice(bucket) for bucket, count in zip(buckets, counts, strict=True) for _ in range(count)]
@@ -128,7 +134,7 @@ def _draw_training(part: MetaSet, pool: LevelPool, rng: random.Random) -> list[s
 
 
 def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Random) -> Iterator[LevelSet]:
-    """Test sets whose levels appear only once in a trial."""
+    """Draw test sets; no level comes twice in a trial."""
     total, used, short = count_test_sets(trial, seconds), set[str](), 0
     parts = [part for part in trial.tests for _ in range(math.ceil(total * Fraction(str(part.percentage)) / 100))]
     if not trial.ordered:
@@ -147,14 +153,14 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
         )
     if short:
         warnings.warn(
-            f"{short} of {len(parts)} test sets of a trial have fewer levels than asked for: none comes twice, and "
-            "there are no more. Sets without any are passed over.",
+            f"{short} of {len(parts)} test sets of a trial have fewer levels than requested, because no level may come "
+            "twice and the pool has no more. Empty sets are skipped.",
             stacklevel=2,
         )
 
 
 def _draw_unused(part: MetaSet, wanted: int, used: set[str], pool: LevelPool, rng: random.Random) -> list[str]:
-    """Levels without replacement, in the portions asked for, shuffled; fewer than wanted where there are no more."""
+    """Draw levels without replacement, in the requested portions, and shuffle them; there may be fewer than wanted."""
     buckets = [[name for name in bucket if name not in used] for bucket in sort_levels(_names(part, pool))]
     counts = portion(wanted, part, buckets)
     drawn = [
@@ -172,7 +178,7 @@ def _names(part: MetaSet, pool: LevelPool) -> list[str]:
 
 
 def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Novel levels, those without the novelty, and those where it makes no difference, by their files' names."""
+    """Sort levels by file name into novel ones, ones without the novelty, and ones where it makes no difference."""
     novel: list[str] = []
     absent: list[str] = []
     no_difference: list[str] = []
@@ -188,7 +194,7 @@ def sort_levels(names: list[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def portion(amount: int, part: MetaSet, buckets: tuple[list[str], ...] | list[list[str]]) -> list[int]:
-    """How many levels of each bucket; an empty one gives its share to the others."""
+    """Return how many levels to draw from each bucket; an empty bucket gives its share to the others."""
     absence, no_difference = part.absence, part.no_difference
     total = absence + no_difference
     shares = [0.0, absence / total, no_difference / total] if total > 1 else [1 - total, absence, no_difference]

@@ -1,7 +1,4 @@
-"""A folder of levels, by novelty level and type: the one that ships with the package, or the user's own.
-
-Stands under configurations and trials: names -> level files.
-"""
+"""A folder of levels, sorted by novelty level and type: the shipped one, or one of the user."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ FOLDER = "Levels"
 
 
 class LevelPool:
-    """Levels below a folder, laid out as `novelty_level_<L>/type<T>/Levels/*.xml`."""
+    """The levels below a folder with the layout `novelty_level_<L>/type<T>/Levels/*.xml`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Opens a folder of levels; None is the one that ships with the package."""
+        """Open a folder of levels; None opens the shipped one."""
         if folder is None:
             with as_file(files("openfield.domains.birds").joinpath("data", "levels")) as shipped:
                 folder = shipped
@@ -30,7 +27,7 @@ class LevelPool:
         self._cache: dict[str, bytes] = {}
 
     def names(self, level: str | int, type_: str) -> list[str]:
-        """The levels of a novelty level and type, in natural order, named from the folder on."""
+        """Return the names of the levels of a novelty level and type, in natural order."""
         folder = self.folder / f"novelty_level_{level}" / f"type{type_}" / FOLDER
         found = sorted(folder.glob("*.xml"), key=lambda path: natural(path.name))
         if not found:
@@ -43,28 +40,28 @@ class LevelPool:
 
     @property
     def levels(self) -> list[str]:
-        """The novelty levels there are."""
+        """The novelty levels in the folder."""
         folders = self.folder.glob("novelty_level_*")
         return sorted((folder.name.removeprefix("novelty_level_") for folder in folders), key=natural)
 
     def types(self, level: str | int) -> list[str]:
-        """The types of a novelty level."""
+        """Return the types of a novelty level."""
         folders = (self.folder / f"novelty_level_{level}").glob("type*")
         return sorted((folder.name.removeprefix("type") for folder in folders), key=natural)
 
     def resolve(self, path: str) -> str:
-        """The name of the level a path from elsewhere means: by its end, whatever its slashes and its root are."""
+        """Return the name of the level that a foreign path means: its end counts, whatever its root and slashes are."""
         parts = [part for part in re.split(r"[\\/]+", path) if part not in ("", ".")]
-        last = len(parts) - parts[::-1].index("..") if ".." in parts else 0  # what is before that leads anywhere
+        last = len(parts) - parts[::-1].index("..") if ".." in parts else 0  # ".." may lead anywhere
         for start in range(last, len(parts)):
             name = "/".join(parts[start:])
             if (self.folder / name).is_file():
                 return name
         found = "leads out of" if last else "is not in"
-        raise InvalidInput(f"Level path '{path}' {found} {self.folder}, the folder of levels.")
+        raise InvalidInput(f"Level path '{path}' {found} the folder of levels, {self.folder}.")
 
     def content(self, name: str) -> bytes:
-        """A level's file."""
+        """Return the bytes of a level file."""
         if name not in self._cache:
             try:
                 self._cache[name] = (self.folder / name).read_bytes()
@@ -73,24 +70,24 @@ class LevelPool:
         return self._cache[name]
 
     def level(self, name: str) -> Level:
-        """A level."""
+        """Return a level."""
         return parse_level(self.content(name), name)
 
 
 def natural(name: str) -> str:
-    """A key that orders names as people count: digits are padded to four."""
+    """Return a sort key that orders numbers in names by their value: digits are padded to four."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(4), name)
 
 
 def folder_of(name: str) -> str:
-    """Where a level belongs, as `novelty_level_1/type1`: by its folder, or by what its file's name says."""
+    """Return the folder of a level, as `novelty_level_1/type1`, from its path or its file name."""
     folder = re.search(r"novelty_level_\d+/type\w+", name)
     parts = Path(name).stem.split("_")
     return folder[0] if folder else f"novelty_level_{parts[-2] if len(parts) >= 6 else parts[-1]}"
 
 
 def is_novel(name: str) -> bool:
-    """Whether a level is a novel one, by its folder, or by the novelty level in its file's name."""
+    """Return whether a level is novel, by its folder or by the novelty level in its file name."""
     folder = re.search(r"novelty_level_(\d+)", name)
     if folder:
         return int(folder[1]) > 0

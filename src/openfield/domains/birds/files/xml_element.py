@@ -1,7 +1,4 @@
-"""XML elements, read with errors that name the file, the element, the attribute and what is allowed.
-
-Stands under the configuration files.
-"""
+"""XML elements whose errors name the file, the element, the attribute, and the allowed values."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from openfield.errors import InvalidInput, MissingExtra
 
 MAX_NUMBER = 10**9
 MAX_TRIALS = 10_000
-"""Trials, repetitions and test sets; a file that asks for more would only fill the memory."""
+"""Limit of trials, repetitions and test sets, so that a bad file does not fill the memory."""
 
 
 def read_root(path: Path, name: str) -> XmlElement:
-    """The top element of a file, which must be called so; entities are refused, encodings found out."""
+    """Read an XML file and return its root element; entities are refused, and the encoding is detected."""
     try:
         from defusedxml import DefusedXmlException
         from defusedxml.ElementTree import ParseError, fromstring
@@ -42,7 +39,7 @@ def read_root(path: Path, name: str) -> XmlElement:
 
 @contextmanager
 def naming(place: str) -> Iterator[None]:
-    """Names a place in what is said about what is there."""
+    """Prefix the message of an `InvalidInput` with a place."""
     try:
         yield
     except InvalidInput as error:
@@ -50,45 +47,45 @@ def naming(place: str) -> Iterator[None]:
 
 
 class XmlElement:
-    """An element, read with errors that name the place."""
+    """An XML element with typed attributes."""
 
     def __init__(self, element: Any, path: Path) -> None:
         self._element, self._path = element, path
 
     @property
     def place(self) -> str:
-        """Which file it is in, and what it is called."""
+        """The file and the tag, for messages."""
         return f"{self._path}: <{self._element.tag}>"
 
     def all(self, where: str) -> list[XmlElement]:
-        """The elements at a place below this one."""
+        """Return the elements at a path below this one."""
         return [XmlElement(found, self._path) for found in self._element.findall(where)]
 
     def one(self, where: str) -> XmlElement | None:
-        """The first element at a place below this one."""
+        """Return the first element at a path below this one, or None."""
         return next(iter(self.all(where)), None)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """An attribute; without a default it must be there."""
+        """Return an attribute; without a default it is required."""
         value = self._element.get(name, default)
         if value is None:
             raise self.error(name, None, "given")
         return str(value).strip()
 
     def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:
-        """A whole number in an attribute."""
+        """Return a whole number from an attribute."""
         return self._whole(name, self.text(name, None if default is None else str(default)), most)
 
     def truth(self, name: str, default: str | None = None) -> bool:
-        """`true` or `false` in an attribute, in any case."""
+        """Return `true` or `false` from an attribute, in any case."""
         return self._truth(name, self.text(name, default))
 
     def stated_whole(self, name: str, most: int = MAX_NUMBER) -> int:
-        """A whole number, in an attribute called so, in `value`, or between the tags."""
+        """Return a whole number from an attribute of this name, from `value`, or from the text of the element."""
         return self._whole(name, self._stated(name), most)
 
     def stated_truth(self, name: str) -> bool:
-        """`true` or `false`, in an attribute called so, in `value`, or between the tags."""
+        """Return `true` or `false` from an attribute of this name, from `value`, or from the text of the element."""
         return self._truth(name, self._stated(name))
 
     def _stated(self, name: str) -> str:
@@ -106,13 +103,13 @@ class XmlElement:
         return text.lower() == "true"
 
     def share(self, name: str, default: float, highest: float) -> float:
-        """A number from 0 on."""
+        """Return a number from 0 up from an attribute."""
         text = self.text(name, str(default))
         if not re.fullmatch(r"\d{1,9}(\.\d+)?", text) or float(text) > highest:
             raise self.error(name, text, f"a number from 0 to {highest:g}")
         return float(text)
 
     def error(self, name: str, value: str | None, allowed: str) -> InvalidInput:
-        """What is wrong with an attribute."""
+        """Return an error about an attribute."""
         found = "is missing" if value is None else f"cannot be {value!r}"
         return InvalidInput(f"{self.place}: '{name}' {found}. Allowed: {allowed}.")

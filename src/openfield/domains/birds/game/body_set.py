@@ -34,8 +34,8 @@ class BodySet:
         self.birds_removed = 0
         self._ids = 0
         self.builder.frame()
-        for thing in level.objects:
-            body = self.builder.place(thing)
+        for placed in level.objects:
+            body = self.builder.place(placed)
             if body is not None:
                 self.add(body)
 

@@ -1,7 +1,4 @@
-"""Screenshots, drawn by us: a quiet landscape, and every object in the colours its ground truth has.
-
-Stands beside `view.py`: scene -> picture. Needs Pillow.
-"""
+"""Screenshots in our own drawing: a plain landscape, and every object in the colours of its ground truth."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ STORM = (90, 90, 100, 110)
 
 
 def draw(scene: Scene) -> Image:
-    """A picture of the scene, 640 x 480."""
+    """Draw a scene, 640 x 480 pixels."""
     pillow, draw_on = _load_pillow()
     picture: Image = _landscape(scene.ground).copy()
     pen = draw_on.Draw(picture)
@@ -37,7 +34,7 @@ def draw(scene: Scene) -> Image:
         pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill="white")
     for item in scene.items:
         if item.look != "wind":
-            _thing(pen, item)
+            _object(pen, item)
     if scene.storm:
         veil = pillow.new("RGB", picture.size, STORM[:3])
         picture = pillow.blend(picture, veil, STORM[3] / 255)
@@ -45,7 +42,7 @@ def draw(scene: Scene) -> Image:
 
 
 def pixels(scene: Scene) -> NDArray[np.uint8]:
-    """The picture as an array of rows, from the top."""
+    """Return the drawing of a scene as an array of rows, from the top."""
     return np.asarray(draw(scene), dtype=np.uint8)
 
 
@@ -59,7 +56,7 @@ def _load_pillow() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=8)
 def _landscape(ground: int) -> Image:
-    """Sky, hills and ground; the same for every level with the same horizon."""
+    """Draw sky, hills and ground; the same for every level with the same horizon."""
     pillow, draw_on = _load_pillow()
     fade = np.linspace(0, 1, HEIGHT)[:, None, None]
     sky = (1 - fade) * np.array(SKY_TOP) + fade * np.array(SKY_LOW)
@@ -89,7 +86,7 @@ def _wind(pen: ImageDraw, item: SceneItem) -> None:
             pen.arc((x - 4, y - 6, x + 4, y + 6), 90, 270, fill=load_palette()["wind"].edge)
 
 
-def _thing(pen: ImageDraw, item: SceneItem) -> None:
+def _object(pen: ImageDraw, item: SceneItem) -> None:
     look = load_palette()[item.look]
     pen.polygon(item.ring, fill=look.fill, outline=look.edge)
     if item.hole:
@@ -103,7 +100,7 @@ def _thing(pen: ImageDraw, item: SceneItem) -> None:
 
 
 def _face(pen: ImageDraw, item: SceneItem) -> None:
-    """Two eyes, and a snout or a beak."""
+    """Draw two eyes, and a snout or a beak."""
     left, top, right, bottom = _bounds(item)
     x, y, size = (left + right) / 2, (top + bottom) / 2, max(1.0, (right - left) / 8)
     for side in (-1, 1):

@@ -33,14 +33,14 @@ class ForceField(Protocol):
 def make_force_fields(body_set: BodySet) -> list[ForceField]:
     """Return the forces of a level; upward gravity is set in the engine instead."""
     fields: list[ForceField] = []
-    for thing in body_set.level.objects:
-        if thing.type == "Fan":
-            fields.append(Fan(thing))
-        elif thing.type in WINDS:
-            fields.append(Wind(thing))
-        elif thing.type == "Storm":
+    for placed in body_set.level.objects:
+        if placed.type == "Fan":
+            fields.append(Fan(placed))
+        elif placed.type in WINDS:
+            fields.append(Wind(placed))
+        elif placed.type == "Storm":
             fields.append(Storm())
-        elif thing.type == "InverseGravity":
+        elif placed.type == "InverseGravity":
             body_set.engine_world.gravity = (0, INVERSE_GRAVITY)
     return fields + [Magnet(body) for body in body_set.bodies if body.kind == "magnet"]
 
@@ -48,9 +48,9 @@ def make_force_fields(body_set: BodySet) -> list[ForceField]:
 class Fan:
     """Pushes back birds that come near from the left."""
 
-    def __init__(self, thing: LevelObject) -> None:
-        self._x, self._y = thing.x, thing.y
-        angle, strength = math.radians(thing.rotation), thing.force or FAN_FORCE
+    def __init__(self, placed: LevelObject) -> None:
+        self._x, self._y = placed.x, placed.y
+        angle, strength = math.radians(placed.rotation), placed.force or FAN_FORCE
         self._force = (-strength * math.cos(angle), -strength * math.sin(angle))
 
     def push(self, body_set: BodySet) -> None:
@@ -65,11 +65,11 @@ class Fan:
 class Wind:
     """Lifts or presses down everything that moves in a box, except pigs."""
 
-    def __init__(self, thing: LevelObject) -> None:
-        width, height = 0.32 * abs(thing.scale_x), 0.32 * abs(thing.scale_y)
-        self._left, self._right = thing.x - width, thing.x + width
-        self._bottom, self._top = thing.y - height, thing.y + height
-        self._force = (0.0, thing.force or WINDS[thing.type])
+    def __init__(self, placed: LevelObject) -> None:
+        width, height = 0.32 * abs(placed.scale_x), 0.32 * abs(placed.scale_y)
+        self._left, self._right = placed.x - width, placed.x + width
+        self._bottom, self._top = placed.y - height, placed.y + height
+        self._force = (0.0, placed.force or WINDS[placed.type])
 
     def push(self, body_set: BodySet) -> None:
         """Push the moving bodies in the box."""

@@ -1,7 +1,6 @@
-"""Ground truth as agents of this game have always got it, its noise, and a compact form for learners.
+"""Ground truth in the format of the original game, its noise, and a compact form for learners.
 
-Stands between scene and agents. Types are load-bearing: coordinates are whole numbers, shares are floats, or public
-clients die.
+The types matter: public clients fail unless coordinates are whole numbers and shares are floats.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ CLASSES = (
     *("platform", "tnt", "fan", "wind", "novel"),
 )
 FEATURES = 1 + 4
-"""Per row of the compact form: the class as a fraction, and the bounding box as fractions of the screen."""
+"""Numbers in a row of the compact form: the class, and the bounding box, all as fractions."""
 
 
 class Noise:
-    """What blurs the ground truth of an agent that gets the noisy one."""
+    """The noise of the noisy ground truth."""
 
     def __init__(self, rng: random.Random, disc: bool = False) -> None:
-        """Noise of the earlier game (radius up to 1 pixel), or of the later (a disc of 2 pixels)."""
+        """Use offsets up to 1 pixel (SAIL-ON), or uniform in a disc of 2 pixels (Phy-Q)."""
         self._rng, self._disc = rng, disc
 
     def shift(self) -> Pixel:
-        """One offset for a whole object."""
+        """Draw one offset for a whole object."""
         spread = 2 * math.sqrt(self._rng.random()) if self._disc else min(1.0, max(0.0, self._rng.gauss(0.5, 0.5)))
         angle = self._rng.uniform(0, 2 * math.pi)
         return round(spread * math.cos(angle)), round(spread * math.sin(angle))
 
     def blur(self, colours: dict[int, float]) -> dict[int, float]:
-        """Shares that are off by one or two hundredths and still add up to one."""
+        """Change the shares of colours by one or two hundredths; they still add up to one."""
         blurred = {
             code: max(0.001, share + self._rng.choice((-1, 1)) * self._rng.uniform(0.01, 0.02))
             for code, share in colours.items()
@@ -51,7 +50,13 @@ class Noise:
 
 
 def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) -> list[dict[str, Any]]:
-    """The scene as a list with one collection of features."""
+    """Return a scene as a list with one collection of features.
+
+    Args:
+        scene: The level at one moment.
+        dev: Whether to name every object and its life.
+        noise: The noise to add; None adds none.
+    """
     features: list[dict[str, Any]] = [
         _feature({}, str(GROUND_ID), "Ground", [], {"yindex": scene.ground}),
         _feature(_polygon([scene.sling]), str(SLING_ID), "Slingshot", _colormap("sling", None)),
@@ -64,10 +69,10 @@ def ground_truth(scene: Scene, dev: bool = False, noise: Noise | None = None) ->
 
 
 def compact(scene: Scene) -> NDArray[np.float32]:
-    """The scene as a fixed table: one row per object with its class and bounding box, empty rows at the end."""
+    """Return a scene as a fixed table: one row per object with class and bounding box, empty rows at the end."""
     table = np.zeros((FEATURE_ROWS, FEATURES), dtype=np.float32)
-    things = [("sling", scene.sling), *((item.look, item.ring) for item in scene.items)]
-    for row, (look, ring) in enumerate(things[:FEATURE_ROWS]):
+    objects = [("sling", scene.sling), *((item.look, item.ring) for item in scene.items)]
+    for row, (look, ring) in enumerate(objects[:FEATURE_ROWS]):
         xs, ys = [x for x, _ in ring], [y for _, y in ring]
         bounds = (min(xs) / WIDTH, min(ys) / HEIGHT, max(xs) / WIDTH, max(ys) / HEIGHT)
         table[row] = ((CLASSES.index(look) + 1) / len(CLASSES), *bounds)
@@ -75,7 +80,7 @@ def compact(scene: Scene) -> NDArray[np.float32]:
 
 
 def classify(colormap: Iterable[dict[str, Any]]) -> str:
-    """The class whose palette a colormap shares most with, by the overlap of the shares."""
+    """Return the class whose colours overlap most with a colormap."""
     shares = {entry["color"]: entry["percent"] for entry in colormap}
     overlaps = {
         name: sum(min(share, look.colours.get(code, 0.0)) for code, share in shares.items())

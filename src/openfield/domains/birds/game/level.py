@@ -1,7 +1,7 @@
-"""Levels as values, and a reader that takes every published file as it is.
+"""Levels as values, and the reader and writer of level files.
 
-Stands at the start of a birds world: file -> level -> physics. Of 1,296 public files 1,273 declare a wrong encoding and
-39 leave tags open, so tags are scanned, never parsed as strict XML; entities are refused and never expanded.
+The reader takes every published file as it is. Of 1,296 public files 1,273 declare a wrong encoding and 39 leave tags
+open, so tags are scanned and not parsed as strict XML. Entities are refused and never expanded.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from openfield.errors import InvalidInput
 ProfileName = Literal["sailon", "phyq"]
 KINDS = ("Block", "Pig", "TNT", "Platform", "Novelty", "ExternalAgent")
 MAX_LEVEL_OBJECTS, MAX_BIRDS = 400, 100
-"""Published levels have up to 36 things; the engine breaks down under some thousand at one place."""
+"""Published levels have up to 36 objects; the engine fails with some thousand at one place."""
 MAX_COORDINATE = 1e4
-"""Units; a coordinate beyond this is a mistake, and would make the engine's numbers useless."""
+"""World units. A larger coordinate is a mistake, and the engine would lose precision."""
 
 
 class LevelObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something placed in a level."""
+    """An object placed in a level."""
 
     kind: str
     """The element's name, one of `KINDS`."""
@@ -38,11 +38,11 @@ class LevelObject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     scale_x: float = 1.0
     scale_y: float = 1.0
     force: float = 0.0
-    """How strong a wind is, where the level says so."""
+    """Strength of a fan or wind; 0 means the usual one."""
 
 
 class Camera(msgspec.Struct, frozen=True):
-    """What of the world is seen, in world units."""
+    """The part of the world that is seen, in world units."""
 
     x: float = 0.0
     y: float = -1.0
@@ -51,7 +51,7 @@ class Camera(msgspec.Struct, frozen=True):
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """A level as its file has it."""
+    """A level as its file describes it."""
 
     name: str = ""
     width: int = 2
@@ -62,23 +62,23 @@ class Level(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def profile(self) -> ProfileName:
-        """The physics a level was made for, by its camera, its novelties and its file's name."""
-        if self.camera.widest == 30 or any(thing.kind == "Novelty" for thing in self.objects):
+        """The physics that the level was made for, by its camera, its novelties and its file name."""
+        if self.camera.widest == 30 or any(placed.kind == "Novelty" for placed in self.objects):
             return "sailon"
         return "phyq" if re.search(r"(^|[\\/])\d+_\d+_\d+_\d+\.xml$", self.name) else "sailon"
 
 
 def parse_level(content: bytes, name: str = "") -> Level:
-    """The level in a file's bytes, whatever their encoding is and whatever they declare it to be."""
+    """Read a level from the bytes of a file, whatever encoding they declare."""
     text = re.sub(r"<!--.*?-->", "", decode_xml(content), flags=re.S)
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InvalidInput(f"Level {name}: document types and entities are not allowed in levels.")
     tags = list(_scan(text, name))
     if not any(tag == "Level" for tag, _ in tags):
         raise InvalidInput(f"Level {name}: there is no <Level> element; is this a level file?")
-    for most, kinds, what in ((MAX_LEVEL_OBJECTS, KINDS, "things"), (MAX_BIRDS, ("Bird",), "birds")):
+    for most, kinds, what in ((MAX_LEVEL_OBJECTS, KINDS, "objects"), (MAX_BIRDS, ("Bird",), "birds")):
         if (count := sum(tag in kinds for tag, _ in tags)) > most:
-            raise InvalidInput(f"Level {name}: there are {count:,} {what}; a level has up to {most:,}.")
+            raise InvalidInput(f"Level {name}: there are {count:,} {what}; at most {most:,} are allowed.")
     parts = dict(reversed(tags))
     if "Slingshot" not in parts:
         raise InvalidInput(f"Level {name}: there is no <Slingshot> element.")
@@ -89,12 +89,12 @@ def parse_level(content: bytes, name: str = "") -> Level:
         camera=_camera(camera, name),
         sling=(sling.number("x"), sling.number("y")),
         birds=tuple(found.text("type") for tag, found in tags if tag == "Bird"),
-        objects=tuple(_thing(tag, found) for tag, found in tags if tag in KINDS),
+        objects=tuple(_level_object(tag, found) for tag, found in tags if tag in KINDS),
     )
 
 
 def write_level(level: Level) -> str:
-    """A level as the text of a file that every reader of such files takes."""
+    """Return a level as the text of a file that every reader of such files accepts."""
     camera = level.camera
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
@@ -106,7 +106,7 @@ def write_level(level: Level) -> str:
         "  </Birds>",
         f'  <Slingshot x="{level.sling[0]:g}" y="{level.sling[1]:g}" />',
         "  <GameObjects>",
-        *(f"    {_element(thing)}" for thing in level.objects),
+        *(f"    {_element(placed)}" for placed in level.objects),
         "  </GameObjects>",
         "</Level>",
     ]
@@ -114,7 +114,7 @@ def write_level(level: Level) -> str:
 
 
 def decode_xml(content: bytes) -> str:
-    """The text of an XML file, by its first bytes and not by what it declares."""
+    """Decode an XML file by its first bytes, not by the encoding it declares."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16", "replace")
     if len(content) > 3 and content[1] == 0:
@@ -125,7 +125,7 @@ def decode_xml(content: bytes) -> str:
 
 
 class _Attributes:
-    """The attributes of a tag, read as numbers with an error that names the place."""
+    """The attributes of a tag; errors name the level and the tag."""
 
     def __init__(self, values: dict[str, str], level: str, tag: str) -> None:
         self._values, self._level, self._tag = values, level, tag
@@ -170,7 +170,7 @@ def _camera(camera: _Attributes, name: str) -> Camera:
     return Camera(camera.number("x"), camera.number("y", -1.0), narrowest, widest)
 
 
-def _thing(tag: str, found: _Attributes) -> LevelObject:
+def _level_object(tag: str, found: _Attributes) -> LevelObject:
     return LevelObject(
         kind=tag,
         type=found.text("type"),
@@ -184,13 +184,13 @@ def _thing(tag: str, found: _Attributes) -> LevelObject:
     )
 
 
-def _element(thing: LevelObject) -> str:
-    words = [f"<{thing.kind} type={quoteattr(thing.type)}"]
-    if thing.kind in ("Block", "Novelty"):
-        words.append(f"material={quoteattr(thing.material)}")
-    words.append(f'x="{thing.x:.5g}" y="{thing.y:.5g}" rotation="{thing.rotation:g}"')
-    if (thing.scale_x, thing.scale_y) != (1.0, 1.0) or thing.kind == "Platform":
-        words.append(f'scaleX="{thing.scale_x:.5g}" scaleY="{thing.scale_y:.5g}"')
-    if thing.force:
-        words.append(f'forceMagnitude="{thing.force:g}"')
+def _element(placed: LevelObject) -> str:
+    words = [f"<{placed.kind} type={quoteattr(placed.type)}"]
+    if placed.kind in ("Block", "Novelty"):
+        words.append(f"material={quoteattr(placed.material)}")
+    words.append(f'x="{placed.x:.5g}" y="{placed.y:.5g}" rotation="{placed.rotation:g}"')
+    if (placed.scale_x, placed.scale_y) != (1.0, 1.0) or placed.kind == "Platform":
+        words.append(f'scaleX="{placed.scale_x:.5g}" scaleY="{placed.scale_y:.5g}"')
+    if placed.force:
+        words.append(f'forceMagnitude="{placed.force:g}"')
     return " ".join(words) + " />"

@@ -1,7 +1,4 @@
-"""The physics tables as values: what every block, pig, bird and blast is made of, in both profiles.
-
-Stands between `physics.toml`, which holds the numbers, and the bodies that are built of them.
-"""
+"""The physics tables as values: materials, blocks, pigs, birds and blasts of both profiles."""
 
 from __future__ import annotations
 
@@ -21,11 +18,11 @@ STEP = 1 / SECOND
 Point = tuple[float, float]
 Ring = tuple[Point, ...]
 MATERIALS = ("wood", "stone", "ice")
-"""The order of every list that has a number per material."""
+"""The order of every list with one number per material."""
 
 
 class Material(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a block is made of; `mass` and `life` multiply those of the block."""
+    """A material of blocks; `mass` and `life` multiply those of the block."""
 
     friction: float
     bounce: float
@@ -49,7 +46,7 @@ class BlockKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PigKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pig."""
+    """The properties of a pig."""
 
     outline: Ring
     gravity: float
@@ -58,7 +55,7 @@ class PigKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BirdKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bird; its damage is per material."""
+    """The properties of a bird; `damage` is per material."""
 
     radius: float
     bounce: float
@@ -100,18 +97,18 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pig_defence: float
     bird_friction: float
     hit_factor: float
-    """Points for a hit that does not destroy: ten times the rounded product of this and the damage."""
+    """Points for a hit that does not destroy: ten times the rounded product of this factor and the damage."""
     immortal_seconds: float
     flight_seconds: float
-    """After this the next bird is up, whether the last one has touched anything or not."""
+    """Longest flight without a contact before the next bird is up."""
     damage_by_mass: float
-    """What the attacker's mass and speed are multiplied with; 0 where damage is the speed alone."""
+    """Factor of the attacker's mass times speed; 0 if damage is the speed alone."""
     fading_blast: bool
-    """Whether a blast fades linearly with distance instead of with its inverse."""
+    """True if a blast fades linearly with the distance; else it fades with the inverse."""
     linger_seconds: float
-    """How long what was destroyed can still be seen, without anything touching it."""
+    """How long a destroyed body stays visible, without contacts."""
     bird_outline: float
-    """The share of a bird's radius at which the polygon lies that is reported of it."""
+    """Radius of the reported outline of a bird, as a share of its radius."""
     materials: dict[str, Material]
     blocks: dict[str, BlockKind]
     pigs: dict[str, PigKind]
@@ -122,17 +119,17 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def load_profile(name: ProfileName) -> Profile:
-    """One of the two profiles."""
+    """Return one of the two profiles."""
     return read_table("physics.toml", dict[str, Profile])[name]
 
 
 def read_table(name: str, kind: type[T]) -> T:
-    """One of the tables that lie beside the code."""
+    """Read a table from the data folder."""
     text = files("openfield.domains.birds").joinpath("data", name).read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), kind, strict=False)
 
 
 def box(width: float, height: float) -> Ring:
-    """A rectangle around the origin: bottom left, top left, top right, bottom right."""
+    """Return a rectangle around the origin: bottom left, top left, top right, bottom right."""
     x, y = width / 2, height / 2
     return (-x, -y), (-x, y), (x, y), (x, -y)

@@ -1,6 +1,6 @@
-"""Everything visible in a level at one moment, in pixels, with what it looks like.
+"""The scene: everything visible in a level at one moment, in pixels, with its class.
 
-Stands between game and the two ways of seeing it: ground truth (`view.py`) and screenshots (`drawing.py`).
+Ground truth (`ground_truth.py`) and screenshots (`drawing.py`) are made from it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SHAPES = {
 }
 """Block types and the names of their sprites."""
 RANKS = ("pig", "bird", "egg", "shape", "wind", "fan", "rect", "tnt", "platform")
-"""The order in which things are listed."""
+"""The order in which objects are listed."""
 
 
 class Appearance(msgspec.Struct, frozen=True):
-    """How a class of things looks."""
+    """The colours of a class of objects."""
 
     colours: dict[int, float]
     fill: str
@@ -49,21 +49,21 @@ class Appearance(msgspec.Struct, frozen=True):
 
 
 class SceneItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A visible thing."""
+    """A visible object."""
 
     id: int
     rank: str
     look: str
-    """A key of the palette."""
+    """Its class, a key of the palette."""
     sprite: str
-    """What it is called where names are not hidden."""
+    """Its name in developer mode."""
     ring: tuple[Pixel, ...]
     hole: tuple[Pixel, ...] = ()
     life: float | None = None
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """A level at one moment, as seen through a viewport."""
+    """A level at one moment, seen through a viewport."""
 
     ground: int
     """The pixel row of the surface."""
@@ -75,12 +75,12 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def load_palette() -> dict[str, Appearance]:
-    """How every class of things looks."""
+    """Return the colours of every class of objects."""
     return read_table("palette.toml", dict[str, Appearance])
 
 
 def see(game: Game, view: Viewport) -> Scene:
-    """The level as it is now."""
+    """Return the scene of a level as it is now."""
     x, y = game.level.sling
     left, bottom, right, top = SLING_BOX
     corners = ((left, bottom), (left, top), (right, top), (right, bottom))
@@ -91,7 +91,7 @@ def see(game: Game, view: Viewport) -> Scene:
         sling=tuple(view.pixel(x + dx, y + dy) for dx, dy in corners),
         dots=tuple(view.pixel(*dot) for dot in game.trajectory),
         items=tuple(sorted(items, key=lambda item: RANKS.index(item.rank))),
-        storm=game.birds_removed > 0 and any(thing.type == "Storm" for thing in game.level.objects),
+        storm=game.birds_removed > 0 and any(placed.type == "Storm" for placed in game.level.objects),
     )
 
 
@@ -99,10 +99,10 @@ def _items(game: Game, view: Viewport) -> Iterator[SceneItem]:
     for body in (*game.bodies, *(ghost for ghost, _ in game.ghosts)):
         yield _item(body, view)
     yield from _waiting(game, view)
-    for number, thing in enumerate(game.level.objects):
-        if thing.type in WINDS:
-            corners = box(0.64 * abs(thing.scale_x), 0.64 * abs(thing.scale_y))
-            ring = tuple(view.pixel(thing.x + dx, thing.y + dy) for dx, dy in corners)
+    for number, placed in enumerate(game.level.objects):
+        if placed.type in WINDS:
+            corners = box(0.64 * abs(placed.scale_x), 0.64 * abs(placed.scale_y))
+            ring = tuple(view.pixel(placed.x + dx, placed.y + dy) for dx, dy in corners)
             yield SceneItem(id=FIRST_WIND - number, rank="wind", look="wind", sprite="AirTurbulence", ring=ring)
 
 
@@ -120,7 +120,7 @@ def _item(body: Body, view: Viewport) -> SceneItem:
 
 
 def _waiting(game: Game, view: Viewport) -> Iterator[SceneItem]:
-    """The bird on the sling and those behind it; the flying one is a body."""
+    """Yield the bird on the sling and those behind it; a flying bird is a body."""
     for number, (type_, name) in enumerate(game.queue):
         if number == 0 and game.flying is not None:
             continue
@@ -138,7 +138,7 @@ def _rank(body: Body) -> str:
 
 
 def _appearance(body: Body) -> tuple[str, str]:
-    """The look and the sprite's name of a body."""
+    """Return the class of a body and the name of its sprite."""
     stage = 1 + min(STAGES - 1, int(STAGES * max(0.0, 1 - body.life / body.full))) if body.full < math.inf else 1
     pink = body.type.startswith("Pink")
     if body.kind == "pig":

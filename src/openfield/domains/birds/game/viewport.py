@@ -1,7 +1,4 @@
-"""World units to pixels and back, and the slingshot as agents see it.
-
-Stands between game and everything an agent sees or says: ground truth, screenshots, shots.
-"""
+"""The viewport: world units to pixels and back."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ from openfield.domains.birds.game.level import Camera
 
 WIDTH, HEIGHT = 640, 480
 SLING_BOX = (-0.485, -0.985, 0.22, 1.03)
-"""The slingshot's rectangle around its point: left, bottom, right, top."""
+"""The rectangle of the slingshot relative to its position: left, bottom, right, top."""
 
 
 class Viewport(msgspec.Struct, frozen=True):
-    """What of the world is on the screen."""
+    """The part of the world that is on the screen."""
 
     width: float
     x: float
@@ -27,24 +24,24 @@ class Viewport(msgspec.Struct, frozen=True):
         return WIDTH / self.width
 
     def pixel(self, x: float, y: float) -> tuple[int, int]:
-        """The pixel of a point; the origin is the top left corner."""
+        """Return the pixel of a point; the origin is the top left corner."""
         across, down = self.spot(x, y)
         return round(across), round(down)
 
     def spot(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point is on the screen, to fractions of a pixel."""
+        """Return the position of a point on the screen, in fractions of a pixel."""
         return WIDTH / 2 + self.scale * (x - self.x), HEIGHT / 2 - self.scale * (y - self.y)
 
     def point(self, px: float, py: float) -> tuple[float, float]:
-        """The point of a pixel."""
+        """Return the point of a pixel."""
         return (px - WIDTH / 2) / self.scale + self.x, (HEIGHT / 2 - py) / self.scale + self.y
 
 
 def zoomed_out(camera: Camera) -> Viewport:
-    """All that the camera can show; every level starts so."""
+    """Return the widest viewport of a camera; every level starts with it."""
     return Viewport(camera.widest, 0.0, camera.y)
 
 
 def zoomed_in(camera: Camera) -> Viewport:
-    """As near as it goes, at the left edge."""
+    """Return the narrowest viewport of a camera, at the left edge."""
     return Viewport(camera.narrowest, camera.narrowest / 2 - camera.widest / 2, camera.y)
