@@ -1,7 +1,7 @@
 """Any domain with declared spaces as a Gymnasium environment: `gymnasium.make("openfield.gym:openfield/NAME-v0")`.
 
-Another way to drive a rollout: the caller's loop replies, and the record is the same as that of any other run.
-Importing this module registers all installed domains; `register_domain` registers others.
+The caller's loop drives the rollout, and the record is the same as that of any other run. Importing this module
+registers all installed domains; `register_domain` registers others.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ try:
 except ImportError:
     raise MissingExtra("gym", "openfield.gym") from None
 
+__all__ = ["DomainEnv", "register_domain"]
+
 NAMESPACE = "openfield"
 
 
@@ -57,15 +59,15 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         agent_name: str = "gym",
         render_mode: str | None = None,
     ) -> None:
-        """Opens a domain; the arguments are those of `gymnasium.make`.
+        """Open a domain; the arguments are those of `gymnasium.make`.
 
         Args:
-            domain: Where the domain is found.
-            trial: What is played; by default the domain's first trial. The time between two steps is the caller's own,
+            domain: The domain's name, `module:attribute` or `file.py`.
+            trial: The trial to play; by default the domain's first. The time between two steps is the caller's own,
                 so the trial's limit for a reply does not hold here.
             journal: The run file; None records nothing.
-            agent_name: Under which name results are recorded.
-            render_mode: Only None.
+            agent_name: The name results are recorded under.
+            render_mode: Always None.
         """
         self._domain = find_domain(domain)
         self._trial = _first_trial(self._domain) if trial is None else _own_trial(self._domain, trial)
@@ -80,7 +82,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._journal = None if journal is None else Journal(journal)
 
     def believe(self, novel: float | tuple[float, ...], level: int | None = None, detail: Any = None) -> None:
-        """Says what you think happened to the world; it rides on the next reply, also on that to an episode's end."""
+        """Say what you think happened to the world; the belief goes with the next reply, also at an episode's end."""
         belief = Belief(novel, level, detail)
         try:
             check_belief(belief)
@@ -89,7 +91,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._belief = belief
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts the trial anew if a seed is given; otherwise goes on to its next episode."""
+        """Start the trial anew if a seed is given; otherwise go on to its next episode."""
         super().reset(seed=seed)
         if seed is not None:
             self._end()
@@ -107,7 +109,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         return self._show(self._rollout.turn), _info(self._rollout.turn)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Takes an action, and answers what is asked until the next one is due or the episode ends."""
+        """Take an action, and answer other questions until the next action is due or the episode ends."""
         rollout = self._rollout
         if rollout is None or rollout.over or rollout.turn.last is not None:
             raise ResetNeeded("The episode is over; call reset() to go on.")
@@ -120,7 +122,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         return self._show(turn), float(reward), turn.last == "terminated", truncated, _info(turn)
 
     def close(self) -> None:
-        """Books the trial under way, as cancelled if it is not over, and closes the run file."""
+        """Record how the trial ended, as cancelled if it is not over, and close the run file."""
         if self._rollout is not None and self._rollout.turn.last is not None and not self._rollout.over:
             self._reply()
         self._end()
@@ -129,7 +131,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._journal = None
 
     def _start(self) -> Rollout:
-        """Opens the trial, on record as the first repeat that nobody has begun."""
+        """Open the trial, recorded as its first repeat that has not begun."""
         limits = msgspec.structs.replace(self._trial.limits, reply_seconds=None)
         world = self._domain.world(self._trial)
         if self._journal is None:
@@ -150,13 +152,13 @@ class DomainEnv(gymnasium.Env[Any, Any]):
             raise fault from None
 
     def _fail(self, error: OpenfieldError) -> None:
-        """Books the trial as ended by a failure."""
+        """Record that the trial ended with a failure."""
         if self._rollout is not None:
             self._rollout.close(*explain(error))
         self._rollout = None
 
     def _reply(self, action: Any = None) -> Turn:
-        """Replies with an action, with a belief where one was given or is asked for; a failure ends the trial."""
+        """Reply with an action, and with a belief if one was given or is asked for; a failure ends the trial."""
         rollout = self._rollout
         if rollout is None:
             raise ResetNeeded("Call reset() first.")
@@ -175,14 +177,14 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         self._moved = False
 
     def _show(self, turn: Turn) -> Any:
-        """The observation; the one before where a turn has none."""
+        """Return the observation, or the one before if a turn has none."""
         if turn.observation is not None or self._seen is None:
             self._seen = to_gym_value(self._observations, turn.observation)
         return self._seen
 
 
 def register_domain(domain: Domain[Any]) -> str | None:
-    """Registers a domain with Gymnasium and returns its id, or None if it does not declare its spaces."""
+    """Register a domain with Gymnasium and return its id; None if it does not declare its spaces."""
     use_domain(domain)
     spec = domain.spec(_first_trial(domain))
     if spec.actions is None or spec.observations is None:
@@ -200,13 +202,13 @@ def _settings(domain: Domain[Any]) -> dict[str, Any]:
 
 
 def gym_name(domain: Domain[Any]) -> str:
-    """The name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
+    """Return the name Gymnasium knows a domain by: its `gym_name`, or its name in camel case."""
     words = re.split(r"[^0-9A-Za-z]+", domain.name)
     return str(getattr(domain, "gym_name", "")) or "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def to_gym(space: Space) -> gymnasium.Space[Any]:
-    """The space as Gymnasium has it; a choice becomes the number of its option."""
+    """Convert a space to Gymnasium's; a choice becomes the number of its option."""
     match space:
         case Discrete(n):
             return gymnasium.spaces.Discrete(n)
@@ -220,7 +222,7 @@ def to_gym(space: Space) -> gymnasium.Space[Any]:
 
 
 def to_gym_value(space: Space, value: Any) -> Any:
-    """A value of a space as Gymnasium has it."""
+    """Convert a value of a space to Gymnasium's form."""
     match space:
         case Discrete():
             return np.int64(value)
@@ -233,7 +235,7 @@ def to_gym_value(space: Space, value: Any) -> Any:
 
 
 def from_gym(space: Space, value: Any) -> Any:
-    """What Gymnasium has as a value of a space, as plain data."""
+    """Convert a value in Gymnasium's form to plain data."""
     match space:
         case Discrete():
             return operator.index(value)
@@ -246,12 +248,12 @@ def from_gym(space: Space, value: Any) -> Any:
 
 
 def _first_trial(domain: Domain[Any]) -> Trial:
-    """What is played unless told otherwise, under the settings in which the domain declares its spaces."""
+    """Return the default trial, with the settings under which the domain declares its spaces."""
     return domain.trials(count=1, **_settings(domain))[0]
 
 
 def _own_trial(domain: Domain[Any], trial: Any) -> Trial:
-    """The trial that was given, if it is one of the domain's: another's would be recorded as what it is not."""
+    """Return the trial if it is one of the domain's: another one would be recorded as what it is not."""
     if not isinstance(trial, Trial):
         shown = f"a {type(trial).__name__}" if isinstance(trial, list) else repr(trial)
         raise InvalidInput(f"'trial' is one trial, such as of.trials({domain.name!r})[-1], not {shown}.")
@@ -275,7 +277,7 @@ def _info(turn: Turn) -> dict[str, Any]:
 
 
 def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
-    """Takes the first repeat of a trial that nobody has begun."""
+    """Lease the first repeat of a trial that has not begun."""
     source = domain_source(trial.domain)
     facts = {"openfield": __version__} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
     repeat = 0

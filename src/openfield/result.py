@@ -1,6 +1,6 @@
-"""What came of a run: its cells, its numbers, its page.
+"""The result of a run: its cells, its numbers, its page.
 
-The end of plan -> rollout -> journal -> metrics -> report; several run files make one result.
+The end of plan -> rollout -> journal -> metrics -> report. Several run files make one result.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Result:
     """One or several run files, read as one."""
 
     def __init__(self, paths: Sequence[str | Path], baseline: str | None = None) -> None:
-        """Reads run files.
+        """Read run files.
 
         Args:
             paths: The files.
-            baseline: The agent that others are held against; each domain's own if not given.
+            baseline: The agent that others are compared with; each domain's own if not given.
         """
         self.paths = [Path(path) for path in paths]
         self.baseline = baseline
@@ -42,19 +42,19 @@ class Result:
                 self.facts |= run.facts
 
     def summary(self, metrics: Sequence[str] | None = None) -> Summary:
-        """All numbers with their intervals; by default those of the metrics the domains name."""
+        """Return all numbers with their intervals; by default those of the metrics the domains name."""
         from openfield.metrics.summary import summarise
 
         return summarise(self.cells, self._metrics(metrics))
 
     def table(self, metrics: Sequence[str] | None = None) -> RenderableType:
-        """The summary as a table that rich prints: `rich.print(result.table())`."""
+        """Return the summary as a table that rich prints: `rich.print(result.table())`."""
         from openfield.report.terminal import render_summary
 
         return render_summary(self.summary(metrics), self.domains)
 
     def numbers(self, metrics: Sequence[str] | None = None) -> Iterator[tuple[CellRecord, dict[str, float | None]]]:
-        """Every scored cell with its own numbers, before any mean is taken; None where one is not defined."""
+        """Yield every scored cell with its own numbers, before any mean is taken; None if a number is not defined."""
         from openfield.metrics.summary import list_numbers
 
         chosen = self._metrics(metrics)
@@ -65,7 +65,7 @@ class Result:
                 yield cell, {name: found.get(name) for name in names}
 
     def page(self, path: str | Path, metrics: Sequence[str] | None = None) -> Path:
-        """Writes the report, one self-contained HTML file, and returns its path."""
+        """Write the report, one self-contained HTML file, and return its path."""
         from openfield.report.page import write_page
 
         title = " + ".join(path.stem for path in self.paths)
@@ -75,7 +75,7 @@ class Result:
 
     @property
     def domains(self) -> dict[str, Domain[Any]]:
-        """The domains of the trials, as far as they are at hand."""
+        """The domains of the trials, as far as they are installed."""
         found: dict[str, Domain[Any]] = {}
         for name in {cell.trial.domain for cell in self.cells}:
             try:
@@ -97,7 +97,7 @@ class Result:
         return [metric.among(self.cells, self.baseline) for metric in chosen]
 
     def _check_baseline(self) -> None:
-        """Whoever asks for numbers against an agent is told if it is none of these."""
+        """Raise an error if the baseline is none of the agents."""
         agents = sorted({cell.agent for cell in self.cells})
         if self.baseline is not None and self.baseline not in agents:
             raise UnknownName("agent", self.baseline, agents, label="In this run")
@@ -105,7 +105,7 @@ class Result:
             raise InvalidInput(f"Against which agent? Name it with --baseline: {', '.join(agents)}.")
 
     def _where_asked_for(self, name: str, metric: Metric) -> Metric:
-        """The metric, measured only in domains that name it; one against a baseline says nothing where that is not."""
+        """Return the metric, measured only in the domains that name it."""
         domains = self.domains
 
         def measure(cell: CellRecord) -> Mapping[str, float | None]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openfield.report.chart import (
-    MOST_POINTS,
+    MAX_POINTS,
     Frame,
     Point,
     average,
@@ -39,7 +39,7 @@ def test_without_an_onset_they_count_from_the_start_of_the_test() -> None:
 
 def test_long_curves_are_averaged_in_bins_that_keep_the_onset() -> None:
     (curve,) = trace_all([make_cell([], [1.0] * 101, [0.0] * 200)])
-    assert len(curve) <= MOST_POINTS + 1
+    assert len(curve) <= MAX_POINTS + 1
     assert {point.performance for point in curve} == {0.0, 1.0}
     assert next(point.at for point in curve if point.performance == 0.0) == 0
 

@@ -12,7 +12,7 @@ import openfield as of
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import NextBatch, Scores
 from openfield.metrics.openset.cells import measure_openset, read_answers
-from openfield.report.openset import _frame, draw_openset, facts_of
+from openfield.report.openset import _frame, draw_openset, make_test_facts
 from support.ond.protocol import Client, answers, known, write_test
 
 SMALL = {"training": 120, "round_size": 10, "before": 3, "after": 4}
@@ -71,9 +71,9 @@ def test_names_are_escaped_and_other_domains_have_none(result) -> None:
     assert draw_openset({"x": []}) == ""
 
 
-def test_facts_of_a_test_are_those_recorded(result) -> None:
+def test_make_test_facts_a_test_are_those_recorded(result) -> None:
     cell = next(cell for cell in result.cells if cell.agent == "knn")
-    facts = facts_of(read_answers(cell), read_answers(cell))
+    facts = make_test_facts(read_answers(cell), read_answers(cell))
     assert (facts.length, facts.onset) == (70, 30)
     assert facts.after == facts.baseline_after
 
@@ -89,7 +89,7 @@ def test_a_change_counts_as_declared_from_the_trials_own_threshold_on(tmp_path: 
         trials = DOMAIN.trials(1, threshold=threshold, **SMALL)
         played = of.run({"slow": agent}, trials, tmp_path / f"{threshold}.sqlite", workers=0)
         (cell,) = played.cells
-        assert facts_of(read_answers(cell)).detection == declared
+        assert make_test_facts(read_answers(cell)).detection == declared
         first = next((episode.number for episode in cell.episodes if episode.detected), None)
         assert first == (None if declared is None else declared // 10 + 1)  # after the training
         delay = measure_openset(cell)["sample_delay"]

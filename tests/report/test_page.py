@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.report.page import MOST_BYTES, render_page, write_page
+from openfield.report.page import MAX_BYTES, render_page, write_page
 from openfield.report.words import Domains
 from support.records import make_cell, make_run, make_trial
 
@@ -141,7 +141,7 @@ class TestForm:
             cell for n in range(novelties) for cell in make_run(names, trials, episodes, novelty=(f"novelty-{n}",))
         ]
         page = render(cells)
-        assert len(page.encode()) < MOST_BYTES
+        assert len(page.encode()) < MAX_BYTES
         if trials == 1000:
             assert "mean of 1000 trials, 40 of them drawn" in page
             assert "24 of 1000, evenly picked" in page

@@ -1,6 +1,6 @@
 """A person as an agent: turns are printed, answers are typed.
 
-`openfield play` uses it for domains without a view of their own; it works on a terminal and on a pipe.
+`openfield play` uses it for domains that bring no player of their own; it works on a terminal and on a pipe.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LineHuman:
         self._say(f"{spec.task}\n{self.help}")
 
     def __call__(self, turn: Turn) -> Reply:
-        """Shows a turn and waits for an answer that makes sense."""
+        """Show a turn and wait for an answer that makes sense."""
         self._show(turn)
         if turn.ask is Ask.NONE:
             return Reply()
@@ -41,11 +41,11 @@ class LineHuman:
                 return reply
 
     def describe(self, observation: Any) -> str:
-        """What is seen, as text; domains may say it better."""
+        """Return the observation as text. Subclasses may say it better."""
         return msgspec.json.encode(observation, enc_hook=str).decode()
 
     def parse(self, text: str) -> Any:
-        """The action that was typed; None if it is none."""
+        """Return the action that was typed; None if the text is not an action."""
         action = text if isinstance(self._spec.actions, Choice) else read_json(text)
         fits = text and (self._spec.actions is None or self._spec.actions.contains(action))
         return action if fits else None
@@ -71,7 +71,7 @@ class LineHuman:
         return f"0 .. {space.n - 1}: " if isinstance(space, Discrete) else "action (JSON): "
 
     def _read(self, prompt: str) -> Reply | None:
-        """A reply, or None if what was typed is none."""
+        """Read a line and return the reply it stands for; None if it stands for none."""
         self._target.write(prompt)
         self._target.flush()
         line = self._source.readline()
@@ -103,7 +103,7 @@ class LineHuman:
 
 
 def read_json(text: str) -> Any:
-    """What a line says, as JSON if it is any."""
+    """Return a line decoded from JSON, or the line itself if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,9 +1,9 @@
-"""A legacy program as an agent: started for one cell against the domain's own wire.
+"""An agent that is a program for the original system: it is started for one cell and speaks the domain's own wire.
 
-`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. A program that is not told a port is met
-where the domain's agents expect it; one cell after the other, whichever processes play them, as only one can have that
-port. `wire:@HOST:PORT COMMAND` says where to listen; without a command, it waits there for a program that somebody else
-starts.
+`wire:COMMAND` on the command line, with `{host}` and `{port}` in the command. If the command names no port, the wire
+listens on the domain's usual one. Only one cell can have that port, so cells then play one after the other, in all
+processes. `wire:@HOST:PORT COMMAND` says where to listen. Without a command it waits there for a program that is
+started elsewhere.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ HOST = "127.0.0.1"
 FAREWELL_SECONDS = 2.0
 CLOSE_SECONDS = 10.0
 POLL_SECONDS = 0.1
-"""How often it looks whether a program does nothing, or somebody said stop meanwhile."""
+"""How often it checks whether a program does nothing, or a stop was requested."""
 PORT_SECONDS, PORT_TRIES = 0.2, 150
-"""How long a cell waits for a port that something else has: half a minute. It waits for another cell to its end."""
+"""How long a cell waits for a port that another program has: half a minute. It waits for another cell to its end."""
 
 
 def drive_program(rollout: Rollout, domain: Domain[Any], cell: Cell, command: str) -> str:
-    """Has a program play a rollout over the domain's wire; returns the outcome."""
+    """Let a program play a rollout over the domain's wire, and return the outcome."""
     return asyncio.run(_play(RemoteRollout(rollout, spec_of(domain, cell.trial), cell.seed), domain, cell, command))
 
 
 def is_watched(command: str) -> bool:
-    """Whether the program is started here: then its time is watched here, too, and not from outside this process.
+    """Return whether the program is started here; then its time is watched here and not from outside this process.
 
-    A watchdog outside would count the wait for a port or broker as the program's own, and by ending this process it
-    would leave the program behind.
+    A watchdog outside would count the wait for a port or broker as the program's own. It would also leave the program
+    behind when it ends this process.
     """
     return bool(_place(command)[2])
 
@@ -70,7 +70,7 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
 
 
 async def _listen(wire: Any, dispatcher: SingleDispatcher, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
-    """The wire's server, and the port it listens on by now."""
+    """Start the wire's server. Return its task and the port it listens on."""
     port, listening = 0, asyncio.Event()
 
     def ready(number: int) -> None:
@@ -87,7 +87,7 @@ async def _listen(wire: Any, dispatcher: SingleDispatcher, host: str, wanted: in
 
 
 def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]:
-    """The words that start the program, which say where the wire is."""
+    """Return the words that start the program and tell it where the wire is."""
     words = [word.replace("{host}", host).replace("{port}", str(port)) for word in split_command(f"wire:{command}")]
     if hasattr(wire, "command"):  # a protocol that is configured otherwise than by host and port
         return list(wire.command(words, cell))
@@ -95,7 +95,7 @@ def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]
 
 
 async def _run(words: list[str], dispatcher: SingleDispatcher, wire: Any, server: asyncio.Task[None]) -> str:
-    """Starts a program, waits until it has played, and ends it."""
+    """Start a program, wait until it has played, and end it."""
     guard = Guard()
     try:
         program = await asyncio.create_subprocess_exec(*words, start_new_session=True)
@@ -117,14 +117,14 @@ async def _run(words: list[str], dispatcher: SingleDispatcher, wire: Any, server
 
 
 async def _see_off(server: asyncio.Task[None]) -> None:
-    """Waits for a server to end: told once, since some libraries never end if they are told again while they do."""
+    """Cancel a server once and wait for it to end: some libraries never end if they are cancelled again."""
     if not server.cancelling():
         server.cancel()
     await asyncio.wait({server}, timeout=CLOSE_SECONDS)
 
 
 def check_program(source: str, domain: Domain[Any]) -> None:
-    """Sees that `wire:...` says what to start, or where to wait, and that the protocol has no objection."""
+    """Check that `wire:...` says what to start or where to wait, and that the protocol accepts the command."""
     _, port, command = _place(source.removeprefix("wire:"))
     if command or port is None:
         words = split_command(f"wire:{command}")
@@ -134,7 +134,7 @@ def check_program(source: str, domain: Domain[Any]) -> None:
 
 
 def _place(command: str) -> tuple[str, int | None, str]:
-    """Where to listen, if it says so, and the command behind that."""
+    """Split `@HOST:PORT COMMAND` into host, port and command; the port is None if it is not named."""
     if not command.startswith("@"):
         return HOST, None, command
     place, _, command = command[1:].partition(" ")
@@ -146,7 +146,7 @@ def _place(command: str) -> tuple[str, int | None, str]:
 
 
 async def _wait(dispatcher: SingleDispatcher) -> str:
-    """Waits until whoever comes has played the trial to its end, or failed, or left and stays away."""
+    """Wait until a program that connects has played the trial, has failed, or has left and stays away."""
     patience, gone = dispatcher.current.spec.reply_seconds, None
     while not (remote := dispatcher.current).rollout.over and remote.fault is None:
         with suppress(TimeoutError):
@@ -164,14 +164,14 @@ async def _wait(dispatcher: SingleDispatcher) -> str:
 
 
 def _heed(remote: RemoteRollout) -> None:
-    """Ends the trial if somebody said stop while nobody was answering."""
+    """Raise `Cancelled` if a stop was requested while no reply was being taken."""
     if remote.rollout.stopping and not remote.rollout.over and remote.fault is None:
         raise Cancelled("Stopped on request.")
 
 
 @asynccontextmanager
 async def _port_alone(port: int) -> AsyncIterator[None]:
-    """Keeps other cells, also those of other processes, from a port that is not just any free one."""
+    """Keep other cells, also those of other processes, from using this port."""
     if not port:
         yield
         return
@@ -192,7 +192,7 @@ def _lock_of(port: int | str) -> Path:
 
 
 def _sweep_locks() -> None:
-    """Removes the locks of processes that were killed."""
+    """Remove the locks of processes that were killed."""
     pattern = _lock_of("*")
     for lock in pattern.parent.glob(pattern.name):
         if (left := take_lock(lock)) is not None:
@@ -201,7 +201,7 @@ def _sweep_locks() -> None:
 
 
 async def _wait_for_port(port: int) -> None:
-    """Waits for a port that something else than a cell has; a program that is not ours may keep it for good."""
+    """Wait for a port that another program has, and give up after a while: it may keep the port for good."""
     for _ in range(PORT_TRIES):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -215,7 +215,7 @@ async def _wait_for_port(port: int) -> None:
 
 
 async def _watch(dispatcher: SingleDispatcher, program: asyncio.subprocess.Process) -> str:
-    """Waits until the trial is over, the agent fails, or the program ends before its time."""
+    """Wait until the trial is over, the agent fails, or the program ends too early."""
     ended = asyncio.create_task(program.wait())
     turns, since, patience = dispatcher.current.rollout.turns, time.monotonic(), dispatcher.current.spec.reply_seconds
     while not (remote := dispatcher.current).rollout.over and remote.fault is None:
@@ -240,7 +240,7 @@ async def _watch(dispatcher: SingleDispatcher, program: asyncio.subprocess.Proce
 
 
 async def _first(*things: Coroutine[Any, Any, Any]) -> None:
-    """Waits for whatever happens first."""
+    """Wait until one of these is done."""
     tasks = [asyncio.create_task(thing) for thing in things]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -248,7 +248,7 @@ async def _first(*things: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _end(program: asyncio.subprocess.Process, guard: Guard) -> None:
-    """Gives the program a moment to end by itself, then ends it and all it started."""
+    """Give the program a moment to end by itself, then end it and all processes it started."""
     with suppress(TimeoutError):
         await asyncio.wait_for(program.wait(), FAREWELL_SECONDS)
     guard.end()  # it may have ended and left others behind

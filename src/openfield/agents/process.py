@@ -1,6 +1,6 @@
-"""An agent that is a program in any language, talking JSON lines on its standard input and output.
+"""An agent that is a program in any language: it speaks JSON lines on its standard input and output.
 
-`process:COMMAND` on the command line. The protocol is in `lines.py` and in docs/stdio.md.
+`process:COMMAND` on the command line. The protocol is in `serving/jsonlines.py` and in docs/stdio.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAREWELL_SECONDS = 2.0
 
 
 def process_agent(command: str) -> AgentFactory:
-    """A factory that starts the command anew for every cell."""
+    """Return a factory that starts the command anew for every cell."""
     words = split_command(f"process:{command}")
 
     def make(spec: Spec, seed: int) -> Agent:
@@ -47,7 +47,7 @@ def process_agent(command: str) -> AgentFactory:
 
 
 def split_command(source: str) -> list[str]:
-    """The words of the command in `process:COMMAND` or `wire:COMMAND`."""
+    """Split the command in `process:COMMAND` or `wire:COMMAND` into words."""
     kind, _, command = source.partition(":")
     try:
         words = shlex.split(command)
@@ -59,7 +59,7 @@ def split_command(source: str) -> list[str]:
 
 
 class Program:
-    """A program under way."""
+    """A program that is running, as an agent."""
 
     def __init__(self, words: list[str], spec: Spec, seed: int) -> None:
         self._patience = spec.reply_seconds
@@ -88,7 +88,7 @@ class Program:
             raise
 
     def __call__(self, turn: Turn) -> Reply:
-        """Answers a turn; one that asks nothing is shown and not waited for."""
+        """Answer a turn. One that asks nothing is shown, and no answer is waited for."""
         if turn.ask is Ask.NONE:
             self.write(turn_line(turn))
             return Reply()
@@ -96,14 +96,14 @@ class Program:
         return Reply(answer.action, answer.belief)
 
     def ask(self, message: bytes, kind: type[M]) -> M:
-        """Sends a message and reads what it is answered with; it must have kept quiet until then."""
+        """Send a message and return the answer. The program must have sent nothing since its last answer."""
         if self._inbox.select(0):
             raise AgentProtocol(f"got {_names(self._messages())} without having asked")
         self.write(message)
         return self.read(kind)
 
     def write(self, message: bytes) -> None:
-        """Sends a message; a program that does not read it runs out of time."""
+        """Send a message. A program that does not read it in time ends in `AgentTimeout`."""
         rest, end = memoryview(message), self._deadline()
         try:
             while rest:
@@ -113,14 +113,14 @@ class Program:
             raise self._gone() from None
 
     def read(self, kind: type[M]) -> M:
-        """Reads the next message, which must be of a kind and must not be followed by another."""
+        """Return the next message, which must be of this kind and must not be followed by another."""
         message, *more = self._messages()
         if more or not isinstance(message, kind):
             raise AgentProtocol(f"expected one {kind.__struct_config__.tag}, got {_names([message, *more])}")
         return message
 
     def close(self) -> None:
-        """Says goodbye, waits a little, then ends the program and all it started."""
+        """Send `bye`, wait a little, then end the program and all processes it started."""
         with suppress(AgentGone, AgentTimeout, OSError):
             self._patience = FAREWELL_SECONDS
             self.write(bye())
@@ -135,7 +135,7 @@ class Program:
         self._errors.close()
 
     def _messages(self) -> list[FromAgent]:
-        """Waits for a message and returns all that have come."""
+        """Wait for a message and return all that have come."""
         end, messages = self._deadline(), list[FromAgent]()
         while not messages:
             self._await(self._inbox, end)
@@ -155,7 +155,7 @@ class Program:
             raise AgentTimeout(f"No message within {self._patience:g} s.")
 
     def _gone(self) -> AgentGone:
-        """What to say of a program that is no more: its own last words, if it had any."""
+        """Return the error for a program that has ended, with the last line of its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(FAREWELL_SECONDS)
         self._errors.seek(0)
@@ -170,25 +170,25 @@ class Program:
 
 
 class SavingProgram:
-    """A program that can hand over its state and take it back."""
+    """A program that can save its state and load it."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def __call__(self, turn: Turn) -> Reply:
-        """Answers a turn."""
+        """Answer a turn."""
         return self._program(turn)
 
     def save(self) -> bytes:
-        """The state as the program gives it."""
+        """Ask the program for its state."""
         return self._program.ask(save_line(), State).state
 
     def load(self, state: bytes) -> None:
-        """Has the program become what it was."""
+        """Give the program the state it saved."""
         self._program.ask(load_line(state), Loaded)
 
     def close(self) -> None:
-        """Ends the program."""
+        """End the program."""
         self._program.close()
 
 

@@ -1,6 +1,6 @@
-"""An agent that does anything allowed, to have something to compare with.
+"""An agent that draws random actions, as a baseline.
 
-Works in every domain whose `Spec` names its actions.
+It works in every domain whose `Spec` declares an action space.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from openfield.core import Ask, Belief, Reply, Spec, Turn
 from openfield.errors import InvalidInput
 
 GeneratorState = tuple[int, tuple[int, ...], float | None]
-"""What `random.Random.getstate` gives; as its type it is read back from JSON as the tuples it must be."""
+"""What `random.Random.getstate` returns; with this type JSON is read back as the tuples it needs."""
 
 
 class RandomAgent:
-    """Draws every action from the action space, and believes nothing has changed."""
+    """Draws every action from the action space, and believes that nothing has changed."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         if spec.actions is None:
@@ -26,15 +26,15 @@ class RandomAgent:
         self._rng = random.Random(seed)
 
     def __call__(self, turn: Turn) -> Reply:
-        """Answers a turn."""
+        """Answer a turn."""
         if turn.ask is Ask.ACT:
             return Reply(self._actions.sample(self._rng))
         return Reply(None, Belief(0.0))
 
     def save(self) -> bytes:
-        """The state of the generator."""
+        """Return the state of the generator."""
         return msgspec.json.encode(self._rng.getstate())
 
     def load(self, state: bytes) -> None:
-        """Goes on drawing where the saved agent was."""
+        """Restore the state of the generator."""
         self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))

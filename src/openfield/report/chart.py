@@ -1,4 +1,4 @@
-"""Curves of performance and belief as small inline SVG drawings.
+"""Charts of performance and belief, episode by episode, as small inline SVG drawings.
 
 Stands in report: cells -> curves -> page. Coordinates are whole numbers and paths are relative, to keep pages small.
 """
@@ -14,12 +14,22 @@ from typing import TypeVar
 import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
+from openfield.metrics.detection import measure_detection
 from openfield.metrics.stretches import mean, performances, split
+from openfield.metrics.summary import Group, score_trials
 
 T = TypeVar("T")
 
-MOST_POINTS = 60
-"""Longer curves are averaged in bins: more points than this cannot be told apart at the size drawn."""
+MAX_POINTS = 60
+"""Longer curves are averaged in bins: more points cannot be told apart at the size drawn."""
+KEY = (
+    ('<path class="p" d="M1 5h28"/>', "performance, mean over trials"),
+    ('<path class="f" style="opacity:.5" d="M1 3h28M1 7h28"/>', "single trials"),
+    ('<path class="b" d="M1 5h28"/>', "belief that the world has changed"),
+)
+ONSET = ('<path class="o" d="M15 0v10"/>', "onset, from which episodes are counted")
+DETECTION = ('<path class="d" d="M15 1l4 7h-8z"/>', "first detection after the onset")
+ALARM = ('<path class="d h" d="M15 1l4 7h-8z"/>', "false alarm")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -49,25 +59,43 @@ class Frame(msgspec.Struct, frozen=True):
     bottom: int = 18
 
     def x(self, at: float) -> int:
-        """The drawing unit of an episode."""
+        """Return the horizontal position of an episode."""
         inner = self.width - self.left - self.right
         return round(self.left + inner * (at - self.first) / max(1, self.last - self.first))
 
     def y(self, value: float) -> int:
-        """The drawing unit of a value from 0 to 1."""
+        """Return the vertical position of a value from 0 to 1."""
         inner = self.height - self.top - self.bottom
         return round(self.top + inner * (1 - min(1.0, max(0.0, value))))
 
 
+def draw_curves(played: Sequence[tuple[Group, Sequence[CellRecord]]], faint: int, single: int) -> str:
+    """Draw small multiples: every agent's trials in one panel, then some trials one by one.
+
+    Args:
+        played: The scored cells of each agent.
+        faint: How many single trials a panel shows at most.
+        single: How many trials are drawn one by one for each agent, at most.
+    """
+    known = [(group, cells) for group, cells in played if cells]
+    if not known:
+        return ""
+    traced = [(group.agent, cells, trace_all(cells)) for group, cells in known]
+    panels = "".join(_draw_agent(agent, cells, curves, faint) for agent, cells, curves in traced)
+    singles = "".join(_draw_singles(agent, cells, curves, single) for agent, cells, curves in traced if single)
+    key = _draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells in known) else []))
+    return f'<h3>Episode by episode</h3>{key}<div class="panels">{panels}</div>{singles}'
+
+
 def trace_all(cells: Sequence[CellRecord]) -> list[Curve]:
-    """Cells as curves, counted from the onset, or from the start of the test if nothing changes."""
+    """Return cells as curves, counted from the onset, or from the start of the test if nothing changes."""
     longest = max((len(cell.episodes) for cell in cells), default=0)
-    step = max(1, math.ceil(longest / MOST_POINTS))
+    step = max(1, math.ceil(longest / MAX_POINTS))
     return [_trace(cell, step) for cell in cells]
 
 
 def average(curves: Sequence[Curve]) -> Curve:
-    """The mean curve, where at least half of the curves have something to say."""
+    """Return the mean curve, where at least half of the curves have a point."""
     columns: dict[int, list[Point]] = {}
     for point in (point for curve in curves for point in curve):
         columns.setdefault(point.at, []).append(point)
@@ -75,7 +103,7 @@ def average(curves: Sequence[Curve]) -> Curve:
 
 
 def draw_panel(label: str, curves: Sequence[Curve], faint: int, onset: bool) -> str:
-    """All trials of an agent: some of them faintly, their mean and its belief boldly, the onset marked."""
+    """Draw all trials of an agent: at most `faint` single ones, their mean performance and belief, and the onset."""
     ats = [point.at for curve in curves for point in curve]
     frame = Frame(min(ats), max(ats), 380, 190)
     middle = average(curves)
@@ -93,20 +121,20 @@ def draw_panel(label: str, curves: Sequence[Curve], faint: int, onset: bool) -> 
 
 
 def draw_trial(label: str, curve: Curve, onset: bool) -> str:
-    """One trial: its performance, its belief, and a mark at each detection."""
+    """Draw one trial: its performance, its belief, and a mark at each detection."""
     frame = Frame(curve[0].at, curve[-1].at, 232, 96, left=4, right=4, top=8, bottom=8)
     marks = "".join(_mark(frame, point, onset) for point in _first_detections(curve, onset))
     return wrap_svg(frame, label, _band(frame, onset) + _both_lines(frame, curve) + marks)
 
 
 def draw_interval(low: float, middle: float, high: float, bounds: tuple[float, float]) -> str:
-    """An interval as a bar with a tick at the mean, on the number's whole range; the style sheet draws it."""
+    """Draw an interval as a bar with a tick at the mean, on the number's whole range; the style sheet draws it."""
     a, b, c = (round((value - bounds[0]) / (bounds[1] - bounds[0]), 3) for value in (low, middle, high))
     return f'<i class="iv{" z" if bounds[0] < 0 else ""}" style="--a:{a};--b:{b};--c:{c}"></i>'
 
 
 def pick_evenly(items: Sequence[T], most: int) -> list[T]:
-    """At most so many items, evenly spread from the first to the last."""
+    """Pick at most `most` items, evenly spread from the first to the last."""
     if len(items) <= most:
         return list(items)
     if most < 2:
@@ -115,7 +143,7 @@ def pick_evenly(items: Sequence[T], most: int) -> list[T]:
 
 
 def _trace(cell: CellRecord, step: int) -> Curve:
-    """One curve; episodes are averaged in bins of `step` that never cross the onset."""
+    """Return one curve. Episodes are averaged in bins of `step` that never cross the onset."""
     parts = split(cell)
     origin = len(parts.training) + (len(parts.before) if parts.after else 0)
     bins: dict[int, list[Episode]] = {}
@@ -136,13 +164,13 @@ def _merge(at: int, points: Sequence[Point]) -> Point:
 
 
 def wrap_svg(frame: Frame, label: str, body: str) -> str:
-    """A drawing with its name."""
+    """Return a drawing with its name."""
     name = escape(label)
     return f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img"><title>{name}</title>{body}</svg>'
 
 
 def _ground(frame: Frame, onset: bool) -> str:
-    """Grid lines at 0, ½ and 1, the stretch after the onset tinted, and the ends of both axes."""
+    """Draw grid lines at 0, ½ and 1, the tinted stretch after the onset, and the ends of both axes."""
     right = frame.x(frame.last)
     grid = "".join(
         f'<path class="g" d="M{frame.left} {frame.y(value)}H{right}"/>'
@@ -157,7 +185,7 @@ def _ground(frame: Frame, onset: bool) -> str:
 
 
 def _test_start(frame: Frame, curve: Curve) -> str:
-    """A hairline where training ends; its name only where the onset's leaves room."""
+    """Draw a hairline where training ends, with its name unless the onset is too near."""
     trained = [point.at for point in curve if point.training]
     if not trained or len(trained) == len(curve):
         return ""
@@ -167,7 +195,7 @@ def _test_start(frame: Frame, curve: Curve) -> str:
 
 
 def _band(frame: Frame, onset: bool) -> str:
-    """The stretch after the onset, with a line where it starts."""
+    """Draw the stretch after the onset, with a line where it starts."""
     if not onset:
         return ""
     x, top, bottom = frame.x(0), frame.y(1), frame.y(0)
@@ -182,7 +210,7 @@ def _both_lines(frame: Frame, curve: Curve) -> str:
 
 
 def draw_line(kind: str, frame: Frame, points: Iterable[tuple[float, float | None]]) -> str:
-    """A path through the points that have a value; gaps are bridged."""
+    """Draw a path through the points that have a value; gaps are bridged."""
     found = [(frame.x(at), frame.y(value)) for at, value in points if value is not None]
     if not found:
         return ""
@@ -191,7 +219,7 @@ def draw_line(kind: str, frame: Frame, points: Iterable[tuple[float, float | Non
 
 
 def _end_labels(frame: Frame, curve: Curve) -> str:
-    """The names of both lines at their ends, pushed apart where they would touch."""
+    """Write the names of both lines at their ends, pushed apart where they would touch."""
     ends = [
         (frame.y(value), kind, name)
         for kind, name, value in (
@@ -207,7 +235,7 @@ def _end_labels(frame: Frame, curve: Curve) -> str:
 
 
 def _apart(ends: list[tuple[int, str, str]], floor: int, least: int = 13) -> list[tuple[int, str, str]]:
-    """Labels from the lowest up, none below the floor, no two nearer than `least`."""
+    """Place labels from the lowest up: none below the floor, no two nearer than `least`."""
     placed: list[tuple[int, str, str]] = []
     for y, kind, name in sorted(ends, reverse=True):
         placed.append((min(y, placed[-1][0] - least if placed else floor), kind, name))
@@ -215,14 +243,14 @@ def _apart(ends: list[tuple[int, str, str]], floor: int, least: int = 13) -> lis
 
 
 def _first_detections(curve: Curve, onset: bool) -> list[Point]:
-    """The first detection after the onset, and every one before it."""
+    """Return the first detection after the onset, and every one before it."""
     said = [point for point in curve if point.detected]
     late = [point for point in said if onset and point.at >= 0]
     return [point for point in said if not onset or point.at < 0] + late[:1]
 
 
 def _mark(frame: Frame, point: Point, onset: bool) -> str:
-    """A filled triangle for a detection, a hollow one for a false alarm."""
+    """Draw a filled triangle for a detection, a hollow one for a false alarm."""
     right = onset and point.at >= 0
     words = f"detected after {point.at}" if right else "false alarm"
     return (
@@ -232,5 +260,55 @@ def _mark(frame: Frame, point: Point, onset: bool) -> str:
 
 
 def _signed(at: int, onset: bool) -> str:
-    """An episode's number, with a plus where an onset divides them."""
+    """Return an episode's number, with a plus where an onset divides them."""
     return (f"{at:+d}" if at and onset else str(at)).replace("-", "−")
+
+
+def _draw_key(*items: tuple[str, str]) -> str:
+    drawn = (f'<li><svg viewBox="0 0 30 10">{mark}</svg>{meaning}</li>' for mark, meaning in items)
+    return f'<ul class="key">{"".join(drawn)}</ul>'
+
+
+def _draw_agent(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curve], faint: int) -> str:
+    """Draw an agent's panel. Trials that ended before their onset do not fit its axis; the caption counts them."""
+    onset = _has_onset(cells)
+    aligned = [curve for cell, curve in zip(cells, curves, strict=True) if _has_onset([cell]) == onset]
+    drawn, early = min(faint, len(aligned)), len(curves) - len(aligned)
+    which = f"{drawn} trials" if drawn == len(aligned) else f"mean of {len(aligned)} trials, {drawn} of them drawn"
+    which += f"; {early} more ended before the onset" if early else ""
+    drawing = draw_panel(f"{agent}: performance and belief, {which}", aligned, faint, onset)
+    return f"<figure><figcaption><b>{escape(agent)}</b> <small>{which}</small></figcaption>{drawing}</figure>"
+
+
+def _draw_singles(agent: str, cells: Sequence[CellRecord], curves: Sequence[Curve], most: int) -> str:
+    """Draw trials from the worst to the best, evenly picked if there are too many."""
+    scores = [next(iter(score_trials([cell]).values()), -1.0) for cell in cells]
+    ranked = sorted(range(len(cells)), key=lambda index: (scores[index], index))
+    chosen = pick_evenly(ranked, most)
+    shown = f"{len(chosen)} of {len(cells)}, evenly picked" if len(chosen) < len(cells) else f"all {len(cells)}"
+    figures = "".join(_draw_single(cells[index], curves[index]) for index in chosen)
+    summary = f"<b>{escape(agent)}</b>, trial by trial <small>from the worst to the best: {shown}</small>"
+    marks = _draw_key(*([DETECTION] if _has_onset(cells) else []), ALARM)
+    return f'<details><summary>{summary}</summary>{marks}<div class="trials">{figures}</div></details>'
+
+
+def _draw_single(cell: CellRecord, curve: Curve) -> str:
+    words = _say_trial(cell)
+    name = f"<b>{escape(cell.trial.id)}</b>" + (f" repeat {cell.repeat}" if cell.repeat else "")
+    drawing = draw_trial(words, curve, _has_onset([cell]))
+    return f"<figure><figcaption>{name} · {escape(words)}</figcaption>{drawing}</figure>"
+
+
+def _say_trial(cell: CellRecord) -> str:
+    """Return in a few words how the trial went."""
+    found = measure_detection(cell)
+    alarms, delay = found["alarms"], found["delay"]
+    words = [] if found["detected"] is None else ["not detected" if delay is None else f"detected after {delay:.0f}"]
+    words += [f"{alarms:.0f} false alarm{'s' if alarms > 1 else ''}"] if alarms else []
+    score = next(iter(score_trials([cell]).values()), None)
+    words += [] if score is None else [f"performance {score:.2f}"]
+    return ", ".join(words + (["truncated"] if cell.outcome == "truncated" else [])) or "nothing measured"
+
+
+def _has_onset(cells: Sequence[CellRecord]) -> bool:
+    return any(split(cell).after for cell in cells)

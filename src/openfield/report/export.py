@@ -1,4 +1,4 @@
-"""Episodes, or the numbers of every cell, as tables for other programs: CSV, JSON lines or Parquet.
+"""Write episodes, or the numbers of every cell, as tables for other programs: CSV, JSON lines or Parquet.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the page.
 """
@@ -21,8 +21,8 @@ FORMATS: tuple[str, ...] = get_args(Format)
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """What places a row: the cell it is from."""
+class CellColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns that say which cell a row is from."""
 
     cell: str
     agent: str
@@ -37,8 +37,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     red_light: bool
 
 
-class Row(Place, frozen=True, kw_only=True):
-    """An episode with everything that places it."""
+class Row(CellColumns, frozen=True, kw_only=True):
+    """A row of the table of episodes."""
 
     episode: int
     phase: str
@@ -53,25 +53,25 @@ class Row(Place, frozen=True, kw_only=True):
 
 
 def write_episodes(path: Path, cells: Iterable[CellRecord], form: str) -> int:
-    """Writes one row per finished episode, of every cell whatever its outcome, and says how many."""
+    """Write one row per finished episode, whatever the outcome of its cell. Return the number of rows."""
     return _write(path, Row, list(list_rows(cells)), form)
 
 
 def write_numbers(path: Path, numbers: Numbers, form: str) -> int:
-    """Writes one row per cell with a column for each of its numbers, and says how many."""
+    """Write one row per cell, with a column for each number. Return the number of rows."""
     found = list(numbers)
     names = list(found[0][1]) if found else []
     columns: list[tuple[str, Any]] = [(name, float | None) for name in names]
-    kind = msgspec.defstruct("CellRow", columns, bases=(Place,), frozen=True, kw_only=True)
-    return _write(path, kind, [kind(**_place(cell), **values) for cell, values in found], form)
+    kind = msgspec.defstruct("CellRow", columns, bases=(CellColumns,), frozen=True, kw_only=True)
+    return _write(path, kind, [kind(**_describe(cell), **values) for cell, values in found], form)
 
 
 def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
-    """The rows of all episodes, in order."""
+    """Yield the rows of all episodes, in order."""
     for cell in cells:
         for episode in cell.episodes:
             yield Row(
-                **_place(cell),
+                **_describe(cell),
                 episode=episode.number,
                 phase=episode.phase,
                 novel=episode.novel,
@@ -84,7 +84,7 @@ def list_rows(cells: Iterable[CellRecord]) -> Iterator[Row]:
             )
 
 
-def _place(cell: CellRecord) -> dict[str, Any]:
+def _describe(cell: CellRecord) -> dict[str, Any]:
     return {
         "cell": cell.id,
         "agent": cell.agent,
@@ -115,7 +115,7 @@ def _write_csv(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.St
 
 
 def _plain(value: Any) -> Any:
-    """Truth values as JSON spells them, so that CSV and JSON lines agree."""
+    """Return truth values as JSON spells them, so that CSV and JSON lines agree."""
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -140,7 +140,7 @@ def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspe
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The types in `X | None`, or just `X`."""
+    """Return the types in `X | None`, or just `X`."""
     return get_args(annotation) or (annotation,)
 
 

@@ -1,7 +1,7 @@
-"""A recorded episode as moving pictures: the record is played again in a world that draws for people.
+"""Write a recorded episode as an animated picture: the record is played again in a world that draws.
 
-Stands beside report, after the journal. The record holds no pictures; a film shows what happened because every turn of
-the replay is compared with the recorded one.
+The record holds no pictures. A film shows what happened because every turn of the replay is compared with the recorded
+one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.record import RawStep, is_same_turn
 from openfield.registry import find_domain
 
-MOST_PICTURES = 1_000
+MAX_PICTURES = 1_000
 LAST_MILLISECONDS = 1_500
 
 
 def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
-    """Writes an episode as an animated GIF; returns how many pictures it has."""
+    """Write an episode as an animated GIF. Return how many pictures it has."""
     if not 0 <= episode < len(cell.episodes):
         have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
         raise InvalidInput(f"Cell {cell.id} has {have}; {episode} is none of them.")
@@ -33,7 +33,7 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
     film = make_film(domain, cell.trial)
     try:
         taken = replay_pictures(film, run.raw_steps(cell.id, cell.attempt), episode)
-        pictures = [_image(array) for array in itertools.islice(taken, MOST_PICTURES)]
+        pictures = [_image(array) for array in itertools.islice(taken, MAX_PICTURES)]
     finally:
         film.world.close()
     if not pictures:
@@ -47,7 +47,7 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
 
 
 def replay_pictures(film: Film, steps: Iterable[RawStep], episode: int) -> Iterator[Any]:
-    """What is to be seen of an episode while its trial is played again."""
+    """Yield the pictures of an episode while its trial is played again."""
     number = 0
     for turn in _replay(film.world, steps):
         if number == episode:
@@ -58,7 +58,7 @@ def replay_pictures(film: Film, steps: Iterable[RawStep], episode: int) -> Itera
 
 
 def _replay(world: World, steps: Iterable[RawStep]) -> Iterator[Turn]:
-    """The recorded turns, made again by the recorded replies."""
+    """Yield the recorded turns, made again by the recorded replies."""
     turn = Turn()
     timed = bool(getattr(world, "timed", False))
     for number, step in enumerate(steps):
@@ -79,7 +79,7 @@ def _replay(world: World, steps: Iterable[RawStep]) -> Iterator[Turn]:
 
 
 def _image(array: Any) -> Any:
-    """A picture in the few colours of a GIF, a third of its size in memory."""
+    """Return a picture in the few colours of a GIF, a third of its size in memory."""
     try:
         from PIL import Image
     except ImportError:

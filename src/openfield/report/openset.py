@@ -1,6 +1,7 @@
-"""Figures for trials about samples: belief over the stream, ROC and OSCR, scores, confusion, tables.
+"""Figures of trials about samples: belief over the stream, ROC and OSCR, scores, confusion, tables.
 
-Stands in report: cells -> answers -> drawings. Everything is read from the details that episodes carry.
+Stands in report: cells -> answers -> drawings. Everything is read from the details that episodes carry, whatever the
+domain.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from openfield.metrics.openset import measures
 from openfield.metrics.openset.cells import Answers, read_answers
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
 from openfield.metrics.openset.ranks import first_of
-from openfield.report.chart import MOST_POINTS, Frame, draw_line, wrap_svg
+from openfield.report.chart import MAX_POINTS, Frame, draw_line, wrap_svg
 
-MOST_CLASSES, MOST_TESTS, BINS = 12, 24, 24
+MAX_CLASSES, MAX_TESTS, BINS = 12, 24, 24
 """Larger confusions and longer lists are left to the export."""
 COLUMNS = ("red light", "declared", "accuracy before", "after", "unanswered")
 Played = Mapping[str, Sequence[CellRecord]]
 
 
 def draw_openset(played: Played, baseline: str | None = None) -> str:
-    """All figures of a scenario, agent by agent; M3 to M6 are told against the baseline."""
+    """Draw all figures of a scenario, agent by agent; nothing if its cells are not about samples.
+
+    Args:
+        played: The scored cells of each agent.
+        baseline: The agent that M3 to M6 are measured against; the agent `baseline`, or else the first, if not given.
+    """
     known = {
         agent: [(cell, answers) for cell in cells if (answers := read_answers(cell))] for agent, cells in played.items()
     }
@@ -39,7 +45,7 @@ def draw_openset(played: Played, baseline: str | None = None) -> str:
 
 
 def _draw_agent(agent: str, tests: Sequence[Answers]) -> str:
-    """The five drawings of one agent, over all its tests."""
+    """Draw the five figures of one agent, over all its tests."""
     joined = {
         name: np.concatenate([getattr(test, name) for test in tests])
         for name in ("label", "guess", "named", "confidence")
@@ -72,12 +78,12 @@ def _figure(caption: str, drawing: str) -> str:
 
 
 def _stream(tests: Sequence[Answers]) -> str:
-    """The mean belief, samples counted from the onset."""
+    """Draw the mean belief, samples counted from the onset."""
     onsets = [first_of(test.novel) for test in tests]
     starts = [0 if onset is None else -onset for onset in onsets]
     ends = [start + len(test.world) for start, test in zip(starts, tests, strict=True)]
     first, last = min(starts), max(ends)
-    step = max(1, (last - first) // MOST_POINTS)
+    step = max(1, (last - first) // MAX_POINTS)
     total, count = np.zeros(last - first), np.zeros(last - first)
     for start, test in zip(starts, tests, strict=True):
         at = slice(start - first, start - first + len(test.world))
@@ -102,13 +108,13 @@ def _frame(first: int, last: int) -> Frame:
 
 def _curve(x: NDArray[np.float64], y: NDArray[np.float64], across: str) -> str:
     frame = _frame(0, 1)
-    chosen = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
+    chosen = np.unique(np.linspace(0, len(x) - 1, MAX_POINTS).astype(int))
     points = [(float(x[at]), float(y[at])) for at in chosen]
     return wrap_svg(frame, "curve", _axes(frame, "0", across, "1") + draw_line("p", frame, points))
 
 
 def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
-    """Two outlines on a common scale."""
+    """Draw two outlines on a common scale."""
     edges = np.linspace(conf.min(), max(conf.max(), conf.min() + 1e-9), BINS + 1)
     parts = [np.histogram(conf[label >= 0], edges)[0], np.histogram(conf[label < 0], edges)[0]]
     shares = [part / max(part.sum(), 1) for part in parts]
@@ -127,7 +133,7 @@ def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
 
 
 def _axes(frame: Frame, left: str, across: str, right: str) -> str:
-    """Lines at 0, one half and 1, and below them what lies at the ends of the other axis."""
+    """Draw lines at 0, one half and 1, and the ends of the other axis below them."""
     end = frame.x(frame.last)
     lines = "".join(
         f'<path class="g" d="M{frame.left} {frame.y(value)}H{end}"/>'
@@ -142,7 +148,7 @@ def _axes(frame: Frame, left: str, across: str, right: str) -> str:
 
 
 def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> str:
-    if not len(label) or max(named.max(), label.max()) > MOST_CLASSES:
+    if not len(label) or max(named.max(), label.max()) > MAX_CLASSES:
         return ""
     table = measures.confusion(named, label, int(max(named.max(), label.max())) + 1)
     used = np.flatnonzero(table.sum(axis=0) + table.sum(axis=1))
@@ -157,13 +163,13 @@ def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> s
 
 
 def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], baseline: str) -> str:
-    """M1 to M6; those that need a baseline are told against that agent."""
+    """Draw M1 to M6; those that need a baseline are measured against that agent."""
     base = {(cell.trial.id, cell.repeat): answers for cell, answers in known[baseline]}
     given = any(cell.trial.red_light for found in known.values() for cell, _ in found)
     rows, names = "", list[str]()
     for agent, found in known.items():
         rivals = base if agent != baseline else {}
-        facts = [facts_of(answers, rivals.get((cell.trial.id, cell.repeat))) for cell, answers in found]
+        facts = [make_test_facts(answers, rivals.get((cell.trial.id, cell.repeat))) for cell, answers in found]
         numbers = program_measures(facts, given)
         names = list(numbers)
         cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
@@ -177,7 +183,7 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], basel
 
 
 def _say_unanswered(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> str:
-    """How much of their tests agents left unanswered, which counts neither for nor against them."""
+    """Say how many samples agents left unanswered, which counts neither for nor against them."""
     left = {
         agent: f"{missing:,} of {sum(len(answers.rank) for _, answers in found):,} by {agent}"
         for agent, found in known.items()
@@ -187,16 +193,16 @@ def _say_unanswered(known: Mapping[str, list[tuple[CellRecord, Answers]]]) -> st
     return f"<p><small>{escape(told)}</small></p>" if left else ""
 
 
-def facts_of(answers: Answers, baseline: Answers | None = None) -> TestFacts:
-    """What the programme's measures need to know of a recorded test."""
+def make_test_facts(answers: Answers, baseline: Answers | None = None) -> TestFacts:
+    """Return what the programme's measures need to know of a recorded test."""
     return make_facts(answers.novel, answers.declared, answers.hits, None if baseline is None else baseline.hits)
 
 
 def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
-    """One line for each test."""
+    """Draw a table with one line for each test."""
     rows = ""
-    for cell, answers in found[:MOST_TESTS]:
-        facts = facts_of(answers)
+    for cell, answers in found[:MAX_TESTS]:
+        facts = make_test_facts(answers)
         onset = facts.onset
         numbers = [
             "-" if onset is None else str(onset),
@@ -208,14 +214,14 @@ def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
         name = next((file.removesuffix("_single_df.csv") for file in cell.trial.files), cell.trial.id)
         rows += f"<tr><th>{escape(name)}</th>" + "".join(f'<td class="num">{text}</td>' for text in numbers) + "</tr>"
     head = "".join(f'<th class="num">{name}</th>' for name in COLUMNS)
-    left = f" <small>{len(found) - MOST_TESTS} more are left out</small>" if len(found) > MOST_TESTS else ""
+    left = f" <small>{len(found) - MAX_TESTS} more are left out</small>" if len(found) > MAX_TESTS else ""
     return (
         f"<details><summary><b>{escape(agent)}</b>, test by test{left}</summary>{_table('test', head, rows)}</details>"
     )
 
 
 def _share(hits: NDArray[np.float64]) -> str:
-    """Of what was answered."""
+    """Return the share of hits among the answered samples."""
     answered = hits[~np.isnan(hits)]
     return f"{answered.mean():.3f}" if len(answered) else "-"
 

@@ -18,9 +18,8 @@ from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics import BUILT_IN, Metric
-from openfield.metrics.openset.cells import OPENSET
 from openfield.metrics.summary import Group, Key, Scenario, Summary, group_cells, summarise
-from openfield.report.curves import draw_curves
+from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
 from openfield.report.words import (
@@ -34,7 +33,7 @@ from openfield.report.words import (
     title_domain,
 )
 
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -47,7 +46,7 @@ class Detail(msgspec.Struct, frozen=True):
     scenarios: int = 10_000
     charts: bool = True
     figures: bool = True
-    """Whether domains show figures of their own."""
+    """Show the figures of samples and of domains."""
 
 
 DETAILS = (
@@ -72,16 +71,16 @@ def write_page(
     metrics: Sequence[Metric] = BUILT_IN,
     baseline: str | None = None,
 ) -> None:
-    """Writes the report on these cells.
+    """Write the report on these cells.
 
     Args:
         path: The file to write; it appears whole or not at all.
         title: What the page is called.
-        cells: What happened.
-        domains: Whose titles and words for novelties are used; a missing one is shown by name.
+        cells: The cells of one or more runs.
+        domains: The domains that give titles and words for novelties; a missing one is shown by name.
         facts: Further lines of the summary, such as the run file and the date.
-        metrics: What is measured.
-        baseline: The agent that others are held against, if one was named.
+        metrics: The metrics that are shown.
+        baseline: The agent that others are compared with, if one was named.
     """
     page = render_page(title, cells, domains, facts, metrics, baseline)
     with replacing(path) as draft:
@@ -96,7 +95,7 @@ def render_page(
     metrics: Sequence[Metric] = BUILT_IN,
     baseline: str | None = None,
 ) -> str:
-    """The page as text, with as much detail as fits."""
+    """Return the page as text, with as much detail as fits; the arguments are those of `write_page`."""
     summary = summarise(cells, metrics)
     members = group_cells(cells)
     for detail in DETAILS:
@@ -107,7 +106,7 @@ def render_page(
             body="\n".join(_draw_body(summary, members, domains, detail, baseline)),
             reading=f"<p>{escape(READING)}</p>",
         )
-        if len(page.encode()) < MOST_BYTES:
+        if len(page.encode()) < MAX_BYTES:
             break
     return page
 
@@ -117,7 +116,7 @@ def _read(name: str) -> str:
 
 
 def _list_facts(cells: Sequence[CellRecord], summary: Summary) -> dict[str, str]:
-    """The run in a few figures."""
+    """Return the run in a few figures."""
     return {
         "agents": str(len({cell.agent for cell in cells})),
         "trials": str(len({cell.trial.id for cell in cells})),
@@ -138,7 +137,7 @@ def _draw_body(
     detail: Detail,
     baseline: str | None,
 ) -> Iterator[str]:
-    """What failed first, then a section for each scenario."""
+    """Yield what failed, then a section for each scenario."""
     if count_failed(summary.outcomes):
         yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells])
     if not summary.groups:
@@ -154,7 +153,7 @@ def _draw_body(
 
 
 def _say_omissions(scenarios: int, detail: Detail) -> str:
-    """What a page of this size has no room for; panels say for themselves how many trials they draw."""
+    """Name what a page of this size has no room for; panels say themselves how many trials they draw."""
     lacks = [] if detail.charts else ["the curves"]
     lacks += ["the domains' own figures"] if detail.charts and not detail.figures else []
     lacks += [f"{scenarios - detail.scenarios} of {scenarios} scenarios"] if scenarios > detail.scenarios else []
@@ -164,7 +163,7 @@ def _say_omissions(scenarios: int, detail: Detail) -> str:
 
 
 def _draw_heading(scenario: Scenario, domains: Domains) -> str:
-    """The domain, its novelty in words, and on what terms the agents met it."""
+    """Draw the heading: the domain, its novelty in words, and the terms of its trials."""
     return (
         f"<h2>{escape(title_domain(scenario, domains))}</h2>"
         f'<p class="novelty">{escape(_sentence(describe_novelty(scenario, domains)))}</p>'
@@ -173,26 +172,26 @@ def _draw_heading(scenario: Scenario, domains: Domains) -> str:
 
 
 def _sentence(words: str) -> str:
-    """Words as a sentence: a capital and a full stop."""
+    """Return words as a sentence: a capital and a full stop."""
     return words and words[0].upper() + words[1:].rstrip(".") + "."
 
 
 def _draw_figures(
     groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], domains: Domains, baseline: str | None
 ) -> str:
-    """What the domain itself has to show of its cells."""
+    """Draw the figures of samples, where cells are about samples, and those of the domain itself."""
     domain, played = domains.get(groups[0].scenario.domain), _scored(groups, members)
-    drawn = draw_openset(played, baseline) if domain is not None and OPENSET.name in domain.metrics else ""
-    return drawn + (domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else "")
+    own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
+    return draw_openset(played, baseline) + own
 
 
 def _scored(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:
-    """The cells of each agent that are scored and have something to show."""
+    """Return the cells of each agent that are scored and have episodes."""
     found = {group.agent: members[group.scenario, group.agent] for group in groups}
     return {name: [cell for cell in cells if cell.outcome in SCORED and cell.episodes] for name, cells in found.items()}
 
 
 def _draw_charts(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], detail: Detail) -> str:
-    """The curves of all scored cells, agent by agent."""
+    """Draw the curves of all scored cells, agent by agent."""
     played = _scored(groups, members)
     return draw_curves([(group, played[group.agent]) for group in groups], detail.faint, detail.single)

@@ -15,11 +15,11 @@ from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes, shorten_note
 
-MOST_NOTES = 12
+MAX_NOTES = 12
 
 
 def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
-    """How cells ended, by agent, and what the failed ones said."""
+    """Draw how cells ended, by agent, and the notes of those that failed."""
     agents = sorted({cell.agent for cell in cells})
     ended = {agent: count_outcomes(cell for cell in cells if cell.agent == agent) for agent in agents}
     rows = "".join(
@@ -38,7 +38,7 @@ def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
 
 
 def draw_results(numbers: Iterable[Number], groups: Sequence[Group]) -> str:
-    """Numbers down, agents across, each with its interval in figures and as a line."""
+    """Draw numbers down and agents across, each with its interval in figures and as a line."""
     shown = [number for number in numbers if any(number.name in group.estimates for group in groups)]
     rows = "".join(_draw_number(number, groups) for number in shown)
     played = "".join(
@@ -52,7 +52,7 @@ def draw_results(numbers: Iterable[Number], groups: Sequence[Group]) -> str:
 
 
 def draw_comparisons(comparisons: Sequence[Comparison], note: str) -> str:
-    """Agents against each other, two by two; the note says what was left out."""
+    """Draw agents compared two by two; the note says what was left out."""
     if not comparisons:
         return ""
     rows = "".join(
@@ -72,14 +72,14 @@ def _head(titles: Iterable[str]) -> str:
 
 
 def _draw_notes(cells: Iterable[CellRecord]) -> str:
-    """What the failed cells left as their last words."""
+    """Draw the notes of the failed cells."""
     failed = [cell for cell in cells if cell.outcome not in SCORED and cell.note]
     items = "".join(
         f"<li><b>{escape(cell.agent)}</b>, cell <code>{escape(cell.id)}</code>, "
         f"{escape(cell.outcome or 'unfinished')}: {escape(shorten_note(cell.note))}</li>"
-        for cell in failed[:MOST_NOTES]
+        for cell in failed[:MAX_NOTES]
     )
-    more = f"<p>And {len(failed) - MOST_NOTES} more.</p>" if len(failed) > MOST_NOTES else ""
+    more = f"<p>And {len(failed) - MAX_NOTES} more.</p>" if len(failed) > MAX_NOTES else ""
     return f"<details><summary>What they said</summary><ul>{items}</ul>{more}</details>" if failed else ""
 
 
@@ -101,7 +101,7 @@ def _draw_iqm(groups: Sequence[Group]) -> str:
 
 
 def _draw_cell(group: Group, estimate: Estimate | None, bounds: Bounds | None) -> str:
-    """An estimate, with its own number of trials where that is not the group's."""
+    """Draw an estimate, with its own number of trials where that is not the group's."""
     if estimate is None:
         return '<td class="soft">–</td>'
     fewer = estimate.mean is not None and estimate.n != group.trials
@@ -109,7 +109,7 @@ def _draw_cell(group: Group, estimate: Estimate | None, bounds: Bounds | None) -
 
 
 def _draw_estimate(estimate: Estimate, bounds: Bounds | None) -> str:
-    """The figures, and the interval as a line where the number has a range."""
+    """Draw the figures, and the interval as a line if the number has a range."""
     if estimate.mean is None:
         return f'<span class="soft">{escape(str(estimate))}</span>'
     figure, _, interval = str(estimate).replace("-", "−").partition(" ")

@@ -1,4 +1,4 @@
-"""The summary as tables for a terminal.
+"""Print a summary as tables on a terminal.
 
 Stands at the end of plan -> rollout -> journal -> metrics -> report.
 """
@@ -33,7 +33,7 @@ from openfield.report.words import (
 
 
 def render_summary(summary: Summary, domains: Domains) -> RenderableType:
-    """Everything a summary says: what failed first, then a table for each scenario."""
+    """Return everything a summary says: what failed first, then a table for each scenario."""
     parts: list[RenderableType] = []
     if count_failed(summary.outcomes):
         parts += [_failures(summary), *_notes(summary), Text()]
@@ -46,7 +46,7 @@ def render_summary(summary: Summary, domains: Domains) -> RenderableType:
 
 
 def _failures(summary: Summary) -> Table:
-    """How cells ended, by agent; the scored outcomes are there for comparison."""
+    """Return how cells ended; the scored outcomes are there for comparison."""
     table = Table(title="Not every cell could be scored", title_justify="left", title_style="bold red")
     table.add_column("outcome")
     table.add_column("cells", justify="right")
@@ -58,7 +58,7 @@ def _failures(summary: Summary) -> Table:
 
 
 def _notes(summary: Summary) -> Iterator[Text]:
-    """What the failed cells said: the first of each agent and outcome."""
+    """Yield the notes of failed cells: the first of each agent and outcome."""
     for failure in summary.failures:
         if failure.note:
             first = f", the first of {failure.cells}" if failure.cells > 1 else ""
@@ -73,7 +73,7 @@ def _heading(scenario: Scenario, domains: Domains) -> Text:
 
 
 class _Results:
-    """Numbers down, agents across; agents for whom a terminal is too narrow get a further table."""
+    """Numbers down, agents across; agents that do not fit the terminal get a further table."""
 
     def __init__(self, summary: Summary, groups: list[Group]) -> None:
         self._summary = summary
@@ -111,7 +111,7 @@ def _cells(groups: list[Group], name: str) -> Iterator[Text]:
 
 
 def _estimate(estimate: Estimate, trials: int) -> Text:
-    """The estimate, with its own number of trials where that is not the group's."""
+    """Return the estimate, with its own number of trials where that is not the group's."""
     fewer = f" n={estimate.n}" if estimate.mean is not None and estimate.n != trials else ""
     return Text(str(estimate), style="dim" if estimate.mean is None else "").append(fewer, style="dim")
 

@@ -1,6 +1,6 @@
-"""What happened, in words: scenarios, outcomes and how cells fared.
+"""The words of a report: scenarios, outcomes and how cells fared.
 
-Stands in report, shared by the terminal and the page.
+Shared by the terminal and the page.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from openfield.metrics.metric import Number
 from openfield.metrics.stats import FEWEST
 from openfield.metrics.summary import Comparison, Group, Scenario
 
-MOST_PAIRS = 15
-LONGEST_NOTE = 300
+MAX_PAIRS = 15
+MAX_NOTE_LENGTH = 300
 
 Domains = Mapping[str, Domain[Any]]
 
@@ -42,13 +42,13 @@ READING = (
 
 
 def title_domain(scenario: Scenario, domains: Domains) -> str:
-    """The domain's title, or its name where it is not installed."""
+    """Return the domain's title, or its name if it is not installed."""
     domain = domains.get(scenario.domain)
     return domain.title if domain else scenario.domain
 
 
 def describe_novelty(scenario: Scenario, domains: Domains) -> str:
-    """What changes, in the domain's words, or by name where the domain does not know it."""
+    """Describe what changes in the domain's words, or by name if the domain does not know it."""
     names = " + ".join(scenario.novelty) or "no novelty"
     domain = domains.get(scenario.domain)
     if domain is None:
@@ -60,30 +60,30 @@ def describe_novelty(scenario: Scenario, domains: Domains) -> str:
 
 
 def describe_terms(scenario: Scenario) -> str:
-    """What else the agents met: the red light, and settings that are not the usual ones."""
+    """Describe the other terms of a scenario: the red light, and settings that are not the defaults."""
     light = "agents are told when the world changes (red light)" if scenario.red_light else "agents are not told"
     terms = [light] if scenario.novelty else []
     return "; ".join(terms + ([f"settings: {scenario.settings}"] if scenario.settings else []))
 
 
 def name_number(number: Number, scenario: Scenario) -> tuple[str, str]:
-    """The title and note of a number; where nothing changes there is no onset to speak of."""
+    """Return the title and note of a number; they name no onset if nothing changes in the scenario."""
     if scenario.novelty:
         return number.title, number.note
     return number.title.replace(" before the onset", " in the test"), number.note.replace(" before the onset", "")
 
 
 def describe_basis(comparison: Comparison) -> str:
-    """What a comparison rests on."""
+    """Describe the trials a comparison rests on."""
     n = comparison.improvement.n
     return f"{n} shared trials, one by one" if comparison.paired else f"all against all, at least {n} trials each"
 
 
 def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[Group]) -> tuple[list[Comparison], str]:
-    """The comparisons of a scenario that a reader can take in, and what was left out."""
+    """Pick the comparisons of a scenario that a reader can take in, and say what was left out."""
     scenario = groups[0].scenario
     pairs = [one for one in comparisons if one.scenario == scenario]
-    if len(pairs) <= MOST_PAIRS:
+    if len(pairs) <= MAX_PAIRS:
         return pairs, ""
     best = max(groups, key=lambda group: -1.0 if group.iqm.mean is None else group.iqm.mean).agent
     note = f"Of {len(pairs)} pairs only those with {best} are shown, whose interquartile mean is highest."
@@ -91,15 +91,15 @@ def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[Group])
 
 
 def count_failed(outcomes: Mapping[str, int]) -> int:
-    """How many cells are counted but not scored."""
+    """Count the cells that are not scored."""
     return sum(count for outcome, count in outcomes.items() if outcome not in SCORED)
 
 
 def say_outcomes(outcomes: Mapping[str, int]) -> str:
-    """All outcomes in one sentence."""
+    """Return all outcomes in one line."""
     return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no cells"
 
 
 def shorten_note(note: str) -> str:
-    """What was noted of a cell, without the end of what an agent may have said at any length."""
-    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 1] + "…"
+    """Return the note of a cell, cut to a length that fits a table."""
+    return note if len(note) <= MAX_NOTE_LENGTH else note[: MAX_NOTE_LENGTH - 1] + "…"
