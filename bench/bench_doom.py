@@ -12,10 +12,10 @@ from typing import Any
 
 from openfield.core import Reply
 from openfield.domains.doom import ARENA
-from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.episode import KEYS
-from openfield.domains.doom.maps.scenario import bind, map_name
-from openfield.domains.doom.trial_script import Script
+from openfield.domains.doom.maps.scenario import build_wad, map_name
+from openfield.domains.doom.trials import TrialScript
 from openfield.domains.doom.world import DoomWorld
 
 ROUNDS = 30
@@ -47,7 +47,7 @@ def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
     for number in itertools.count(1):
         for _ in range(ticks):
             game.make_action(next(actions))
-        game.set_doom_map(map_name(world._bound.first + number))
+        game.set_doom_map(map_name(world._maps.first + number))
         game.set_seed(world._script.seeds[number])
         game.new_episode()
         yield
@@ -101,8 +101,8 @@ def maps() -> None:
     for novelty in ("203:hard", "201:hard"):
         trial = ARENA.trials(1, novelty=novelty, training=0, episodes=3000)[0]
         started = time.process_time()
-        script = Script(ARENA, trial)
-        bind("arena", script.layouts, script.settings)
+        script = TrialScript(ARENA, trial)
+        build_wad("arena", script.layouts, script.settings)
         report(f"seconds for 3000 maps of {novelty}", time.process_time() - started, 5.0, "lower")
 
 
@@ -138,7 +138,7 @@ def main() -> Iterator[None]:
     for part in (ratios, turnover, maps, parallel):
         part()
         yield
-    engines.end_idle_engines()
+    engines.close_idle_engines()
 
 
 if __name__ == "__main__":

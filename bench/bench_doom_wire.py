@@ -24,7 +24,7 @@ import aio_pika
 from openfield.core import Reply, Turn
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.wire.amqp import AmqpWire
-from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.client import AmqpClient
 from openfield.domains.doom.wire.messages import Message
 from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
 from openfield.domains.doom.wire.rpc import Rpc
@@ -99,7 +99,7 @@ class Turns:
 
 async def start_episode(rpc: Rpc) -> tuple[str, Message, Message]:
     """A test episode under way: its queue, and the two requests of a tick."""
-    client = Client(rpc, lambda turn: turn, "bench")  # type: ignore[arg-type,return-value]
+    client = AmqpClient(rpc, lambda turn: turn, "bench")  # type: ignore[arg-type,return-value]
     await client._register(None, False, False, None, None)
     while (await client._ask({"obj_type": "request_state"}))["obj_type"] != "testing_episode_active":
         pass

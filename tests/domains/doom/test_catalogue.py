@@ -16,9 +16,9 @@ from openfield.core import Reply
 from openfield.domains import doom
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.features import shown
-from openfield.domains.doom.hints import hints_of
+from openfield.domains.doom.novelty import hints_of
 from openfield.errors import InvalidInput
 from openfield.novelty import Novelty
 from openfield.settings import make_settings
@@ -129,8 +129,8 @@ def test_buckets(count: int) -> None:
     centres = [-512 + number * 1023.9 / count for number in range(count)]
     settings = msgspec.structs.replace(DUEL.settings(), buckets=count)
     for value in (-448.0, -384.0, -161.0, -7.7, 0.0, 33.3, 64.0, 223.95, 256.0):
-        body = Body(0, value, -value, 3.5, 45.0, 10.0)
-        seen = shown(Scene(body, 1.0, [], {}, []), settings).player
+        body = Entity(0, value, -value, 3.5, 45.0, 10.0)
+        seen = shown(GameState(body, 1.0, [], {}, []), settings).player
         nearest = [round(min(centres, key=lambda centre, at=at: abs(centre - at)), 4) for at in (value, -value)]
         assert [seen.x, seen.y, seen.z, seen.angle, seen.health] == [*nearest, 3.5, 45.0, 10.0]
 

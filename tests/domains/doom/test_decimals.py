@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
+from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState
 from openfield.domains.doom.features import arena_features, duel_features
 
 FRACTION = 1 << 16
@@ -19,8 +19,8 @@ KEYS = ("x_position", "y_position", "z_position")
 
 def shown(x: float, y: float = 0.0, z: float = 0.0, angle: float = 0.0) -> list[dict[str, Any]]:
     """A body as all vectors show it: as player, as enemy, as projectile."""
-    body = Body(1, x, y, z, angle, 100.0)
-    scene = Scene(body, 8.0, [body], {kind: [] for kind in ITEMS}, [body])
+    body = Entity(1, x, y, z, angle, 100.0)
+    scene = GameState(body, 8.0, [body], {kind: [] for kind in ITEMS}, [body])
     arena, duel = arena_features(scene, 0.0, {}), duel_features(scene, 0.0, body)
     return [arena["player"], *arena["enemies"], duel["player"], duel["enemy"], *duel["enemies"], *duel["projectiles"]]
 

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from domains.doom.test_world import open_world, play
 from openfield.core import Reply
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
 from openfield.errors import WorldFault
+from support.doom.worlds import open_world, play
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_nobody_goes_through_a_wall(domain: DoomDomain, settings: dict[str, Any]
         return Reply(walk)
 
     for _ in play(world, wander):
-        room, scene = world._script.layouts[world._number].room, world._play.scene
+        room, scene = world._script.layouts[world._number].room, world._episode.state
         loose = [body for bodies in scene.items.values() for body in bodies]
         for body in (scene.player, *scene.enemies, *loose):
             assert room.left < body.x < room.right

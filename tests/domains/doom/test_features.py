@@ -8,16 +8,15 @@ import msgspec
 
 from openfield.domains.doom.arrays import ArenaArray, DuelArray
 from openfield.domains.doom.domain import ARENA, DUEL
-from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
-from openfield.domains.doom.engine.state_reader import seen_of
+from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState, make_snapshot
 from openfield.domains.doom.features import arena_features, duel_features, shown
 from openfield.domains.doom.settings import DuelSettings
 
 
-def scene(**changes: Any) -> Scene:
-    player = Body(**{"id": 0, "x": 10.0, "y": -30.0, "z": 0.0, "angle": 90.0, "health": 100.0} | changes)
-    enemy = Body(id=1, x=200.0, y=5.0, z=0.0, angle=0.0, health=10.0)
-    return Scene(player, 20.0, [enemy], {kind: [] for kind in ITEMS}, [])
+def scene(**changes: Any) -> GameState:
+    player = Entity(**{"id": 0, "x": 10.0, "y": -30.0, "z": 0.0, "angle": 90.0, "health": 100.0} | changes)
+    enemy = Entity(id=1, x=200.0, y=5.0, z=0.0, angle=0.0, health=10.0)
+    return GameState(player, 20.0, [enemy], {kind: [] for kind in ITEMS}, [])
 
 
 def test_places_are_counted_in_squares_whatever_the_time() -> None:
@@ -34,16 +33,16 @@ def test_the_arena_also_counts_where_the_player_looks() -> None:
 
 
 def test_arrays_are_counted_like_features_of_the_same_scene() -> None:
-    bolt = Body(id=7, x=3.0, y=4.0, z=5.0, angle=0.0, health=1.0)
+    bolt = Entity(id=7, x=3.0, y=4.0, z=5.0, angle=0.0, health=1.0)
     for bolts, counted in ((1, 1), (8, 4)):  # an array shows four
         here = msgspec.structs.replace(scene(), bolts=[bolt] * bolts)
         features = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
-        array = DuelArray().show(seen_of(here), 7.0)
+        array = DuelArray().show(make_snapshot(here), 7.0)
         assert DUEL.encode(array) == DUEL.encode(array.tolist()) == features
         assert features[2] == counted
     for angle in (90.0, 134.0, 359.0):
         turned = scene(angle=angle)
-        array = ArenaArray().show(seen_of(turned), 7.0)
+        array = ArenaArray().show(make_snapshot(turned), 7.0)
         assert ARENA.encode(array) == ARENA.encode(arena_features(turned, 1.0, {}))
     assert ARENA.encode(None) == b"null"
 

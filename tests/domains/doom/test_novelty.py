@@ -15,32 +15,16 @@ import itertools
 
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
-from openfield.domains.doom.agents.experts import ReferenceAgent
+from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.maps import scenario
-from openfield.domains.doom.maps.rules import ArenaRules
-from openfield.domains.doom.world import DoomWorld
+from openfield.domains.doom.rules import ArenaRules
 from openfield.novelty import Novelty
-from openfield.record import ENCODER
 from openfield.trial import Trial
+from support.doom.worlds import play_novelty, play_trial, still
 
 HARDEST = {(domain.name, novelty.name): (domain, novelty) for domain in (DUEL, ARENA) for novelty in domain.novelties}
-
-
-def play(domain: DoomDomain, trial: Trial, agent: Any = None) -> tuple[list[bytes], list[Turn], int]:
-    """All turns of a trial, and the number of the first novel one."""
-    world, agent = DoomWorld(domain, trial), agent or ReferenceAgent(domain.spec(trial), 0)
-    turns, onset, turn = [world.reset()], None, None
-    while turn is None or not (turn.last and world.over):
-        turn = turns[-1]
-        if world.truth.novel and onset is None:
-            onset = len(turns) - 1
-        if not (turn.last and world.over):
-            turns.append(world.step(agent(turn)))
-            turn = turns[-1]
-    world.close()
-    return [ENCODER.encode(turn) for turn in turns], turns, len(turns) if onset is None else onset
 
 
 def without(trial: Trial) -> Trial:
@@ -52,27 +36,16 @@ def test_every_novelty_takes_effect(domain: DoomDomain, novelty: Novelty[Any]) -
     for seed in range(4):
         settings = {"training": 0, "episodes": 3, "before": 1, "limit": 120}
         trial = domain.trials(1, seed, novelty.id, **settings)[0]
-        changed, _, onset = play(domain, trial)
-        normal, _, _ = play(domain, without(trial))
+        changed, _, onset = play_trial(domain, trial)
+        normal, _, _ = play_trial(domain, without(trial))
         assert changed[:onset] == normal[:onset]
         if changed[onset:] != normal[onset:]:
             return
     raise AssertionError(f"{novelty.id} changes nothing that is seen")
 
 
-def arena(novelty: str, agent: Any, seed: int = 1, **settings: Any) -> list[Turn]:
-    """What is seen of a novelty's episode, by an agent that stands still unless told otherwise."""
-    values = {"training": 0, "episodes": 2, "before": 1, "limit": 60, "player_health": 200, **settings}
-    _, turns, onset = play(ARENA, ARENA.trials(1, seed, novelty, **values)[0], agent)
-    return turns[onset:]
-
-
-def still(turn: Turn) -> Reply:
-    return Reply("nothing")
-
-
 def test_wind_blows_everything_but_pillars() -> None:
-    turns = arena("106:hard", still, enemy_damage=(0, 0), limit=20)
+    turns = play_novelty("106:hard", still, enemy_damage=(0, 0), limit=20)
     first, later = turns[0].observation, turns[10].observation
     assert first["items"]["obstacle"] == later["items"]["obstacle"]
     assert first["items"]["trap"] != later["items"]["trap"]
@@ -99,7 +72,7 @@ def onto(kind: str) -> Any:
 def test_nobody_walks_through_pillars_or_enemies(kind: str, novelty: str) -> None:
     """Neither by itself nor with the wind; what is touched is really walked at."""
     nearest = 1e9
-    for turn in arena(novelty, onto(kind), episodes=6, limit=200, enemy_damage=(0, 0)):
+    for turn in play_novelty(novelty, onto(kind), episodes=6, limit=200, enemy_damage=(0, 0)):
         player, seen = turn.observation["player"], turn.observation
         solid = [(body, 36) for body in seen["enemies"]] + [(body, 32) for body in seen["items"]["obstacle"]]
         for body, reach in solid:
@@ -115,13 +88,13 @@ def test_the_enemy_of_a_duel_stands_in_the_way() -> None:
         return Reply("forward" if abs(off) < 10 else "left" if off > 0 else "right")
 
     trial = DUEL.trials(1, 2, "none", training=0, episodes=3, limit=150)[0]
-    _, turns, _ = play(DUEL, trial, charge)
+    _, turns, _ = play_trial(DUEL, trial, charge)
     assert -44 < max(turn.observation["player"]["x_position"] for turn in turns) <= -36
 
 
 def test_the_enemy_of_a_duel_turns_back_at_walls() -> None:
     trial = DUEL.trials(1, 0, "moving:hard", training=0, episodes=1, before=0, limit=150, enemy_damage=0)[0]
-    _, turns, _ = play(DUEL, trial, still)
+    _, turns, _ = play_trial(DUEL, trial, still)
     places = [turn.observation["enemy"]["y_position"] for turn in turns if turn.last is None]
     stays = sum(before == after for before, after in itertools.pairwise(places))
     assert stays < 0.1 * len(places), "it stands only where it fires, and for a tick at a wall"
@@ -130,7 +103,7 @@ def test_the_enemy_of_a_duel_turns_back_at_walls() -> None:
 
 def test_the_toll() -> None:
     healths = [
-        turn.observation["player"]["health"] for turn in arena("206:hard", still, enemy_damage=(0, 0), limit=120)
+        turn.observation["player"]["health"] for turn in play_novelty("206:hard", still, enemy_damage=(0, 0), limit=120)
     ]
     assert (healths[0], healths[60], healths[110]) == (200, 195, 190)
 
@@ -144,15 +117,17 @@ def test_touching_walls_or_pillars_hurts_at_every_side_and_corner() -> None:
         *((32, 32, True), (-32, 32, True), (55, 55, True), (0, 55, True), (57, 0, False), (57, 57, False)),
         *((473, 473, True), (471, 0, False), (471, 471, False), (249, 231, True), (231, 249, True), (247, 231, False)),
     ]:
-        pillar = Body(1, 0.0, 0.0, 0.0, 0.0)
-        scene = Scene(Body(0, x, y, 0.0, 0.0, 100.0), 1.0, [], {"obstacle": [pillar]}, [])
+        pillar = Entity(1, 0.0, 0.0, 0.0, 0.0)
+        scene = GameState(Entity(0, x, y, 0.0, 0.0, 100.0), 1.0, [], {"obstacle": [pillar]}, [])
         assert bool(rules.commands(scene, 1)) is hurt, (x, y)
 
 
 def test_the_corner_of_a_pillar_costs_health() -> None:
     """Whoever touches a pillar loses health in the next tick."""
     touched = 0
-    for before, after in itertools.pairwise(arena("204:easy", onto("obstacle"), episodes=4, enemy_damage=(0, 0))):
+    for before, after in itertools.pairwise(
+        play_novelty("204:easy", onto("obstacle"), episodes=4, enemy_damage=(0, 0))
+    ):
         player, pillars = before.observation["player"], before.observation["items"]["obstacle"]
         apart = min(max(abs(player[axis] - body[axis]) for axis in ("x_position", "y_position")) for body in pillars)
         if apart < 56 and not after.first:
@@ -164,7 +139,7 @@ def test_the_corner_of_a_pillar_costs_health() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 3, 4])
 def test_sentries_face_the_player(seed: int) -> None:
     """Each hears its own orders, also where the engine lists them in another order than the map."""
-    turns = arena("205:hard", still, seed, enemy_damage=(0, 0), limit=30)
+    turns = play_novelty("205:hard", still, seed, enemy_damage=(0, 0), limit=30)
     seen = turns[25].observation
     for enemy in seen["enemies"]:
         dx = seen["player"]["x_position"] - enemy["x_position"]
@@ -178,7 +153,7 @@ def test_sentries_face_the_player(seed: int) -> None:
 def test_an_enemy_that_is_hit_is_elsewhere_at_once(seed: int) -> None:
     """Every hit moves the enemy in the same tick by what the table says; nothing else does."""
     hits = 0
-    for before, after in itertools.pairwise(arena("203:easy", None, seed, limit=200)):
+    for before, after in itertools.pairwise(play_novelty("203:easy", None, seed, limit=200)):
         known = {enemy["id"]: enemy for enemy in before.observation["enemies"]}
         for enemy in after.observation["enemies"]:
             old = known[enemy["id"]]
@@ -191,7 +166,7 @@ def test_an_enemy_that_is_hit_is_elsewhere_at_once(seed: int) -> None:
 
 def episodes(novelty: str, count: int, **settings: Any) -> list[list[Turn]]:
     """What is seen of several episodes of a novelty by somebody who stands still."""
-    turns = arena(novelty, still, episodes=count + 1, **settings)
+    turns = play_novelty(novelty, still, episodes=count + 1, **settings)
     starts = [number for number, turn in enumerate(turns) if turn.first]
     return [turns[start:end] for start, end in zip(starts, [*starts[1:], len(turns)], strict=True)]
 
@@ -325,7 +300,7 @@ def test_bullets_drain_after_the_first_kill(period: int, taken: int) -> None:
     values |= {"enemies": (2, 2), "drain": taken, "drain_period": period, "ammo_packs": (0, 0), "player_ammo": 100}
     trial = ARENA.trials(1, 3, "none", **values)[0]
     expert = ReferenceAgent(ARENA.spec(trial), 0)
-    _, turns, _ = play(ARENA, trial, shoot_one)
+    _, turns, _ = play_trial(ARENA, trial, shoot_one)
     kill = next(number for number, turn in enumerate(turns) if len(turn.observation["enemies"]) < 2)
     ammo = [turn.observation["player"]["ammo"] for turn in turns]
     drops = [number - kill - 1 for number in range(kill + 1, len(ammo)) if ammo[number] != ammo[number - 1]]
@@ -334,7 +309,7 @@ def test_bullets_drain_after_the_first_kill(period: int, taken: int) -> None:
 
 
 def test_the_dead_return() -> None:
-    turns = arena("208:hard", None, limit=600)
+    turns = play_novelty("208:hard", None, limit=600)
     counts = [len(turn.observation["enemies"]) for turn in turns]
     assert any(later > earlier for earlier, later in itertools.pairwise(counts))
 
@@ -343,7 +318,7 @@ def test_the_dead_return() -> None:
 def test_whoever_is_dead_does_not_count_though_it_would_return(grade: str) -> None:
     """No enemy left is a win in any difficulty, and nothing else is."""
     for seed in (5, 6):
-        turns = arena(f"208:{grade}", None, seed, limit=400)
+        turns = play_novelty(f"208:{grade}", None, seed, limit=400)
         assert [bool(turn.observation["enemies"]) for turn in turns] == [turn.last is None for turn in turns]
         assert turns[-1].reward > 0
 
@@ -352,13 +327,13 @@ def test_whoever_finds_no_room_to_return_is_told_again(monkeypatch: pytest.Monke
     told: list[int] = []
     find = ArenaRules._far_spot
 
-    def crowded(rules: ArenaRules, scene: Scene) -> tuple[int, int] | None:
+    def crowded(rules: ArenaRules, scene: GameState) -> tuple[int, int] | None:
         pillar = scene.items["obstacle"][0]
         told.append(len(scene.enemies))
         return find(rules, scene) if len(told) > 3 else (round(pillar.x), round(pillar.y))
 
     monkeypatch.setattr(ArenaRules, "_far_spot", crowded)
-    turns = arena("208:hard", None, 6, limit=400)
+    turns = play_novelty("208:hard", None, 6, limit=400)
     returned = {enemy["id"] for turn in turns for enemy in turn.observation["enemies"]}
     returned -= {enemy["id"] for enemy in turns[0].observation["enemies"]}
     assert len(returned) == len(told) - 3
@@ -368,7 +343,7 @@ def test_items_are_taken_up() -> None:
     """Traps hurt by 25, packs of bullets and health help; none is seen again."""
     seen: dict[str, set[int]] = {"health": set(), "ammo": set(), "trap": set()}
     values = {"training": 0, "episodes": 12, "limit": 400, "enemy_damage": (0, 0), "player_ammo": 8}
-    _, turns, _ = play(ARENA, ARENA.trials(1, 0, "none", **values)[0])
+    _, turns, _ = play_trial(ARENA, ARENA.trials(1, 0, "none", **values)[0])
     for before, after in itertools.pairwise(turns):
         if after.first:
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ import openfield as of
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
-from openfield.domains.doom.agents.experts import ReferenceAgent
+from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.agents.watchful import WatchfulAgent
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.engine import process as engines
+from openfield.domains.doom.engine import engine as engines
 from openfield.domains.doom.maps import duel
 from openfield.domains.doom.settings import DuelSettings
 from openfield.domains.doom.world import DoomWorld
@@ -29,34 +28,7 @@ from openfield.errors import AgentProtocol
 from openfield.journal.reader import Run
 from openfield.record import ENCODER
 from support.doom import specification
-
-SHORT = {"training": 0, "episodes": 2, "before": 1, "limit": 60}
-TASKS = pytest.mark.parametrize("domain", [DUEL, ARENA], ids=lambda domain: domain.task.name)
-
-
-def open_world(domain: DoomDomain, novelty: str = "none", red_light: bool = False, **settings: Any) -> DoomWorld:
-    trial = domain.trials(1, novelty=novelty, red_light=red_light, **{**SHORT, **settings})[-1]
-    return DoomWorld(domain, trial)
-
-
-def play(world: DoomWorld, agent: Any) -> Iterator[Turn]:
-    """Every turn of a trial, answered by an agent."""
-    turn = world.reset()
-    while True:
-        yield turn
-        if turn.last is not None and world.over:
-            world.close()
-            return
-        turn = world.step(agent(turn))
-
-
-def chance(domain: DoomDomain, seed: int = 0) -> Any:
-    rng, actions = random.Random(seed), [name for name in domain.task.actions if name != "give_up"]
-    return lambda turn: Reply(None if turn.last else rng.choice(actions))
-
-
-def trace(domain: DoomDomain, world: DoomWorld) -> list[bytes]:
-    return [ENCODER.encode(turn) for turn in play(world, chance(domain))]
+from support.doom.worlds import SHORT, TASKS, chance, open_world, play, trace
 
 
 @TASKS
@@ -97,7 +69,7 @@ def test_time_stamps_are_ticks_from_the_epoch() -> None:
 @TASKS
 def test_the_same_trial_shows_the_same_turns(domain: DoomDomain) -> None:
     first = trace(domain, open_world(domain, limit=40))
-    engines.end_idle_engines()
+    engines.close_idle_engines()
     assert trace(domain, open_world(domain, limit=40)) == first
     assert trace(domain, open_world(domain, limit=40)) == first  # on the engine that rested
 
@@ -236,7 +208,7 @@ def test_a_fallen_enemy_is_seen_as_a_standing_one(novelty: str) -> None:
     turns = [
         (turn, world.truth.novel)
         for turn in play(
-            world, lambda _: Reply(world._reference.choose(world._play.scene))
+            world, lambda _: Reply(world._reference.choose(world._episode.state))
         )  # whom nothing is hidden from
     ]
     (before, _), (end, novel) = turns[-2:]

@@ -13,7 +13,7 @@ TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (
 
 def read(task: str) -> dict[str, Any]:
     """The specification of a task."""
-    return dict(msgspec.json.decode((files("openfield.domains.doom") / f"{task}.json").read_bytes()))
+    return dict(msgspec.json.decode((files("openfield.domains.doom") / "data" / f"{task}.json").read_bytes()))
 
 
 def faults(spec: dict[str, Any], vector: dict[str, Any], first: bool) -> list[str]:

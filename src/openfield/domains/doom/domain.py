@@ -17,8 +17,8 @@ from openfield.domain import Domain, says_novel
 from openfield.domains.doom import novelty as catalogue
 from openfield.domains.doom.episode import ARENA as ARENA_TASK
 from openfield.domains.doom.episode import DUEL as DUEL_TASK
-from openfield.domains.doom.episode import Task
-from openfield.domains.doom.hints import describe_novelty
+from openfield.domains.doom.episode import DoomTask
+from openfield.domains.doom.novelty import describe_novelty
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_alike
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
@@ -74,11 +74,11 @@ class DoomDomain(Domain[Any]):
 
     version = 7
     """Raised whenever the same trial shows something else than before."""
-    task: ClassVar[Task]
+    task: ClassVar[DoomTask]
     words: ClassVar[str]
     """The task, for agents."""
     agents = {
-        "reference": f"{_AGENTS}.experts:ReferenceAgent",
+        "reference": f"{_AGENTS}.reference:ReferenceAgent",
         "watchful": f"{_AGENTS}.watchful:WatchfulAgent",
         "learner": f"{_AGENTS}.learner:LearningAgent",
     }
@@ -159,9 +159,9 @@ class DoomDomain(Domain[Any]):
 
     def expect(self, trials: Iterable[Trial]) -> None:
         """Has the maps of all these trials in one WAD, so that one engine plays them."""
-        from openfield.domains.doom.engine.shared_wads import expect
+        from openfield.domains.doom.engine.shared_wad import expect_trials
 
-        expect(self, trials)
+        expect_trials(self, trials)
 
     def film(self, trial: Trial) -> Film:
         """What the player saw, every other tick."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from openfield.domains.doom.arrays import MOST_ENEMIES
+from openfield.domains.doom.arrays import MAX_ENEMIES
 
 SQUARE = 128.0
 """Side of the squares in which positions are seen: eight along an arena of 1,024 units."""
@@ -20,26 +20,26 @@ def coarse_features(observation: dict[str, Any]) -> tuple[Any, ...]:
 
     No more projectiles are counted than an array shows.
     """
-    enemies = sorted(_coarse(body) for body in observation["enemies"])
+    enemies = sorted(_coarse(entity) for entity in observation["enemies"])
     bolts = len(observation.get("projectiles", ()))
-    return _coarse(observation["player"]), tuple(enemies), min(bolts, MOST_ENEMIES)
+    return _coarse(observation["player"]), tuple(enemies), min(bolts, MAX_ENEMIES)
 
 
 def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:
-    """The same of a scene as numbers; duellists do not turn, and the arena has no projectiles."""
+    """The same of a state as numbers; duellists do not turn, and the arena has no projectiles."""
     values = [float(value) for value in observation]
     duel = task == "duel"
     start = 5 if duel else 6
-    bodies = [values[at + 1 : at + 5] for at in range(start, start + 5 * MOST_ENEMIES, 5) if values[at]]
-    bolts = values[start + 5 * MOST_ENEMIES :: 4] if duel else []
+    entities = [values[at + 1 : at + 5] for at in range(start, start + 5 * MAX_ENEMIES, 5) if values[at]]
+    bolts = values[start + 5 * MAX_ENEMIES :: 4] if duel else []
     player, *enemies = (
-        _coarse_place(x, y, 0.0 if duel else third, health) for x, y, third, health in (values[1:5], *bodies)
+        _coarse_place(x, y, 0.0 if duel else third, health) for x, y, third, health in (values[1:5], *entities)
     )
     return player, tuple(sorted(enemies)), sum(map(bool, bolts))
 
 
-def _coarse(body: dict[str, Any]) -> tuple[int, ...]:
-    return _coarse_place(body["x_position"], body["y_position"], body.get("angle", 0.0), body["health"])
+def _coarse(entity: dict[str, Any]) -> tuple[int, ...]:
+    return _coarse_place(entity["x_position"], entity["y_position"], entity.get("angle", 0.0), entity["health"])
 
 
 def _coarse_place(x: float, y: float, angle: float, health: float) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
-"""One episode: actions in, what is seen and how well it goes out.
+"""One episode of a task: take actions, give observations and the performance.
 
-Between world and engine; the same for both tasks.
+A world plays one after the other on its engine.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ import msgspec
 from openfield.core import Ending
 from openfield.domains.doom import features
 from openfield.domains.doom.arrays import ArenaArray, DuelArray
+from openfield.domains.doom.engine.engine import Action, Engine
+from openfield.domains.doom.engine.game_state import Entity, GameState, Snapshot, make_snapshot
 from openfield.domains.doom.engine.launch import BUTTONS
-from openfield.domains.doom.engine.process import Action, Engine
-from openfield.domains.doom.engine.scene import Body, Scene
-from openfield.domains.doom.engine.state_reader import Reader, Seen, seen_of
+from openfield.domains.doom.engine.state_reader import StateReader
 from openfield.domains.doom.maps import arena, duel
-from openfield.domains.doom.maps.rules import ArenaRules, DuelRules
-from openfield.domains.doom.maps.scenario import Layout
+from openfield.domains.doom.maps.scenario import MapLayout
+from openfield.domains.doom.rules import ArenaRules, DuelRules
 from openfield.domains.doom.settings import DoomSettings
 from openfield.errors import AgentProtocol
 from openfield.trial import derive
 
 
-class Task(msgspec.Struct, frozen=True):
-    """What tells one task from the other."""
+class DoomTask(msgspec.Struct, frozen=True):
+    """What distinguishes the two tasks."""
 
     name: str
     actions: tuple[str, ...]
-    lay_out: Callable[[Any, random.Random], Layout]
+    lay_out: Callable[[Any, random.Random], MapLayout]
     check_room: Callable[[Any], None]
-    """Raises `InvalidInput` for settings nothing can be laid out by."""
+    """Raises `InvalidInput` for settings that leave no room for what they ask for."""
     rules: Callable[..., Any]
     array: Callable[[], DuelArray | ArenaArray]
 
 
-DUEL = Task("duel", duel.ACTIONS, duel.lay_out, duel.check_room, DuelRules, DuelArray)
-ARENA = Task("arena", arena.ACTIONS, arena.lay_out, arena.check_room, ArenaRules, ArenaArray)
+DUEL = DoomTask("duel", duel.ACTIONS, duel.lay_out, duel.check_room, DuelRules, DuelArray)
+ARENA = DoomTask("arena", arena.ACTIONS, arena.lay_out, arena.check_room, ArenaRules, ArenaArray)
 PRESSED = {"left": 0, "right": 1, "forward": 2, "backward": 3, "shoot": 4, "turn_left": 5, "turn_right": 6}
 KEYS: dict[str, Action] = {
     name: tuple(float(number == PRESSED.get(name)) for number in range(len(BUTTONS))) for name in arena.ACTIONS
@@ -49,14 +49,14 @@ KEYS: dict[str, Action] = {
 MIRRORED = {"left": "right", "right": "left", "turn_left": "turn_right", "turn_right": "turn_left"}
 
 
-class Play:
+class DoomEpisode:
     """An episode under way."""
 
-    def __init__(self, task: Task, engine: Engine, name: str, seed: int, settings: Any, layout: Layout) -> None:
-        """Starts an episode.
+    def __init__(self, task: DoomTask, engine: Engine, name: str, seed: int, settings: Any, layout: MapLayout) -> None:
+        """Start the episode.
 
         Args:
-            task: Which task.
+            task: The task.
             engine: An engine with the trial's WAD.
             name: The episode's map.
             seed: The episode's seed.
@@ -68,43 +68,43 @@ class Play:
         self._settings: DoomSettings = settings
         self._keys = _keys(settings.mirrored)
         self._waiting = deque([KEYS["nothing"]] * settings.lag)
-        self._reader = Reader(drifting=bool(getattr(settings, "wind", 0)))
+        self._reader = StateReader(drifting=bool(getattr(settings, "wind", 0)))
         self._rules = task.rules(settings, layout, self._reader, random.Random(derive(seed, "rules")))
         self._quiet: bool = self._rules.quiet
         self._array = task.array() if settings.observation == "array" else None
         self._veiled = bool(settings.buckets or settings.fog)
-        self._lying: dict[str, list[Body]] | None = None
-        self._items: features.Features = {}
+        self._items: dict[str, list[Entity]] | None = None
+        self._item_features: features.Features = {}
         self.ticks = 0
         self.reward = 0.0
         self.won = False
         self.performance = 1.0
-        """The share of time that is left; none for giving up, and none for a lost episode where death counts."""
+        """The share of time that is left. It is 0 after giving up, and after losing if `death_counts`."""
         self.ended: Ending | None = None
-        self._scene: Scene | None = None
-        self._seen = self._reader.read(engine.begin(name, seed))
-        self._last_enemy = self.scene.enemies[0]
+        self._state: GameState | None = None
+        self._snapshot = self._reader.read(engine.begin(name, seed))
+        self._last_enemy = self.state.enemies[0]
 
     @property
-    def scene(self) -> Scene:
-        """What is there now; made when somebody asks for it."""
-        if self._scene is None:
-            self._scene = self._seen.scene()
-        return self._scene
+    def state(self) -> GameState:
+        """The current state. It is made when first asked for."""
+        if self._state is None:
+            self._state = self._snapshot.state()
+        return self._state
 
     def observe(self, ticks: int) -> Any:
-        """What the agent sees, so many ticks after the start of its trial."""
+        """Return the observation, given the ticks since the start of the trial."""
         settings = self._settings
         if self._array is None:
             return self._features(settings.epoch + ticks * settings.tick)
-        seen = seen_of(features.shown(self.scene, settings)) if self._veiled else self._seen
-        return self._array.show(seen, settings.limit - self.ticks)
+        shown = make_snapshot(features.shown(self.state, settings)) if self._veiled else self._snapshot
+        return self._array.show(shown, settings.limit - self.ticks)
 
     def move(self, action: Any) -> None:
-        """Does an action for one tick.
+        """Take an action for one tick.
 
         Raises:
-            AgentProtocol: It is none of the task's actions.
+            AgentProtocol: The task has no such action.
         """
         name = read_action(action, self._task.actions)
         if name == "give_up":
@@ -112,48 +112,48 @@ class Play:
             self.performance = 0.0
             return
         self._waiting.append(self._keys[name])
-        commands = () if self._quiet else self._rules.commands(self.scene, self.ticks)
-        sight = self._engine.act(self._waiting.popleft(), commands)
+        commands = () if self._quiet else self._rules.commands(self.state, self.ticks)
+        source = self._engine.act(self._waiting.popleft(), commands)
         self.ticks += 1
         self.performance = (self._settings.limit - self.ticks) / self._settings.limit
-        if sight is None:
+        if source is None:
             self._die()
         else:
-            self._look(self._reader.read(sight))
+            self._advance(self._reader.read(source))
 
     def _features(self, stamp: float) -> Any:
-        scene = features.shown(self.scene, self._settings) if self._veiled else self.scene
+        state = features.shown(self.state, self._settings) if self._veiled else self.state
         if self._task is DUEL:
-            return features.duel_features(scene, stamp, scene.enemies[0] if scene.enemies else self._seen_last())
-        return features.arena_features(scene, stamp, self._lying_about(scene.items))
+            return features.duel_features(state, stamp, state.enemies[0] if state.enemies else self._fallen_enemy())
+        return features.arena_features(state, stamp, self._features_of(state.items))
 
-    def _lying_about(self, items: dict[str, list[Body]]) -> features.Features:
-        """What is shown of items that are the same as in the tick before is the same, too."""
-        if items is not self._lying:
-            self._lying, self._items = items, features.item_features(items)
-        return self._items
+    def _features_of(self, items: dict[str, list[Entity]]) -> features.Features:
+        """Return the features of items. Those of the last tick are used again if nothing has changed."""
+        if items is not self._items:
+            self._items, self._item_features = items, features.item_features(items)
+        return self._item_features
 
-    def _seen_last(self) -> Body:
-        """The enemy that fell last, seen as all enemies are."""
-        fallen = msgspec.structs.replace(self.scene, enemies=[self._last_enemy])
+    def _fallen_enemy(self) -> Entity:
+        """Return the enemy that fell last, as fog and buckets show it."""
+        fallen = msgspec.structs.replace(self.state, enemies=[self._last_enemy])
         return features.shown(fallen, self._settings).enemies[0]
 
     def look(self, query: str) -> Any:
-        """A picture of the last state, where the engine draws any."""
+        """Return a picture of the last state, if the engine draws any."""
         return self._engine.picture() if query == "picture" else None
 
     def _die(self) -> None:
-        """The engine shows nothing after the player's death: what was seen last stays, without health."""
-        self._scene = msgspec.structs.replace(self.scene, player=_without_health(self.scene.player))
-        self._seen = seen_of(self._scene)
+        """Keep the last state with a player without health: the engine shows nothing after the player's death."""
+        self._state = msgspec.structs.replace(self.state, player=_without_health(self.state.player))
+        self._snapshot = make_snapshot(self._state)
         self._end("terminated")
 
-    def _look(self, seen: Seen) -> None:
-        self.won = not seen.cast.enemies
+    def _advance(self, snapshot: Snapshot) -> None:
+        self.won = not snapshot.roster.enemies
         if self.won:
-            self._last_enemy = _without_health(self.scene.enemies[0])
-        self._seen, self._scene = seen, None
-        if self.won or seen.look[0] <= 0 or (not self._quiet and self._rules.lost(self.scene)):
+            self._last_enemy = _without_health(self.state.enemies[0])
+        self._snapshot, self._state = snapshot, None
+        if self.won or snapshot.raw[0] <= 0 or (not self._quiet and self._rules.lost(self.state)):
             self._end("terminated")
         elif self.ticks >= self._settings.limit:
             self._end("truncated")
@@ -167,7 +167,7 @@ class Play:
 
 
 def read_action(action: Any, known: tuple[str, ...]) -> str:
-    """The name of an action given as such or as `{"action": name}`."""
+    """Return the name of an action given as such or as `{"action": name}`."""
     name = action.get("action") if isinstance(action, dict) else action
     if not isinstance(name, str) or name not in known:
         raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(known)}")
@@ -176,9 +176,9 @@ def read_action(action: Any, known: tuple[str, ...]) -> str:
 
 @functools.cache
 def _keys(mirrored: bool) -> dict[str, Action]:
-    """What is pressed for each action."""
+    """Return the buttons that are pressed for each action."""
     return {name: KEYS[MIRRORED.get(name, name) if mirrored else name] for name in KEYS}
 
 
-def _without_health(body: Body) -> Body:
-    return msgspec.structs.replace(body, health=0.0)
+def _without_health(entity: Entity) -> Entity:
+    return msgspec.structs.replace(entity, health=0.0)

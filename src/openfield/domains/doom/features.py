@@ -1,4 +1,4 @@
-"""Feature vectors: what a scene looks like to an agent, in the published formats.
+"""Feature vectors: what a state looks like to an agent, in the published formats.
 
 Between scenes and turns. A novelty of representation changes what is shown here and nothing else.
 """
@@ -11,53 +11,53 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState
 from openfield.domains.doom.maps.scenario import Wall
 from openfield.domains.doom.settings import DoomSettings
 
 Features = dict[str, Any]
-Items = dict[str, list[Body]]
+Items = dict[str, list[Entity]]
 BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
 
 
-def duel_features(scene: Scene, stamp: float, last_enemy: Body) -> Features:
+def duel_features(state: GameState, stamp: float, last_enemy: Entity) -> Features:
     """The duel's vector, key for key as published; `enemies` is an addition for those who meet more than one."""
-    enemies = [_alive(body) for body in scene.enemies]
-    first = min(scene.enemies, key=lambda body: _distance(body, scene.player), default=None)
+    enemies = [_alive(entity) for entity in state.enemies]
+    first = min(state.enemies, key=lambda entity: _distance(entity, state.player), default=None)
     return {
         "time_stamp": stamp,
-        "player": _alive(scene.player),
+        "player": _alive(state.player),
         "enemy": _alive(first or last_enemy),
-        "projectiles": [_place(body) for body in scene.bolts],
+        "projectiles": [_place(entity) for entity in state.bolts],
         "enemies": enemies,
     }
 
 
 def item_features(items: Items) -> Features:
     """What lies about; the same from tick to tick unless something is taken or moved."""
-    return {kind: [_turned(body) for body in bodies] for kind, bodies in items.items()}
+    return {kind: [_turned(entity) for entity in entities] for kind, entities in items.items()}
 
 
-def arena_features(scene: Scene, stamp: float, items: Features) -> Features:
+def arena_features(state: GameState, stamp: float, items: Features) -> Features:
     """The arena's vector, key for key as published; health and bullets are whole numbers, unlike the duel's."""
-    player = scene.player
+    player = state.player
     return {
         "enemies": [
             {
-                "id": body.id,
-                "angle": _angle(body.angle),
-                "x_position": _decimals(body.x),
-                "y_position": _decimals(body.y),
-                "z_position": _decimals(body.z),
+                "id": entity.id,
+                "angle": _angle(entity.angle),
+                "x_position": _decimals(entity.x),
+                "y_position": _decimals(entity.y),
+                "z_position": _decimals(entity.z),
                 "name": "ZombieMan",
-                "health": int(body.health),
+                "health": int(entity.health),
             }
-            for body in scene.enemies
+            for entity in state.enemies
         ],
         "items": {
             kind: [item.copy() for item in found] for kind, found in items.items()
         },  # the agent may change its own
-        "player": {**_turned(player), "health": int(player.health), "ammo": int(scene.ammo)},
+        "player": {**_turned(player), "health": int(player.health), "ammo": int(state.ammo)},
         "time_stamp": stamp,
         "image": None,
     }
@@ -69,20 +69,38 @@ def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
     return {"walls": rounded, "hint": hints}
 
 
-def shown(scene: Scene, settings: DoomSettings) -> Scene:
-    """The scene as it is seen: exactly, through fog, in buckets, or both."""
+def read_features(features: Features) -> GameState:
+    """Read a feature vector of either task back as a game state."""
+    items = features.get("items", {})
+    player = features["player"]
+    return GameState(
+        _read_entity(player),
+        float(player.get("ammo", 1.0)),
+        [_read_entity(enemy) for enemy in features["enemies"]],
+        {kind: [_read_entity(item) for item in items.get(kind, ())] for kind in ITEMS},
+        [_read_entity(bolt) for bolt in features.get("projectiles", ())],
+    )
+
+
+def read_walls(features: Features) -> list[Wall]:
+    """Read the walls from the first vector of an episode; the duel has none."""
+    return [Wall(wall["x1"], wall["x2"], wall["y1"], wall["y2"]) for wall in features.get("walls", ())]
+
+
+def shown(state: GameState, settings: DoomSettings) -> GameState:
+    """The state as it is seen: exactly, through fog, in buckets, or both."""
     if settings.fog:
-        scene = _changed(scene, _in_fog(settings.fog, scene.player))
-    return _changed(scene, _in_buckets(settings.buckets)) if settings.buckets else scene
+        state = _changed(state, _in_fog(settings.fog, state.player))
+    return _changed(state, _in_buckets(settings.buckets)) if settings.buckets else state
 
 
-def _changed(scene: Scene, change: Callable[[Body], Body]) -> Scene:
-    return Scene(
-        change(scene.player),
-        scene.ammo,
-        [change(body) for body in scene.enemies],
-        {kind: [change(body) for body in bodies] for kind, bodies in scene.items.items()},
-        [change(body) for body in scene.bolts],
+def _changed(state: GameState, change: Callable[[Entity], Entity]) -> GameState:
+    return GameState(
+        change(state.player),
+        state.ammo,
+        [change(entity) for entity in state.enemies],
+        {kind: [change(entity) for entity in entities] for kind, entities in state.items.items()},
+        [change(entity) for entity in state.bolts],
     )
 
 
@@ -99,31 +117,31 @@ def _angle(value: float) -> float:
     return _decimals(value) % 360.0
 
 
-def _place(body: Body) -> Features:
+def _place(entity: Entity) -> Features:
     return {
-        "id": body.id,
-        "x_position": _decimals(body.x),
-        "y_position": _decimals(body.y),
-        "z_position": _decimals(body.z),
+        "id": entity.id,
+        "x_position": _decimals(entity.x),
+        "y_position": _decimals(entity.y),
+        "z_position": _decimals(entity.z),
     }
 
 
-def _alive(body: Body) -> Features:
-    return {**_place(body), "health": body.health}
+def _alive(entity: Entity) -> Features:
+    return {**_place(entity), "health": entity.health}
 
 
-def _turned(body: Body) -> Features:
+def _turned(entity: Entity) -> Features:
     return {
-        "id": body.id,
-        "angle": _angle(body.angle),
-        "x_position": _decimals(body.x),
-        "y_position": _decimals(body.y),
-        "z_position": _decimals(body.z),
+        "id": entity.id,
+        "angle": _angle(entity.angle),
+        "x_position": _decimals(entity.x),
+        "y_position": _decimals(entity.y),
+        "z_position": _decimals(entity.z),
     }
 
 
-def _distance(body: Body, other: Body) -> float:
-    return math.hypot(body.x - other.x, body.y - other.y)
+def _distance(entity: Entity, other: Entity) -> float:
+    return math.hypot(entity.x - other.x, entity.y - other.y)
 
 
 def _in_buckets(count: int) -> Any:
@@ -134,18 +152,29 @@ def _in_buckets(count: int) -> Any:
         index = min(max(round((value - BUCKET_START) / step), 0), count - 1)
         return round(BUCKET_START + index * step, 4)
 
-    return lambda body: msgspec.structs.replace(body, x=snap(body.x), y=snap(body.y))
+    return lambda entity: msgspec.structs.replace(entity, x=snap(entity.x), y=snap(entity.y))
 
 
-def _in_fog(reach: float, eye: Body) -> Any:
+def _in_fog(reach: float, eye: Entity) -> Any:
     """Moves what is farther away than the eye reaches to the edge of the fog, in its direction."""
 
-    def seen(body: Body) -> Body:
-        distance = _distance(body, eye)
+    def seen(entity: Entity) -> Entity:
+        distance = _distance(entity, eye)
         if distance <= reach:
-            return body
+            return entity
         near = reach / distance
-        x, y = eye.x + (body.x - eye.x) * near, eye.y + (body.y - eye.y) * near
-        return msgspec.structs.replace(body, x=round(x, 4), y=round(y, 4))
+        x, y = eye.x + (entity.x - eye.x) * near, eye.y + (entity.y - eye.y) * near
+        return msgspec.structs.replace(entity, x=round(x, 4), y=round(y, 4))
 
     return seen
+
+
+def _read_entity(entry: dict[str, Any]) -> Entity:
+    return Entity(
+        entry["id"],
+        entry["x_position"],
+        entry["y_position"],
+        entry["z_position"],
+        entry.get("angle", 0.0),
+        entry.get("health", 0.0),
+    )

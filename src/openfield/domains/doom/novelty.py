@@ -1,4 +1,4 @@
-"""The novelties of both tasks, as published and a few of our own.
+"""The novelties of both tasks, the published ones and a few more, and the published hints on them.
 
 Domains declare them, trials name them. Levels are the published ones: for the duel 1 class, 2 attribute, 3
 representation; for the arena the last digit of the number.
@@ -6,7 +6,9 @@ representation; for the arena the last digit of the number.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -15,6 +17,8 @@ from openfield.domains.doom.settings import ArenaSettings, DuelSettings
 from openfield.novelty import HIERARCHY, Novelty
 
 DIFFICULTIES = ("easy", "medium", "hard")
+HINTS = ("entity", "attribute", "change")
+"""The words of a hint, in the order in which hint levels add them."""
 Change = dict[str, Any]
 
 
@@ -93,3 +97,24 @@ ARENA: tuple[Novelty[ArenaSettings], ...] = (
             {"respawn": 3.5, "respawn_distance": 64}, {"respawn": 2.5, "respawn_distance": 128},
             {"respawn": 1.2, "respawn_distance": 256}),
 )  # fmt: skip
+
+
+def hints_of(novelty: tuple[str, ...], level: int) -> list[dict[str, Any]]:
+    """Return the hints on these novelties: level -1 tells nothing, 0 the novelty level, 1 to 3 one more word each."""
+    told = novelty if level >= 0 else ()  # their number would be a hint, too
+    known = [hint for name in told for hint in describe_novelty(name)] or [{}]
+    granted = ("level", *HINTS)[: level + 1]
+    return [{word: hint.get(word) if word in granted else None for word in ("level", *HINTS)} for hint in known]
+
+
+def describe_novelty(name: str) -> list[dict[str, Any]]:
+    """Return level, entity, attribute and change of a novelty by its number, or nothing if it has no number."""
+    number = name.partition(":")[0]
+    found = _hint_table().get(number, ())
+    return [dict(zip(("level", *HINTS), (int(number) % 50, *words), strict=True)) for words in found]
+
+
+@functools.cache
+def _hint_table() -> dict[str, list[list[str]]]:
+    content = (files(__package__) / "data" / "hints.json").read_bytes()
+    return msgspec.json.decode(content, type=dict[str, list[list[str]]])

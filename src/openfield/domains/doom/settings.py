@@ -23,7 +23,7 @@ PLAYER_STEP, ENEMY_STEP = 31, 39
 """Units: whoever goes as far as it is wide, or farther, goes through walls; only where a step ends must be free."""
 LONGEST = 100_000
 """Of ticks."""
-MOST_EPISODES = 10_000
+MAX_EPISODES = 10_000
 Amount = Annotated[int, Meta(ge=0, le=MOST)]
 Place = Annotated[int, Meta(ge=-512, le=512)]
 EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -35,10 +35,10 @@ class DoomSettings(Settings, frozen=True):
     """What both tasks share: the shape of a trial, the clock, the player's hands and eyes."""
 
     training: Annotated[
-        int, Meta(ge=0, le=MOST_EPISODES, description="Episodes of labelled training, once per experiment.")
+        int, Meta(ge=0, le=MAX_EPISODES, description="Episodes of labelled training, once per experiment.")
     ] = 5
-    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES, description="Test episodes in a trial.")] = 20
-    before: Annotated[int, Meta(ge=0, le=MOST_EPISODES, description="Test episodes before the onset; 0: 3 of 10.")] = 0
+    episodes: Annotated[int, Meta(ge=1, le=MAX_EPISODES, description="Test episodes in a trial.")] = 20
+    before: Annotated[int, Meta(ge=0, le=MAX_EPISODES, description="Test episodes before the onset; 0: 3 of 10.")] = 0
     share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
     limit: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks until an episode is cut off.")] = 2000
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0

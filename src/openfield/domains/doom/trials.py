@@ -1,28 +1,67 @@
 """How a trial is composed: labelled training once, then test episodes around the onset, all seeds from the trial.
 
-Used by the domains to write trials and by worlds to read them.
+Domains write trials with it. Worlds read a trial's episodes from a `TrialScript`.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from openfield.core import PhaseName
 from openfield.domains.doom.settings import DoomSettings
 from openfield.trial import Phase, Trial, derive
 
+if TYPE_CHECKING:
+    from openfield.domains.doom.episode import DoomTask
+    from openfield.domains.doom.maps.scenario import MapLayout
+
 TRAINING_SEEDS = range(42_949_672)
 TEST_SEEDS = range(42_949_672, 1 << 32)
-"""Training and test never meet the same episode."""
+"""Training and test never draw the same episode."""
+
+
+class EpisodeSource(Protocol):
+    """What a trial's episodes are made from: a Doom domain."""
+
+    @property
+    def task(self) -> DoomTask:
+        """The task."""
+        ...
+
+    def settings_in(self, trial: Trial, phase: Phase) -> Any:
+        """Return the settings in a phase of a trial, novelties included."""
+        ...
+
+
+class TrialScript:
+    """The episodes of a trial before the first is played, by their numbers from 0 on."""
+
+    def __init__(self, domain: EpisodeSource, trial: Trial) -> None:
+        self._task = domain.task
+        self.phases: list[Phase] = [phase for phase in trial.phases for _ in range(phase.episodes)]
+        by_phase = {phase: domain.settings_in(trial, phase) for phase in trial.phases}
+        self.settings: list[DoomSettings] = [by_phase[phase] for phase in self.phases]
+        self.seeds = episode_seeds(trial, self.settings[0].episode_seed if self.settings else None)
+
+    def __len__(self) -> int:
+        return len(self.phases)
+
+    @functools.cached_property
+    def layouts(self) -> list[MapLayout]:
+        """Where everything is at the start of each episode."""
+        pairs = zip(self.settings, self.seeds, strict=True)
+        return [self._task.lay_out(settings, random.Random(derive(seed, "layout"))) for settings, seed in pairs]
 
 
 def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int) -> tuple[Phase, ...]:
-    """The test phases of a trial: normal, then one novel episode, then the rest in random order."""
+    """Compose the test phases of a trial: normal, then one novel episode, then the rest in random order."""
     before = episodes_before(settings)
     after = settings.episodes - before
-    onset = min(after, 1) if novelty and settings.share else 0  # a trial that is to change does, however short it is
+    onset = min(after, 1) if novelty and settings.share else 0  # even the shortest trial has a novel episode
     novel = max(int(after * settings.share), onset) if onset else 0
     rest = [novelty] * (novel - onset) + [()] * (after - novel)
     random.Random(derive(seed, "order")).shuffle(rest)
@@ -30,13 +69,20 @@ def compose(settings: DoomSettings, novelty: tuple[str, ...], seed: int) -> tupl
 
 
 def episodes_before(settings: DoomSettings) -> int:
-    """How many test episodes come before the onset."""
+    """Count the test episodes before the onset."""
     before = settings.before or int(0.3 * settings.episodes)
     return before if before < settings.episodes else settings.episodes // 2
 
 
 def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...]], seed: int) -> tuple[Phase, ...]:
-    """Training phases: a share of the episodes has any of these novelties, the others are normal, in random order."""
+    """Compose the training phases in random order.
+
+    Args:
+        episodes: The number of episodes.
+        share: The share of novel episodes.
+        kinds: The novelties to draw from.
+        seed: The seed of the order.
+    """
     rng = random.Random(derive(seed, "training order"))
     novel = [rng.choice(kinds) for _ in range(int(episodes * share))]
     drawn = [*novel, *[()] * (episodes - len(novel))]
@@ -45,13 +91,13 @@ def compose_training(episodes: int, share: float, kinds: Sequence[tuple[str, ...
 
 
 def gather(episodes: Iterable[tuple[str, ...]], name: PhaseName = "test") -> tuple[Phase, ...]:
-    """Phases of equal neighbours."""
+    """Gather neighbouring episodes with the same novelties into phases."""
     groups = itertools.groupby(episodes)
     return tuple(Phase(name, len(list(group)), novelty) for novelty, group in groups)
 
 
 def episode_seeds(trial: Trial, forced: int | None) -> list[int]:
-    """The seed of every episode of a trial, no two alike unless one is forced."""
+    """Draw the seed of every episode of a trial; no two are equal unless one is forced."""
     phases = [phase.name for phase in trial.phases for _ in range(phase.episodes)]
     if forced is not None:
         return [forced] * len(phases)

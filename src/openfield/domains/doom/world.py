@@ -1,6 +1,6 @@
 """The world of a trial: its episodes one after the other, on one engine.
 
-The middle of the domain: rollouts step it, it plays episodes and tells nothing a trial does not grant.
+Start here to see how the parts of the domain work together.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from openfield.core import Ask, PhaseName, Reply, Truth, Turn
 from openfield.domains.doom import features
-from openfield.domains.doom.agents.expert_policy import Reference
-from openfield.domains.doom.engine import process as engines
-from openfield.domains.doom.engine import shared_wads as volume
-from openfield.domains.doom.episode import ARENA, Play, Task
-from openfield.domains.doom.hints import hints_of
-from openfield.domains.doom.maps.scenario import Layout, map_name
-from openfield.domains.doom.trial_script import Script
+from openfield.domains.doom.agents.reference import ReferencePolicy
+from openfield.domains.doom.engine import engine as engines
+from openfield.domains.doom.engine.shared_wad import WadLocation, locate_maps
+from openfield.domains.doom.episode import ARENA, DoomEpisode, DoomTask
+from openfield.domains.doom.maps.scenario import MapLayout, map_name
+from openfield.domains.doom.novelty import hints_of
+from openfield.domains.doom.trials import TrialScript
 from openfield.trial import Phase, Trial, derive
 
 if TYPE_CHECKING:
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 NO_REWARD = Turn().reward
 PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
-"""Defaults are left out of the record by identity: what came from another process must become the same object."""
+"""The record leaves out defaults by identity, so a name from another process must become the same object."""
 
 
 class DoomWorld:
     """Plays the episodes of a trial."""
 
     def __init__(self, domain: DoomDomain, trial: Trial, large: bool = False) -> None:
-        """Prepares a trial.
+        """Prepare a trial.
 
         Args:
-            domain: Which task.
-            trial: Which episodes.
-            large: Whether the engine draws pictures for people.
+            domain: The domain of the trial.
+            trial: The trial.
+            large: True if the engine draws pictures for people.
         """
         self._domain = domain
-        self._task: Task = domain.task
+        self._task: DoomTask = domain.task
         self._trial = trial
         self._large = large
-        self._script = Script(domain, trial)
+        self._script = TrialScript(domain, trial)
         self._engine: engines.Engine | None = None
         self._number = -1
         self._ticks = 0
@@ -52,38 +52,38 @@ class DoomWorld:
 
     @property
     def over(self) -> bool:
-        """Whether the last episode is played."""
+        """True when no episode follows the current one."""
         return self._number + 1 >= len(self._script)
 
     def reset(self) -> Turn:
-        """Starts the first episode."""
+        """Start the first episode."""
         if self._engine is None:
-            self._engine = engines.take_engine(self._bound.wad, self._large)
+            self._engine = engines.take_engine(self._maps.wad, self._large)
         self._number, self._ticks, self._onset_passed = -1, 0, False
         return self._next()
 
     def step(self, reply: Reply) -> Turn:
-        """Moves in the episode, or starts the next one."""
-        play = self._play
-        if play.ended is not None:
+        """Take an action in the episode, or start the next episode."""
+        episode = self._episode
+        if episode.ended is not None:
             return self._next()
-        play.move(reply.action)
+        episode.move(reply.action)
         self._ticks += 1
-        return self._turn() if play.ended is None else self._last_turn()
+        return self._turn() if episode.ended is None else self._last_turn()
 
     def look(self, query: str) -> Any:
-        """`picture`: what the player sees, as an array."""
-        return self._play.look(query)
+        """Return what the player sees as an array, for the query `picture`."""
+        return self._episode.look(query)
 
     def close(self) -> None:
-        """Lets the engine rest."""
+        """Release the engine for the next world."""
         if self._engine is not None:
-            engines.rest_engine(self._engine)
+            engines.release_engine(self._engine)
             self._engine = None
 
     @functools.cached_property
-    def _bound(self) -> volume.Bound:
-        return volume.bound(self._domain, self._trial, self._script)
+    def _maps(self) -> WadLocation:
+        return locate_maps(self._domain, self._trial, self._script)
 
     def _next(self) -> Turn:
         self._number += 1
@@ -98,18 +98,18 @@ class DoomWorld:
         self._onset_passed |= self._novel
         self._light = self._indicator()
         self._settings = settings
-        name = map_name(self._bound.first + number)
-        self._play = Play(self._task, self._engine, name, seed, settings, layout)
-        self._reference = Reference(self._task.name, layout.walls(), random.Random(derive(seed, "reference")))
+        name = map_name(self._maps.first + number)
+        self._episode = DoomEpisode(self._task, self._engine, name, seed, settings, layout)
+        self._reference = ReferencePolicy(self._task.name, layout.walls(), random.Random(derive(seed, "reference")))
         return self._first_turn(phase, layout)
 
-    def _first_turn(self, phase: Phase, layout: Layout) -> Turn:
-        """The turn an episode starts with: what an arena says only once, and nothing of how it goes."""
-        observation = self._play.observe(self._ticks)
+    def _first_turn(self, phase: Phase, layout: MapLayout) -> Turn:
+        """Return the first turn of an episode: with what an arena tells only once, and without feedback."""
+        observation = self._episode.observe(self._ticks)
         if self._task is ARENA and self._settings.observation == "features":
             hints = hints_of(phase.novelty, getattr(self._settings, "hint_level", -1))
             observation.update(features.first_features(layout.walls(), hints))
-        self.truth = Truth(novel=self._novel, performance=self._play.performance)
+        self.truth = Truth(novel=self._novel, performance=self._episode.performance)
         return Turn(
             observation=observation,
             feedback=self._label() if self._labelled else None,
@@ -119,37 +119,37 @@ class DoomWorld:
         )
 
     def _turn(self) -> Turn:
-        """A turn in the midst of an episode, of which there are many: each line here shows in how fast they are."""
-        performance = self._play.performance
+        """Return a turn within an episode. There are many: every line here costs speed."""
+        performance = self._episode.performance
         self.truth = Truth(novel=self._novel, performance=performance)
         feedback: dict[str, Any] = {"performance": performance}
         if self._labelled:
             feedback.update(self._label())
         return Turn(
-            observation=self._play.observe(self._ticks), feedback=feedback, phase=self._phase, red_light=self._light
+            observation=self._episode.observe(self._ticks), feedback=feedback, phase=self._phase, red_light=self._light
         )
 
     def _last_turn(self) -> Turn:
-        """The turn an episode ends with."""
-        play = self._play
-        detail = {"won": play.won, "ticks": play.ticks}
-        self.truth = Truth(novel=self._novel, performance=play.performance, episode_over=True, detail=detail)
+        """Return the last turn of an episode."""
+        episode = self._episode
+        detail = {"won": episode.won, "ticks": episode.ticks}
+        self.truth = Truth(novel=self._novel, performance=episode.performance, episode_over=True, detail=detail)
         return Turn(
             ask=Ask.NONE,
-            observation=self._play.observe(self._ticks),
-            reward=play.reward or NO_REWARD,
-            feedback={"performance": play.performance},
+            observation=self._episode.observe(self._ticks),
+            reward=episode.reward or NO_REWARD,
+            feedback={"performance": episode.performance},
             phase=self._phase,
-            last=play.ended,
+            last=episode.ended,
             red_light=self._light,
         )
 
     def _label(self) -> dict[str, Any]:
-        """What the reference agent would do now."""
-        return {"label": {"action": self._reference.choose(self._play.scene)}}
+        """Return what the reference agent would do now."""
+        return {"label": {"action": self._reference.choose(self._episode.state)}}
 
     def _indicator(self) -> bool | None:
-        """Whether the episode is novel, or, where the light stays on, any was."""
+        """Return the red light: on in novel episodes, or from the onset on if `light_stays`."""
         if not self._trial.red_light:
             return None
         return self._onset_passed if self._script.settings[self._number].light_stays else self._novel

@@ -12,10 +12,9 @@ import msgspec
 
 from openfield.agents.random import GeneratorState
 from openfield.core import Ask, Belief, Reply, Spec, Turn
-from openfield.domains.doom.agents.experience import Learnt, untaught
-from openfield.domains.doom.agents.expert_policy import MOVES, RADIUS, Reference
-from openfield.domains.doom.agents.sense import scene_of, task_of, walls_of
-from openfield.domains.doom.engine.scene import Body, Scene
+from openfield.domains.doom.agents.reference import AIM, MOVES, RADIUS, ReferencePolicy, task_of
+from openfield.domains.doom.engine.game_state import Entity, GameState
+from openfield.domains.doom.features import read_features, read_walls
 
 SURPRISE = 4.0
 """Units of difference between expected and seen movement that say the world has changed."""
@@ -24,8 +23,21 @@ MISSES = 3
 NARROWER = 0.7
 CAUTION = 1.0
 """Steps of detour that one health is worth."""
-LEAST_PROGRESS = 0.1
+MIN_PROGRESS = 0.1
 """Of a step: where no move is known to lead farther than this, any is tried, or the one that would is never found."""
+RATE = 0.3
+"""How much of its old estimate an effect loses with every new observation."""
+SHOT_RATE = 0.1
+HARM_STEP = 0.5
+"""Health by which an estimate of harm moves at most, so that it is what a tick usually costs: bullets are rare."""
+OFFSET = 3.0
+"""Width of the steps in which shots are told apart by how far off the line of fire their target was."""
+WORSE = 0.5
+"""Below this share of the best hit rate a shot is not worth its bullet."""
+CLEARANCE = 8.0
+"""Width of the steps in which places are told apart by how near the next wall is."""
+OPEN = 8
+"""From this step on a place is in the open."""
 
 
 class LearningAgent:
@@ -34,43 +46,43 @@ class LearningAgent:
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)
         self._rng = random.Random(seed)
-        self._learnt = untaught(self._task)
-        self._mind = Reference(self._task, (), self._rng)
-        self._before: tuple[Scene, str] | None = None
+        self._experience = untrained(self._task)
+        self._policy = ReferencePolicy(self._task, (), self._rng)
+        self._before: tuple[GameState, str] | None = None
         self._misses = 0
 
     def __call__(self, turn: Turn) -> Reply:
         """Answers a turn."""
         if turn.first:
-            self._mind = Reference(self._task, walls_of(turn.observation), self._rng)
+            self._policy = ReferencePolicy(self._task, read_walls(turn.observation), self._rng)
             self._before, self._misses = None, 0
-        scene = scene_of(turn.observation)
+        state = read_features(turn.observation)
         if self._before is not None:
-            self._learn(*self._before, scene)
+            self._learn(*self._before, state)
         belief = self._believe(turn.phase == "training")
         if turn.ask is not Ask.ACT:
             return Reply(None, belief)
-        action = self._choose(scene)
-        self._before = scene, action
+        action = self._choose(state)
+        self._before = state, action
         return Reply(action, belief)
 
     def save(self) -> bytes:
         """What it has learnt, and the state of its generator."""
-        return msgspec.json.encode((self._learnt, self._rng.getstate()))
+        return msgspec.json.encode((self._experience, self._rng.getstate()))
 
     def load(self, state: bytes) -> None:
         """Becomes the saved agent."""
-        self._learnt, generator = msgspec.json.decode(state, type=tuple[Learnt, GeneratorState])
+        self._experience, generator = msgspec.json.decode(state, type=tuple[Experience, GeneratorState])
         self._rng.setstate(generator)
 
-    def _choose(self, scene: Scene) -> str:
+    def _choose(self, state: GameState) -> str:
         """The move that leads best to where the mind wants, wherever it hurts less; a shot is worth being hurt for."""
-        self._mind.aim = self._learnt.aim * NARROWER ** (self._misses // MISSES)
-        wanted, player = self._mind.choose(scene), scene.player
-        hurts = self._learnt.harm_at(self._mind.clearance(player.x, player.y))
+        self._policy.aim = self._experience.aim * NARROWER ** (self._misses // MISSES)
+        wanted, player = self._policy.choose(state), state.player
+        hurts = self._experience.harm_at(self._policy.clearance(player.x, player.y))
         if wanted == "shoot" or (wanted not in MOVES and not hurts):
             return wanted
-        if wanted in MOVES and max(self._progress(move, wanted) for move in MOVES) < LEAST_PROGRESS:
+        if wanted in MOVES and max(self._progress(move, wanted) for move in MOVES) < MIN_PROGRESS:
             return self._rng.choice(list(MOVES))
         return max(MOVES, key=lambda move: self._progress(move, wanted) - CAUTION * self._cost(move, player))
 
@@ -78,54 +90,105 @@ class LearningAgent:
         """How much of a step a move goes where another is meant to go; none if none is wanted."""
         if wanted not in MOVES:
             return 0.0
-        effect, way = self._learnt.effects[move], math.radians(MOVES[wanted])
+        effect, way = self._experience.effects[move], math.radians(MOVES[wanted])
         return (effect[0] * math.cos(way) + effect[1] * math.sin(way)) / max(math.hypot(*effect), 1.0)
 
-    def _cost(self, move: str, player: Body) -> float:
+    def _cost(self, move: str, player: Entity) -> float:
         """What it costs to be where a move leads."""
-        return self._learnt.harm_at(self._clearance_after(move, player))
+        return self._experience.harm_at(self._clearance_after(move, player))
 
-    def _clearance_after(self, move: str, player: Body) -> float:
-        (ahead, left), turned = self._learnt.effects[move], math.radians(player.angle)
+    def _clearance_after(self, move: str, player: Entity) -> float:
+        (ahead, left), turned = self._experience.effects[move], math.radians(player.angle)
         x = player.x + ahead * math.cos(turned) - left * math.sin(turned)
         y = player.y + ahead * math.sin(turned) + left * math.cos(turned)
-        return self._mind.clearance(x, y)
+        return self._policy.clearance(x, y)
 
-    def _learn(self, before: Scene, action: str, scene: Scene) -> None:
+    def _learn(self, before: GameState, action: str, state: GameState) -> None:
         if action == "shoot":
-            self._learn_shot(before, scene)
+            self._learn_shot(before, state)
         elif action in MOVES:
-            self._learn_effect(before, action, scene)
-        if len(scene.items["trap"]) == len(before.items["trap"]):
-            lost = max(before.player.health - scene.player.health, 0.0)
-            self._learnt.enter_harm(self._mind.clearance(before.player.x, before.player.y), lost)
+            self._learn_effect(before, action, state)
+        if len(state.items["trap"]) == len(before.items["trap"]):
+            lost = max(before.player.health - state.player.health, 0.0)
+            self._experience.enter_harm(self._policy.clearance(before.player.x, before.player.y), lost)
 
-    def _learn_effect(self, before: Scene, action: str, scene: Scene) -> None:
+    def _learn_effect(self, before: GameState, action: str, state: GameState) -> None:
         """Takes in where a move led, in the player's own frame; a move against a wall teaches nothing."""
-        dx, dy = scene.player.x - before.player.x, scene.player.y - before.player.y
+        dx, dy = state.player.x - before.player.x, state.player.y - before.player.y
         if math.hypot(dx, dy) < 0.5 or self._clearance_after(action, before.player) < RADIUS:
             return
         ahead, left = _own_frame(before.player, dx, dy)
-        self._learnt.surprise += self._learnt.enter_effect(action, (ahead, left)) > SURPRISE
+        self._experience.surprise += self._experience.enter_effect(action, (ahead, left)) > SURPRISE
 
-    def _learn_shot(self, before: Scene, scene: Scene) -> None:
+    def _learn_shot(self, before: GameState, state: GameState) -> None:
         """Takes in whether a shot hit the one nearest to its line."""
         player = before.player
         frames = [_own_frame(player, enemy.x - player.x, enemy.y - player.y) for enemy in before.enemies]
-        hurt = sum(body.health for body in scene.enemies) < sum(body.health for body in before.enemies)
+        hurt = sum(entity.health for entity in state.enemies) < sum(entity.health for entity in before.enemies)
         offset = min((abs(left) for ahead, left in frames if ahead > 0), default=math.inf)
         if math.isfinite(offset):
-            self._learnt.enter_shot(offset, hurt)
+            self._experience.enter_shot(offset, hurt)
         self._misses = 0 if hurt else self._misses + 1
 
     def _believe(self, training: bool) -> Belief:
         if training:
-            self._learnt.surprise = 0.0
-        novel = 1 - math.exp(-self._learnt.surprise / 3)
+            self._experience.surprise = 0.0
+        novel = 1 - math.exp(-self._experience.surprise / 3)
         return Belief(round(novel, 6), int(novel >= 0.5))
 
 
-def _own_frame(player: Body, dx: float, dy: float) -> tuple[float, float]:
+def _own_frame(player: Entity, dx: float, dy: float) -> tuple[float, float]:
     """A difference of places as the player sees it: ahead, and to the left."""
     turned = math.radians(player.angle)
     return dx * math.cos(turned) + dy * math.sin(turned), dy * math.cos(turned) - dx * math.sin(turned)
+
+
+class Experience(msgspec.Struct):
+    """The tables; what is kept between episodes and saved with the agent."""
+
+    effects: dict[str, tuple[float, float]]
+    """Where each move leads: forward and to the left, in units."""
+    hits: list[float]
+    """Share of shots that hit, by how far off the line of fire the target was."""
+    harm: list[float] = msgspec.field(default_factory=lambda: [0.0] * (OPEN + 1))
+    """Health usually lost per tick, by how near the next wall or pillar is."""
+    surprise: float = 0.0
+
+    @property
+    def aim(self) -> float:
+        """How far off the line of fire a shot is still worth its bullet; at half a step aside it cannot be bettered."""
+        least = WORSE * max(self.hits)
+        worth = next((step for step, rate in enumerate(self.hits) if rate < least), len(self.hits))
+        return max(OFFSET * worth, math.hypot(*self.effects["left"]) / 2)
+
+    def enter_effect(self, move: str, seen: tuple[float, float]) -> float:
+        """Takes in where a move led; returns how far that is from what was expected."""
+        old = self.effects[move]
+        self.effects[move] = (old[0] + RATE * (seen[0] - old[0]), old[1] + RATE * (seen[1] - old[1]))
+        return math.dist(old, seen)
+
+    def enter_shot(self, offset: float, hit: bool) -> None:
+        """Takes in whether a shot hit."""
+        step = int(offset / OFFSET)
+        if step < len(self.hits):
+            self.hits[step] += SHOT_RATE * (hit - self.hits[step])
+
+    def enter_harm(self, clearance: float, lost: float) -> None:
+        """Takes in what a tick at a place cost."""
+        step = _step(clearance)
+        self.harm[step] += min(max(lost - self.harm[step], -HARM_STEP), HARM_STEP)
+
+    def harm_at(self, clearance: float) -> float:
+        """What a tick at a place costs beyond a tick in the open; nearer to a wall is never held better."""
+        return max(0.0, max(self.harm[_step(clearance) :]) - self.harm[OPEN])
+
+
+def untrained(task: str) -> Experience:
+    """What an agent of a task starts with: moves that lead where they say, and shots that hit."""
+    straight = {move: (math.cos(math.radians(turn)), math.sin(math.radians(turn))) for move, turn in MOVES.items()}
+    steps = math.ceil(AIM[task] / OFFSET)
+    return Experience({move: (8 * x, 8 * y) for move, (x, y) in straight.items()}, [1.0] * steps)
+
+
+def _step(clearance: float) -> int:
+    return int(min(clearance / CLEARANCE, OPEN))

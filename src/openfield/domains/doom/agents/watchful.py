@@ -11,20 +11,20 @@ from typing import Any
 import msgspec
 
 from openfield.core import Belief, Reply, Spec, Turn
-from openfield.domains.doom.agents.experts import ReferenceAgent
-from openfield.domains.doom.agents.sense import scene_of
-from openfield.domains.doom.engine.scene import ITEMS, Scene
+from openfield.domains.doom.agents.reference import ReferenceAgent
+from openfield.domains.doom.engine.game_state import ITEMS, GameState
+from openfield.domains.doom.features import read_features
 
 MARGIN = 0.5
 """How far beyond the range of training, in widths, still counts as normal, after endless training."""
 DOUBT = 5.0
 """Over the number of training episodes, what is added to that: five have not seen everything that is normal."""
-LEAST_WIDTH = 0.05
+MIN_WIDTH = 0.05
 STEADY = ("enemy step", "enemy turn")
 """Sensors with many values in every episode: their means tell something, too."""
 FADING = 0.5
 """Of the evidence of earlier episodes: a novelty stays, chance does not."""
-Episode = dict[str, tuple[float, float, float]]
+SensorRanges = dict[str, tuple[float, float, float]]
 """Least, mean and greatest value of each sensor."""
 
 
@@ -33,37 +33,37 @@ class Sensors:
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
-        self._before: Scene | None = None
+        self._before: GameState | None = None
         self._action = ""
 
     def see(self, features: dict[str, Any]) -> None:
         """Takes a feature vector in."""
-        scene, before = scene_of(features), self._before
-        self._note("enemies", len(scene.enemies))
-        self._note("projectiles", len(scene.bolts))
+        state, before = read_features(features), self._before
+        self._note("enemies", len(state.enemies))
+        self._note("projectiles", len(state.bolts))
         for kind in ITEMS:
-            self._note(kind, len(scene.items[kind]))
+            self._note(kind, len(state.items[kind]))
         if before is not None:
-            self._compare(before, scene)
-        self._before = scene
+            self._compare(before, state)
+        self._before = state
 
     def act(self, action: str) -> None:
         """Takes note of what was done."""
         self._action = action
 
-    def summary(self) -> Episode:
+    def summary(self) -> SensorRanges:
         """The episode so far in a few numbers per sensor."""
         return {name: (min(all_), math.fsum(all_) / len(all_), max(all_)) for name, all_ in self._values.items()}
 
-    def _compare(self, before: Scene, scene: Scene) -> None:
-        player, was = scene.player, before.player
-        trapped = len(scene.items["trap"]) < len(before.items["trap"])
+    def _compare(self, before: GameState, state: GameState) -> None:
+        player, was = state.player, before.player
+        trapped = len(state.items["trap"]) < len(before.items["trap"])
         self._note("trapped" if trapped else "hurt", max(was.health - player.health, 0.0))
-        self._note("spent", max(before.ammo - scene.ammo, 0.0))
+        self._note("spent", max(before.ammo - state.ammo, 0.0))
         self._note(f"{self._action} x", player.x - was.x)
         self._note(f"{self._action} y", player.y - was.y)
-        known = {body.id: body for body in before.enemies}
-        for enemy in scene.enemies:
+        known = {entity.id: entity for entity in before.enemies}
+        for enemy in state.enemies:
             if enemy.id in known:
                 old = known[enemy.id]
                 self._note("enemy step", math.hypot(enemy.x - old.x, enemy.y - old.y))
@@ -117,7 +117,7 @@ class WatchfulAgent:
         novel = 1 - math.exp(-self._evidence)
         return Belief(round(novel, 6), int(novel >= 0.5))
 
-    def _strangeness(self, episode: Episode) -> float:
+    def _strangeness(self, episode: SensorRanges) -> float:
         """How far the strangest sensor is outside of what training knows, 0 inside."""
         return max((self._departure(name, values) for name, values in episode.items()), default=0.0)
 
@@ -128,7 +128,7 @@ class WatchfulAgent:
             return 0.0
         lows, means, highs = ([values[part] for values in known] for part in range(3))
         low, high = min(lows), max(highs)
-        least = max((high - low) / 2, LEAST_WIDTH * max(abs(low), abs(high), 1.0))
+        least = max((high - low) / 2, MIN_WIDTH * max(abs(low), abs(high), 1.0))
         beyond = max(
             (low - values[0]) / max(least, max(lows) - low),
             (values[2] - high) / max(least, high - min(highs)),

@@ -1,7 +1,7 @@
-"""Starts engines so that one that dies or hangs at its start is a fault of the world and never a crashed run.
+"""Start engines. One that dies or hangs at its start is a fault of the world and never a crashed run.
 
-Below `engine`. The engine's package takes its process with it when an engine is gone before it was ready. So a new WAD
-is tried in a child process first, and every engine has a shell for a parent that stays in its place if it dies early.
+The engine's package ends its own process when an engine is gone before it was ready. So a new WAD is tried in a child
+process first. And every engine has a shell as its parent that stays in its place if it dies early.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from openfield.domains.doom.engine import watchdog as keeper
-from openfield.domains.doom.engine import workdir as workplace
-from openfield.domains.doom.maps.wad import read_wad
+from openfield.domains.doom.engine import watchdog, workdir
+from openfield.domains.doom.maps.wad import FIRST_MAP, read_wad
 from openfield.errors import MissingExtra, WorldFault
 
 BUTTONS = ("MOVE_LEFT", "MOVE_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD", "ATTACK", "RELOAD", "ZOOM")
-"""What the player can press; the last two turn it, see `content/scripts.asm`."""
-FIRST_MAP = "HALL"
-"""A map every WAD has, the same everywhere: what the engine loads before any episode."""
-MOST_STARTS = 3
-"""Of an engine that dies before it is ready."""
+"""The buttons of the player. The last two turn it, see `data/scripts.asm`."""
+MAX_STARTS = 3
+"""Starts of an engine that dies before it is ready."""
 START_SECONDS = 60.0
 CHECK_SECONDS = 60.0
-"""How long the engine may be silent at its start before it counts as one that hangs."""
+"""How long a start may take. After that the engine counts as hanging."""
 LOOK_SECONDS = 0.05
 CHECK_SETTINGS = "check.ini"
-LEAST_MEMORY = 12 << 20
-"""Bytes of shared memory an engine needs, and some to spare; without them both sides are ended by the system."""
+MIN_MEMORY = 12 << 20
+"""Bytes of shared memory an engine needs, and some to spare. Without them the system ends both sides."""
 PLACEHOLDER = """#!/bin/sh
 trap '' INT
 cd {place}
@@ -47,14 +44,14 @@ exec >/dev/null 2>&1
 [ -e {ready} ] || : > {gone}
 while ! [ -e {ready} ] && read -r _ _ _ parent _ < /proc/$$/stat && [ "$parent" = $PPID ]; do sleep 0.5; done
 """
-"""What the engine's package takes for the engine: it ends with it, but not before the package is ready for that.
+"""The program that the engine's package takes for the engine. It ends with the engine, once the package is ready.
 
-It is also why the engine works in a folder of its own: it leaves things where it is. What it was started with is put
-down there: where a terminal is closed engines and their owner end at once, and only that tells what they had shared.
+It gives the engine a folder of its own, because the engine leaves files where it works. It writes down the arguments of
+the engine: when a terminal is closed, engines and owner end at once, and only these tell what they had shared.
 """
 
 abandoned: list[threading.Thread] = []
-"""Starts of engines that nobody waits for any more; they would take this process with them if they were ended."""
+"""Starts of engines that are not waited for any more. Ending these engines would end this process too."""
 
 
 class EarlyDeath(WorldFault):
@@ -62,7 +59,7 @@ class EarlyDeath(WorldFault):
 
 
 def load_vizdoom() -> Any:
-    """The engine's package, imported when it is first needed."""
+    """Import the engine's package when it is first needed."""
     try:
         import vizdoom
     except ImportError:
@@ -70,8 +67,8 @@ def load_vizdoom() -> Any:
     return vizdoom
 
 
-def deadly() -> tuple[type[Exception], ...]:
-    """What the engine's package raises when the engine is gone or does not come."""
+def engine_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that the engine's package raises when the engine is gone or does not start."""
     vizdoom = load_vizdoom()
     return (
         vizdoom.ViZDoomUnexpectedExitException,
@@ -84,29 +81,29 @@ def deadly() -> tuple[type[Exception], ...]:
 
 
 def start_game(wad: Path, settings: str, large: bool) -> Any:
-    """A `DoomGame` under way on a WAD; an engine that dies at its start is started again.
+    """Start a `DoomGame` on a WAD; start the engine again if it dies at its start.
 
     Raises:
         WorldFault: The engine refuses the WAD, hangs, dies again and again, or there is no memory for it.
     """
     check_wad(wad)
-    _clear_places(wad.parent, settings)
-    for _ in range(MOST_STARTS):
-        _need_memory()
-        place = Path(tempfile.mkdtemp(prefix=f"{settings}-", dir=wad.parent))
+    _remove_old_folders(wad.parent, settings)
+    for _ in range(MAX_STARTS):
+        _check_memory()
+        folder = Path(tempfile.mkdtemp(prefix=f"{settings}-", dir=wad.parent))
         try:
-            game = _start_once(make_game(wad, settings, large), place)
+            game = _start_once(make_game(wad, settings, large), folder)
         except EarlyDeath as error:
             fault = error
-            workplace.sweep_shared_memory()
+            workdir.sweep_shared_memory()
         else:
-            keeper.hold_queues(wad.parent / settings)
+            watchdog.hold_queues(wad.parent / settings)
             return game
     raise fault
 
 
 def make_game(wad: Path, settings: str, large: bool = False, console: bool = False) -> Any:
-    """A `DoomGame` on a WAD, without window and sound, that has yet to be started."""
+    """Make a `DoomGame` on a WAD, without window and sound; it is not started yet."""
     vizdoom = load_vizdoom()
     game = vizdoom.DoomGame()
     size, colours = ("RES_320X240", "RGB24") if large else ("RES_160X120", "DOOM_256_COLORS8")
@@ -131,28 +128,28 @@ def make_game(wad: Path, settings: str, large: bool = False, console: bool = Fal
 
 
 def engine_path() -> Path:
-    """The engine's program."""
+    """Return the path of the engine's program."""
     return Path(load_vizdoom().__file__).with_name("vizdoom")
 
 
-def _need_memory() -> None:
+def _check_memory() -> None:
     with suppress(OSError):
-        room = os.statvfs(workplace.SHARED)
-        if room.f_bavail * room.f_frsize < LEAST_MEMORY:
-            raise WorldFault(f"There is no room for an engine in {workplace.SHARED}: it needs {LEAST_MEMORY >> 20} MB.")
+        room = os.statvfs(workdir.SHARED)
+        if room.f_bavail * room.f_frsize < MIN_MEMORY:
+            raise WorldFault(f"There is no room for an engine in {workdir.SHARED}: it needs {MIN_MEMORY >> 20} MB.")
 
 
-def _clear_places(folder: Path, settings: str) -> None:
-    """Removes where engines with these settings worked, which have ended; at a start that failed a shell may wait."""
-    for place in folder.glob(f"{settings}-*"):
-        if (place / "ready").exists() and not (place / "gone").exists():
-            shutil.rmtree(place, ignore_errors=True)
+def _remove_old_folders(parent: Path, settings: str) -> None:
+    """Remove the folders of ended engines with these settings; after a failed start a shell may still wait in one."""
+    for folder in parent.glob(f"{settings}-*"):
+        if (folder / "ready").exists() and not (folder / "gone").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start_once(game: Any, place: Path) -> Any:
-    """Starts the engine in a thread of its own: ending one that hangs at its start would take this process with it."""
-    ready, gone = place / "ready", place / "gone"
-    game.set_vizdoom_path(str(_write_placeholder(engine=engine_path(), ready=ready, gone=gone, place=place)))
+def _start_once(game: Any, folder: Path) -> Any:
+    """Start the engine in a thread of its own: ending one that hangs at its start would end this process too."""
+    ready, gone = folder / "ready", folder / "gone"
+    game.set_vizdoom_path(str(_write_placeholder(engine=engine_path(), ready=ready, gone=gone, place=folder)))
     failures: list[Exception] = []
 
     def work() -> None:
@@ -161,7 +158,7 @@ def _start_once(game: Any, place: Path) -> Any:
         except Exception as error:
             failures.append(error)
         finally:
-            ready.touch()  # also where nobody waits for it any more: whoever ends this engine waits for its shell
+            ready.touch()  # also after an abandoned start: ending this engine waits for its shell
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -172,20 +169,21 @@ def _start_once(game: Any, place: Path) -> Any:
 
 
 def _write_placeholder(**paths: Path) -> Path:
-    """The program that stands for the engine; the engine itself where programs in this folder are not allowed.
+    """Write the program that stands for the engine; return the engine itself if programs in this folder are forbidden.
 
-    A shell writes it: what this process has open for writing, a child that another thread starts just then has open
-    too, and a file that is being written cannot be started.
+    A shell writes it. A file this process has open for writing would be open in a child that another thread starts just
+    then, and a file that is open for writing cannot be started.
     """
     program = paths["place"] / "engine"
-    text = PLACEHOLDER.format(words=keeper.WORDS, **{name: shlex.quote(str(path)) for name, path in paths.items()})
+    quoted = {name: shlex.quote(str(path)) for name, path in paths.items()}
+    text = PLACEHOLDER.format(words=watchdog.ARGUMENTS_FILE, **quoted)
     command = ["/bin/sh", "-c", 'cat > "$0" && chmod 700 "$0"', str(program)]
     subprocess.run(command, input=text, text=True, check=False)  # noqa: S603
     return program if os.access(program, os.X_OK) else paths["engine"]
 
 
 def _await(thread: threading.Thread, gone: Path) -> None:
-    """Waits for a start, as long as there is something to wait for."""
+    """Wait until a start succeeds, dies or takes too long."""
     for _ in range(round(START_SECONDS / LOOK_SECONDS)):
         thread.join(LOOK_SECONDS)
         if not thread.is_alive():
@@ -198,42 +196,41 @@ def _await(thread: threading.Thread, gone: Path) -> None:
 
 
 def check_wad(wad: Path) -> None:
-    """Makes sure that the engine takes a WAD, in a child process: a broken one takes its process with it.
+    """Check in a child process that the engine takes a WAD: a broken one ends its process.
 
-    What was found sound once is not looked at again; what decides is all but the maps, and the maps' own check is that
-    the engine survives them.
+    WADs that differ only in their maps are checked once. A broken map is found when it is played.
 
     Raises:
-        WorldFault: It does not; the message is the engine's.
+        WorldFault: The engine refuses the WAD; the message is the engine's.
     """
-    mark = workplace.home() / "sound" / _soul_of(wad)
+    mark = workdir.user_folder() / "sound" / _content_digest(wad)
     if mark.exists():
         return
     command = [sys.executable, "-c", f"from {__name__} import try_wad; try_wad()", str(wad)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_SECONDS, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
-        keeper.end_engines(wad.parent, CHECK_SETTINGS)
+        watchdog.end_engines(wad.parent, CHECK_SETTINGS)
         raise WorldFault(f"The engine hangs on {wad}.") from None
     if done.returncode:
-        workplace.sweep_shared_memory()
-        raise WorldFault(f"The engine refuses {wad.name}: {_last_words(done.stdout + done.stderr)}")
+        workdir.sweep_shared_memory()
+        raise WorldFault(f"The engine refuses {wad.name}: {_error_lines(done.stdout + done.stderr)}")
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
 
 
 def try_wad() -> None:
-    """What the child process does."""
-    faulthandler.dump_traceback_later(CHECK_SECONDS, exit=True)  # also if whoever asked is gone
+    """Load a WAD. This is what the child process of `check_wad` does."""
+    faulthandler.dump_traceback_later(CHECK_SECONDS, exit=True)  # also if the parent is gone
     wad = Path(sys.argv[1])
     game = make_game(wad, CHECK_SETTINGS, console=True)
-    os.chdir(wad.parent)  # the engine leaves things where it is
+    os.chdir(wad.parent)  # the engine leaves files where it works
     game.init()
     game.close()
 
 
-def _soul_of(wad: Path) -> str:
-    """What stands for everything in a WAD that the engine reads at its start."""
+def _content_digest(wad: Path) -> str:
+    """Return a digest of everything in a WAD that the engine reads at its start."""
     lumps = read_wad(wad.read_bytes())
     first = [name for name, _ in lumps].index(FIRST_MAP) if any(name == FIRST_MAP for name, _ in lumps) else 0
     digest = hashlib.sha256()
@@ -242,8 +239,8 @@ def _soul_of(wad: Path) -> str:
     return digest.hexdigest()[:32]
 
 
-def _last_words(output: str) -> str:
-    """The lines in which the engine says what is wrong."""
+def _error_lines(output: str) -> str:
+    """Return the lines in which the engine says what is wrong."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((number for number, line in enumerate(lines) if "error" in line.lower()), -3)
-    return " ".join(lines[first:][:3])[:500] or "it died without a word."
+    return " ".join(lines[first:][:3])[:500] or "it died without a message."

@@ -1,7 +1,6 @@
-"""Reads what the engine shows: who is who, and where in the engine's list, throughout an episode.
+"""Identify the entities in the numbers of each tick, throughout one episode.
 
-Between `sight` and `play`. Who is in which place hardly changes from tick to tick: where it has not, nothing is sorted
-out again.
+The order of the engine's list hardly changes from tick to tick. Where it has not changed, nothing is identified again.
 """
 
 from __future__ import annotations
@@ -9,185 +8,147 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
-
-from openfield.domains.doom.engine.scene import ITEMS, Body, Scene
-from openfield.domains.doom.engine.snapshot import FACTS, GLANCE, HEAD, Look, Sight, gaze
+from openfield.domains.doom.engine.game_state import (
+    ITEMS,
+    Entity,
+    EntityIndex,
+    Roster,
+    Snapshot,
+    index_at,
+    read_entity,
+)
+from openfield.domains.doom.engine.state_source import (
+    ENTITY_FIELDS,
+    HEADER_FIELDS,
+    HEADER_ONLY,
+    RawState,
+    StateSource,
+    read_format,
+)
 
 KINDS = {"FieldHealth": "health", "FieldAmmo": "ammo", "FieldTrap": "trap", "FieldPillar": "obstacle"}
 Known = tuple[str, int, int]
-"""What is remembered of a thing: its kind, its small id, its tag if it is an enemy."""
+"""A known entity: its kind, its small id, and its tag if it is an enemy."""
+MAX_ROSTERS = 256
+"""Rosters that are remembered. The engine's list has hardly more orders until an entity comes or goes."""
 _ENEMY = re.compile(r"FieldEnemy\d+$")
 _BOLT = re.compile(r"FieldBolt\d+$")
 
 
-class Place(NamedTuple):
-    """Where in a look somebody's numbers are, and what is remembered of them."""
-
-    x: int
-    y: int
-    z: int
-    angle: int
-    roll: int
-    """Health: an angle that is not quite whole."""
-    id: int
-    tag: int
-
-
-class Cast(NamedTuple):
-    """Who is in a look."""
-
-    player: Place
-    enemies: list[Place]
-    bolts: list[Place]
-
-
-class Seen(msgspec.Struct, gc=False):
-    """A look and what it means; bodies are made of it only where somebody asks for them."""
-
-    look: Look
-    cast: Cast
-    items: dict[str, list[Body]]
-
-    def scene(self) -> Scene:
-        """Everything that is seen."""
-        look, (player, enemies, bolts) = self.look, self.cast
-        mine = _body(look, player)
-        mine.health = float(look[0])
-        return Scene(
-            mine,
-            float(look[1]),
-            [_body(look, place) for place in enemies],
-            self.items,
-            [_body(look, place) for place in bolts],
-        )
-
-
-def seen_of(scene: Scene) -> Seen:
-    """The look of a scene that nobody has seen: as if it were so."""
-    look: list[Any] = [scene.player.health, scene.ammo, 0]
-    places = []
-    for body in (scene.player, *scene.enemies, *scene.bolts):
-        places.append(_place(len(look), body.id, body.tag))
-        look += (0, body.x, body.y, body.z, body.angle, body.health, b"")
-    bolts = len(places) - len(scene.bolts)
-    return Seen(tuple(look), Cast(places[0], places[1:bolts], places[bolts:]), scene.items)
-
-
-MOST_CASTS = 256
-"""That are remembered: the engine's list has hardly more orders until somebody comes or goes."""
-
-
-class Reader:
+class StateReader:
     """Reads the ticks of one episode: gives small ids by first appearance and tells enemies apart."""
 
     def __init__(self, drifting: bool = False) -> None:
-        """Starts with the first tick of an episode.
+        """Start before the first tick of an episode.
 
         Args:
-            drifting: Whether items may move; items at rest are read once.
+            drifting: True if items may move. Items that do not move are read once.
         """
         self._drifting = drifting
         self._known: dict[int, Known] = {}
         self._count = 0
         self._enemies = 0
         self.returning: list[int] = []
-        """The tags of enemies that were told to come back and are not seen yet, in that order."""
+        """The tags of enemies that were told to return and have not appeared yet, in that order."""
         self._present: tuple[int, ...] = ()
-        """The numbers of items, in the engine's order."""
-        self._items: dict[str, list[Body]] = {kind: [] for kind in ITEMS}
-        self._gaze = GLANCE
-        """How to look if nothing but places has changed: items at rest need no second look."""
+        """The engine's numbers of the items, in the engine's order."""
+        self._items: dict[str, list[Entity]] = {kind: [] for kind in ITEMS}
+        self._format = HEADER_ONLY
+        """The format while no entity comes or goes: items that do not move are not read again."""
         self._resting = slice(0)
-        """Where in such a look the numbers of items are that need none."""
+        """Where in a raw state the numbers of those items are."""
         self._others: Sequence[int] = ()
-        """Where everybody else begins."""
-        self._signs: Callable[[Look], Any] = operator.itemgetter(HEAD - 1)
-        """What must be as before for the same to be in the same places of a look."""
-        self._casts: dict[Any, Cast] = {}
+        """Where every other entity begins."""
+        self._signature: Callable[[RawState], Any] = operator.itemgetter(HEADER_FIELDS - 1)
+        """Returns what must be unchanged for the roster to be unchanged."""
+        self._rosters: dict[Any, Roster] = {}
 
-    def read(self, sight: Sight) -> Seen:
-        """What is seen now."""
-        look = sight.look(self._gaze)
-        cast = self._casts.get(self._signs(look))
-        if cast is None:
-            look, cast = self._recognise(look, sight)
-        return Seen(look, cast, self._items)
+    def read(self, source: StateSource) -> Snapshot:
+        """Read the current tick."""
+        raw = source.read(self._format)
+        roster = self._rosters.get(self._signature(raw))
+        if roster is None:
+            raw, roster = self._identify(raw, source)
+        return Snapshot(raw, roster, self._items)
 
-    def _recognise(self, look: Look, sight: Sight) -> tuple[Look, Cast]:
-        """Who is in a look that is not as any before, and the look to find them in."""
-        if not self._all_known(look):
-            look = self._look_around(sight)
-        cast = self._cast(look)
+    def _identify(self, raw: RawState, source: StateSource) -> tuple[RawState, Roster]:
+        """Find the roster of a raw state with a new signature; return the raw state it belongs to."""
+        if not self._all_known(raw):
+            raw = self._read_all(source)
+        roster = self._roster(raw)
         if not self._drifting:
-            if len(self._casts) >= MOST_CASTS:
-                self._casts.clear()
-            self._casts[self._signs(look)] = cast
-        return look, cast
+            if len(self._rosters) >= MAX_ROSTERS:
+                self._rosters.clear()
+            self._rosters[self._signature(raw)] = roster
+        return raw, roster
 
-    def _all_known(self, look: Look) -> bool:
-        """Whether all have changed places at most, as enemies in the engine's list often do; items may not."""
-        if look[HEAD - 1] != self._gaze.things or look[self._resting] != self._present:
+    def _all_known(self, raw: RawState) -> bool:
+        """Check whether entities only changed their order, as enemies often do; items must be where they were."""
+        if raw[HEADER_FIELDS - 1] != self._format.entities or raw[self._resting] != self._present:
             return False
         known = self._known
-        return all(look[at] in known and known[look[at]][0] not in ITEMS for at in self._others)
+        return all(raw[at] in known and known[raw[at]][0] not in ITEMS for at in self._others)
 
-    def _look_around(self, sight: Sight) -> Look:
-        """A look at everything; a better one is prepared for as long as nobody comes or goes."""
-        look = sight.look(gaze(sight.look(GLANCE)[-1]))
-        places = dict(zip(look[HEAD::FACTS], range(HEAD, len(look), FACTS), strict=True))
-        numbers = tuple(places)
-        self._meet(sight, numbers)
+    def _read_all(self, source: StateSource) -> RawState:
+        """Read every entity, and prepare a shorter format for as long as none comes or goes."""
+        raw = source.read(read_format(source.read(HEADER_ONLY)[-1]))
+        starts = dict(
+            zip(raw[HEADER_FIELDS::ENTITY_FIELDS], range(HEADER_FIELDS, len(raw), ENTITY_FIELDS), strict=True)
+        )
+        numbers = tuple(starts)
+        self._add_new(source, numbers)
         present = tuple(number for number in numbers if self._known[number][0] in ITEMS)
         if present != self._present or self._drifting:
-            self._arrange(present, look, places)
+            self._read_items(present, raw, starts)
         if self._drifting:
-            self._others = tuple(places.values())
-            return look
-        self._prepare(numbers)
-        return sight.look(self._gaze)
+            self._others = tuple(starts.values())
+            return raw
+        self._shorten_format(numbers)
+        return source.read(self._format)
 
-    def _prepare(self, numbers: tuple[int, ...]) -> None:
-        """A look that has only the numbers of items, if they are side by side, and where everybody else is in it."""
+    def _shorten_format(self, numbers: tuple[int, ...]) -> None:
+        """Read only the numbers of items, if they are side by side, and note where all other entities begin."""
         count, rest = len(numbers), len(self._present)
         start = numbers.index(self._present[0]) if rest else 0
         end = start + rest if numbers[start : start + rest] == self._present else start
-        if self._gaze == gaze(count, start, end):
+        if self._format == read_format(count, start, end):
             return
-        self._gaze, self._casts = gaze(count, start, end), {}
-        before = HEAD + FACTS * start
+        self._format, self._rosters = read_format(count, start, end), {}
+        before = HEADER_FIELDS + ENTITY_FIELDS * start
         behind = before + end - start
         self._resting = slice(before, behind)
-        self._others = at = (*range(HEAD, before, FACTS), *range(behind, behind + FACTS * (count - end), FACTS))
-        self._signs = operator.itemgetter(HEAD - 1, *range(before, behind), *at, *(place + FACTS - 1 for place in at))
+        last = behind + ENTITY_FIELDS * (count - end)
+        self._others = at = (*range(HEADER_FIELDS, before, ENTITY_FIELDS), *range(behind, last, ENTITY_FIELDS))
+        letters = (first + ENTITY_FIELDS - 1 for first in at)
+        self._signature = operator.itemgetter(HEADER_FIELDS - 1, *range(before, behind), *at, *letters)
 
-    def _cast(self, look: Look) -> Cast:
-        """Who is where, by their ids."""
-        found: dict[str, list[Place]] = {"player": [], "enemy": [], "bolt": []}
+    def _roster(self, raw: RawState) -> Roster:
+        """Return the player, the living enemies and the projectiles, sorted by their ids."""
+        found: dict[str, list[EntityIndex]] = {"player": [], "enemy": [], "bolt": []}
         for at in self._others:
-            kind, small, tag = self._known[look[at]]
-            if kind in found and (kind != "enemy" or look[at + FACTS - 1] == b"F"):  # the dead are called Dead...
-                found[kind].append(_place(at, small, tag))
+            kind, small, tag = self._known[raw[at]]
+            if kind in found and (kind != "enemy" or raw[at + ENTITY_FIELDS - 1] == b"F"):  # else Dead...
+                found[kind].append(index_at(at, small, tag))
         if not found["player"]:
             raise LookupError("the engine shows no player")
         by_id = operator.attrgetter("id")
-        return Cast(found["player"][0], sorted(found["enemy"], key=by_id), sorted(found["bolt"], key=by_id))
+        return Roster(found["player"][0], sorted(found["enemy"], key=by_id), sorted(found["bolt"], key=by_id))
 
-    def _meet(self, sight: Sight, numbers: Sequence[int]) -> None:
-        """Takes note of what is new. The engine numbers things from the last of a map to its first: the player is 0."""
-        new = [(_kind(sight.name(index)), number) for index, number in enumerate(numbers) if number not in self._known]
-        for kind, number in sorted(new, key=lambda thing: (_rank(thing[0]), -thing[1])):
+    def _add_new(self, source: StateSource, numbers: Sequence[int]) -> None:
+        """Give ids to new entities. The engine numbers them from the last of a map to its first: the player is 0."""
+        new = [(_kind(source.name(index)), number) for index, number in enumerate(numbers) if number not in self._known]
+        for kind, number in sorted(new, key=lambda entity: (_rank(entity[0]), -entity[1])):
             small = self._free_bolt(numbers) if kind == "bolt" else None
             if small is None:
                 small = self._count
                 self._count += bool(kind)
             self._known[number] = (kind, small, self._free_tag() if kind == "enemy" else 0)
-            self._casts.clear()  # a number may be that of somebody who is gone
+            self._rosters.clear()  # a number may be that of an entity that is gone
 
     def _free_bolt(self, present: Iterable[float]) -> int | None:
-        """The id of a projectile that is gone, for another one: in a long duel there are more of them than ids."""
+        """Return the id of a projectile that is gone, to use it again: a long duel has more projectiles than ids."""
         gone = self._known.keys() - set(present)
         bolts = [(self._known[number][1], number) for number in gone if self._known[number][0] == "bolt"]
         free = min(bolts, default=None)
@@ -197,28 +158,19 @@ class Reader:
         return free[0]
 
     def _free_tag(self) -> int:
-        """The place of a new enemy: at the start one after the other, later that of the one it stands in for."""
+        """Return the tag of a new enemy: counted at the start, later the tag of the enemy that returns."""
         if self.returning:
             return self.returning.pop(0)
         self._enemies += 1
         return self._enemies - 1
 
-    def _arrange(self, present: tuple[int, ...], look: Look, places: dict[int, int]) -> None:
-        """Reads the items anew: one was taken, or the wind moves them."""
+    def _read_items(self, present: tuple[int, ...], raw: RawState, starts: dict[int, int]) -> None:
+        """Read the items again: one was taken, or the wind moves them."""
         self._present = present
         self._items = {kind: [] for kind in ITEMS}
         for number in sorted(present, key=lambda number: self._known[number][1]):
             kind, small, tag = self._known[number]
-            self._items[kind].append(_body(look, _place(places[number], small, tag)))
-
-
-def _place(at: int, number: int, tag: int) -> Place:
-    return Place(at + 1, at + 2, at + 3, at + 4, at + 5, number, tag)
-
-
-def _body(look: Look, place: Place) -> Body:
-    x, y, z, angle, roll, number, tag = place
-    return Body(number, look[x], look[y], look[z], look[angle], (look[roll] + 0.5) // 1, tag)
+            self._items[kind].append(read_entity(raw, index_at(starts[number], small, tag)))
 
 
 def _kind(name: str) -> str:

@@ -1,8 +1,8 @@
-"""A small process beside each process with engines: ends engines that hang, and all of them when their owner is gone.
+"""A small process beside each process with engines: it ends engines that hang, and all of them when their owner ends.
 
-Below the engine. Some of the engine's calls hold Python's lock while they wait, so that no thread could help, and an
-engine whose owner was killed would wait for it for ever. This file is also what that process runs: nothing but Python's
-own library is imported, for it to start in milliseconds.
+Some of the engine's calls hold Python's lock while they wait, so a thread could not help. And an engine whose owner was
+killed would wait for ever. This file is also the program of that process. It imports only the standard library, so
+that it starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,74 +21,74 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-MOST_ENGINES = 512
-"""At a time, in one process; each has a place in the file of pulses."""
-PULSES = "pulses"
-WORDS = "words"
-"""The file, where an engine works, that has the words it was started with."""
+MAX_ENGINES = 512
+"""Engines in one process at a time. Each has a place in the file of heartbeats."""
+HEARTBEATS_FILE = "pulses"
+ARGUMENTS_FILE = "words"
+"""The file in an engine's folder with the arguments it was started with."""
 ROUND_SECONDS = 0.5
-MOST_REMOVALS = 20
-"""Of one folder before it is left to the next process that looks for such."""
+MAX_REMOVALS = 20
+"""Attempts to remove a folder before it is left to the next process."""
 
 
-class Keeper:
-    """The owner's side: takes note of when a call to an engine begins and ends."""
+class Watchdog:
+    """The owner's side: notes when a call to an engine begins and ends."""
 
     def __init__(self, folder: Path, patience: float) -> None:
-        """Starts the process.
+        """Start the process.
 
         Args:
-            folder: Where all engines of this process have their settings; removed with them.
+            folder: The folder with the settings of all engines of this process; it is removed with them.
             patience: Seconds a call may take.
         """
-        path = folder / PULSES
-        path.write_bytes(bytes(8 * MOST_ENGINES))
+        path = folder / HEARTBEATS_FILE
+        path.write_bytes(bytes(8 * MAX_ENGINES))
         with path.open("r+b") as file:
-            self._pulses = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
+            self._heartbeats = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
         command = [sys.executable, "-I", "-S", __file__, str(folder), str(patience)]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
         )
         self._last = 0
-        self._given: weakref.WeakValueDictionary[int, Pulse] = weakref.WeakValueDictionary()
+        self._given: weakref.WeakValueDictionary[int, EngineHeartbeat] = weakref.WeakValueDictionary()
 
-    def pulse(self) -> Pulse:
-        """The pulse of a further engine, at the next place that no other has.
+    def add_engine(self) -> EngineHeartbeat:
+        """Return the heartbeat of another engine, at the next free place.
 
         Raises:
             RuntimeError: All places are taken.
         """
-        places = ((self._last + step) % MOST_ENGINES for step in range(1, MOST_ENGINES + 1))
+        places = ((self._last + step) % MAX_ENGINES for step in range(1, MAX_ENGINES + 1))
         free = next((place for place in places if place not in self._given), None)
         if free is None:
-            raise RuntimeError(f"There are {MOST_ENGINES} engines in this process already.")
+            raise RuntimeError(f"There are {MAX_ENGINES} engines in this process already.")
         self._last = free
-        pulse = self._given[free] = Pulse(self._pulses, free)
-        return pulse
+        heartbeat = self._given[free] = EngineHeartbeat(self._heartbeats, free)
+        return heartbeat
 
     def close(self) -> None:
-        """Has the process end what is left, and itself."""
+        """End the remaining engines and the process."""
         self._process.communicate()
 
-    def outlive(self) -> None:
-        """Has the process wait until this one is gone; Python, before it ends, closes the pipe it knows of."""
+    def outlive_owner(self) -> None:
+        """Let the process wait until this one has ended. Python closes only the pipe it knows of before it ends."""
         if self._process.stdin is not None:
             os.dup(self._process.stdin.fileno())
 
-    def part(self) -> None:
-        """Leaves the process to its owner, in one that was forked from it: whoever has the pipe open is waited for."""
+    def detach(self) -> None:
+        """Leave the process to its owner, after a fork: it waits until every process has closed the pipe."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
 
-class Pulse:
-    """Odd while a call to an engine is under way; as a context, marks one."""
+class EngineHeartbeat:
+    """A counter that is odd during a call to an engine; as a context, it marks one call."""
 
-    def __init__(self, pulses: memoryview, number: int) -> None:
+    def __init__(self, heartbeats: memoryview, number: int) -> None:
         self.number = number
-        self.beat = pulses[number : number + 1]
-        self.beat[0] &= ~1  # whoever had the place before may have been ended within a call
+        self.beat = heartbeats[number : number + 1]
+        self.beat[0] &= ~1  # the engine that had this place before may have ended within a call
 
     def __enter__(self) -> None:
         self.beat[0] |= 1
@@ -98,98 +98,98 @@ class Pulse:
 
 
 def settings_name(number: int) -> str:
-    """What an engine's settings file is called: by it the engine's process is found."""
+    """Return the name of an engine's settings file, by which the engine's process is found."""
     return f"engine-{number}.ini"
 
 
 def end_engines(folder: Path, name: str = "") -> None:
-    """Ends engines whose settings lie in a folder, or only the one whose settings file is called so."""
-    place = os.fsencode(folder / name) if name else os.fsencode(folder) + b"/"
-    for number, words in _engines():
-        if any(word == place or (not name and word.startswith(place)) for word in words):
+    """End the engines whose settings are in a folder, or only the one with this settings file."""
+    path = os.fsencode(folder / name) if name else os.fsencode(folder) + b"/"
+    for number, arguments in _engines():
+        if any(word == path or (not name and word.startswith(path)) for word in arguments):
             with suppress(OSError):
                 os.kill(number, signal.SIGKILL)
-            _sweep(words)
+            _sweep(arguments)
 
 
-def remove(folder: Path) -> None:
-    """Ends engines whose settings lie in a folder and removes it, and what any that worked there left in shared memory.
+def remove_folder(folder: Path) -> None:
+    """Remove a folder, the engines whose settings are in it, and what they left in shared memory.
 
-    An engine's shell that does not find the mark of its start any more leaves a word there, once: then again.
+    An engine's shell may write one more file into it, once its mark is gone: so it is tried several times.
     """
-    for _ in range(MOST_REMOVALS):
+    for _ in range(MAX_REMOVALS):
         end_engines(folder)
-        for file in folder.glob(f"*/{WORDS}"):
+        for file in folder.glob(f"*/{ARGUMENTS_FILE}"):
             with suppress(OSError):
-                _sweep(file.read_bytes().split(b"\0")[:-1])  # what is after the last end was cut off
+                _sweep(file.read_bytes().split(b"\0")[:-1])  # what follows the last zero was cut off
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
 
 
 def find_memory(settings: Path) -> Path | None:
-    """Where the engine with this settings file writes what it shows; None if that is not to be found."""
-    place = os.fsencode(settings)
-    found = [path for _, words in _engines() if place in words for path in _shared(words, "SM")]
+    """Find the shared memory in which the engine with this settings file shows its state; None if there is none."""
+    own = os.fsencode(settings)
+    found = [path for _, arguments in _engines() if own in arguments for path in _shared(arguments, "SM")]
     return found[0] if found else None
 
 
 def hold_queues(settings: Path) -> None:
-    """Has the system set aside all memory of an engine's queues: who dies of lack of it within one leaves it locked."""
-    place = os.fsencode(settings)
-    for path in [path for _, words in _engines() if place in words for path in _shared(words, "MQ*")]:
+    """Reserve all memory of an engine's queues: a process that dies for lack of it within a queue leaves it locked."""
+    own = os.fsencode(settings)
+    for path in [path for _, arguments in _engines() if own in arguments for path in _shared(arguments, "MQ*")]:
         with suppress(OSError), path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
 
 
 def watch(folder: Path, patience: float) -> None:
-    """What the process does, until its owner closes the pipe or is gone.
+    """End engines that hang, until the owner closes the pipe or ends. This is what the process does.
 
-    An owner whose call goes on though its engine is no more waits for ever, holding Python's lock: the engine died
-    within one of the queues they share. Nothing inside that process could help it, so it is ended.
+    If the engine died within one of the queues they share, the owner's call waits for ever and holds Python's lock.
+    Nothing inside the owner could help it, so it is ended.
     """
-    since, owner = dict.fromkeys(range(MOST_ENGINES), (0, 0.0)), os.getppid()
+    since, owner = dict.fromkeys(range(MAX_ENGINES), (0, 0.0)), os.getppid()
     stuck: dict[int, int] = {}
-    with (folder / PULSES).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+    with (folder / HEARTBEATS_FILE).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         while not select.select([sys.stdin], [], [], min(ROUND_SECONDS, patience / 4))[0]:
             now = time.monotonic()
-            for number, pulse in enumerate(memoryview(content).cast("Q").tolist()):
-                if pulse != since[number][0]:
-                    since[number] = pulse, now
-                elif pulse % 2 and now > since[number][1] + patience:
-                    if stuck.get(number) == pulse and not _is_stopped(owner):
+            for number, beat in enumerate(memoryview(content).cast("Q").tolist()):
+                if beat != since[number][0]:
+                    since[number] = beat, now
+                elif beat % 2 and now > since[number][1] + patience:
+                    if stuck.get(number) == beat and not _is_stopped(owner):
                         os.kill(owner, signal.SIGKILL)
                     end_engines(folder, settings_name(number))
-                    since[number] = pulse, now
-                    stuck[number] = pulse
-    remove(folder)
+                    since[number] = beat, now
+                    stuck[number] = beat
+    remove_folder(folder)
 
 
 def _is_stopped(process: int) -> bool:
-    """Whether somebody has told a process to pause, as with Ctrl-Z: then it is not stuck."""
+    """Check whether a process was told to pause, as with Ctrl-Z: then it is not stuck."""
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2][:1] in b"Tt"
     return False
 
 
 def _engines() -> Iterator[tuple[int, list[bytes]]]:
-    """All engines of this machine that can be seen: their process ids and the words they were started with."""
+    """Yield the process ids and arguments of all visible engines of this machine."""
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            words = command.read_bytes().split(b"\0")
-            if words[0].endswith(b"vizdoom"):
-                yield int(command.parent.name), words
+            arguments = command.read_bytes().split(b"\0")
+            if arguments[0].endswith(b"vizdoom"):
+                yield int(command.parent.name), arguments
 
 
-def _sweep(words: list[bytes]) -> None:
-    """Removes the shared memory of an engine that was ended."""
-    for path in _shared(words, "*"):
+def _sweep(arguments: list[bytes]) -> None:
+    """Remove the shared memory of an engine that was ended."""
+    for path in _shared(arguments, "*"):
         path.unlink(missing_ok=True)
 
 
-def _shared(words: list[bytes], part: str) -> list[Path]:
-    """What an engine, known by the words it was started with, has in shared memory."""
-    name = dict(itertools.pairwise(words)).get(b"+viz_instance_id")
+def _shared(arguments: list[bytes], part: str) -> list[Path]:
+    """Find the shared memory of the engine with these arguments."""
+    name = dict(itertools.pairwise(arguments)).get(b"+viz_instance_id")
     if not name:
         return []
     instance = os.fsdecode(name)

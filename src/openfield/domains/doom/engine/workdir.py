@@ -1,6 +1,6 @@
-"""Where engines work: a folder per process for WADs and settings, and shared memory that is cleaned up after them.
+"""The folders engines work in: one per process for WADs and settings. Also removes the shared memory engines leave.
 
-Below the engine. Everything lies in the system's folder for temporary files and is gone when its process is.
+Everything is in the system's folder for temporary files, and is removed when its process ends.
 """
 
 from __future__ import annotations
@@ -15,82 +15,82 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from openfield.domains.doom.engine.watchdog import remove
+from openfield.domains.doom.engine.watchdog import remove_folder
 
 SHARED = Path("/dev/shm")  # noqa: S108
 PREFIX = "ViZDoom"
-MOST_WADS = 8
-"""Kept in one process beside those engines have: ever new ones, as of environments with new seeds, fill the disk."""
-LEAST_AGE = 60.0
-"""Seconds: an engine that is just starting has memory that nobody has mapped yet, and a WAD that nobody has read."""
+MAX_WADS = 8
+"""WADs a process keeps beside those in use. Without a limit, environments with ever new seeds fill the disk."""
+MIN_AGE = 60.0
+"""Seconds. The memory of an engine that is just starting is not mapped yet, and its WAD has not been read."""
 
 
-def home() -> Path:
-    """The folder all processes of this user share."""
-    place = Path(tempfile.gettempdir()) / f"openfield-doom-{os.getuid()}"
-    place.mkdir(mode=0o700, exist_ok=True)
-    return place
+def user_folder() -> Path:
+    """Return the folder that all processes of this user share."""
+    folder = Path(tempfile.gettempdir()) / f"openfield-doom-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 @functools.cache
-def _own(pid: int) -> Path:
-    """This process's own folder; those of dead processes are removed on the way."""
+def _make_folder(pid: int) -> Path:
+    """Make the folder of this process, and remove those of dead processes."""
     sweep_folders()
     sweep_shared_memory()
-    place = home() / str(pid)
-    place.mkdir(exist_ok=True)
-    return place
+    folder = user_folder() / str(pid)
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
-def own() -> Path:
-    """This process's own folder."""
-    return _own(os.getpid())
+def process_folder() -> Path:
+    """Return the folder of this process."""
+    return _make_folder(os.getpid())
 
 
-def leave() -> None:
-    """Removes this process's own folder; its engines must have ended, they write into it when they do."""
-    shutil.rmtree(home() / str(os.getpid()), ignore_errors=True)
+def remove_process_folder() -> None:
+    """Remove the folder of this process. Its engines must have ended, because they write into it when they end."""
+    shutil.rmtree(user_folder() / str(os.getpid()), ignore_errors=True)
 
 
 def keep_wad(content: bytes) -> Path:
-    """Writes a WAD where an engine can load it; the same content is the same file."""
-    path = own() / f"{hashlib.sha256(content).hexdigest()[:16]}.wad"
+    """Write a WAD where an engine can load it; the same content is the same file."""
+    path = process_folder() / f"{hashlib.sha256(content).hexdigest()[:16]}.wad"
     if not is_kept(path):
         part = path.with_suffix(f".{threading.get_ident()}")
         part.write_bytes(content)
-        part.replace(path)  # another thread may want the same: what is there is whole
+        part.replace(path)  # another thread may write the same: a file under this name is complete
     return path
 
 
 def is_kept(wad: Path) -> bool:
-    """Whether a WAD is there for engines of this process; if so, it counts as used just now."""
+    """Check whether a WAD is there for engines of this process; if so, mark it as used now."""
     with suppress(FileNotFoundError):
         os.utime(wad)
-        return wad.parent == own()
+        return wad.parent == process_folder()
     return False
 
 
 def drop_wads(needed: Container[Path]) -> None:
-    """Removes the WADs that were used longest ago, unless they are needed; whoever wants one again writes it anew."""
-    times = {path: path.stat().st_mtime for path in own().glob("*.wad")}
-    latest = _now() - LEAST_AGE  # an engine for it may be about to start
-    for path in sorted(times, key=times.__getitem__)[:-MOST_WADS]:
+    """Remove the WADs that were used longest ago, unless they are needed. They are written again when wanted."""
+    times = {path: path.stat().st_mtime for path in process_folder().glob("*.wad")}
+    latest = _now() - MIN_AGE  # an engine for it may be about to start
+    for path in sorted(times, key=times.__getitem__)[:-MAX_WADS]:
         if times[path] <= latest and path not in needed:
             path.unlink(missing_ok=True)
 
 
 def sweep_folders() -> None:
-    """Removes the folders of processes that are no more, and ends the engines they left behind."""
-    for place in home().iterdir():
-        if place.name.isdigit() and not Path("/proc", place.name).exists():
-            remove(place)
+    """Remove the folders of processes that have ended, and end the engines they left behind."""
+    for folder in user_folder().iterdir():
+        if folder.name.isdigit() and not Path("/proc", folder.name).exists():
+            remove_folder(folder)
 
 
-def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
-    """Removes what dead engines left in shared memory, if it has been there for some seconds; returns the names."""
+def sweep_shared_memory(min_age: float = MIN_AGE) -> list[str]:
+    """Remove what dead engines left in shared memory, if it is at least `min_age` seconds old; return the names."""
     if not SHARED.is_dir():
         return []
-    latest = _now() - least_age
+    latest = _now() - min_age
     left = {path.name for path in SHARED.glob(f"{PREFIX}*") if _is_ours(path, latest)} - set(_in_use())
     for name in left:
         with suppress(OSError):
@@ -99,8 +99,8 @@ def sweep_shared_memory(least_age: float = LEAST_AGE) -> list[str]:
 
 
 def _now() -> float:
-    """The file system's time: worlds look at no clock."""
-    mark = home() / "now"
+    """Return the file system's time: worlds read no clock."""
+    mark = user_folder() / "now"
     mark.touch()
     return mark.stat().st_mtime
 
@@ -114,7 +114,7 @@ def _is_ours(path: Path, latest: float) -> bool:
 
 
 def _in_use() -> Iterator[str]:
-    """The names of shared memory that some process has mapped."""
+    """Yield the names of shared memory that a process has mapped."""
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             text = maps.read_text()

@@ -30,7 +30,7 @@ _START = 8
 _WORD = 4
 
 
-class Script(msgspec.Struct, frozen=True):
+class AcsScript(msgspec.Struct, frozen=True):
     """An entry of the directory."""
 
     number: int
@@ -47,7 +47,7 @@ def assemble(source: str) -> bytes:
         InvalidInput: A word is none of the language, or an address is not marked; the message names it.
     """
     code: list[int | str] = []
-    scripts: list[Script] = []
+    scripts: list[AcsScript] = []
     places: dict[str, int] = {}
     strings: list[str] = []
     words = _words(source)
@@ -70,11 +70,11 @@ def _words(source: str) -> Iterator[str]:
         yield from line.partition("#")[0].split()
 
 
-def _script(words: Iterator[str], at: int) -> Script:
+def _script(words: Iterator[str], at: int) -> AcsScript:
     number, kind, arguments = next(words, ""), next(words, ""), next(words, "")
     if kind not in KINDS:
         raise InvalidInput(f"script {number}: '{kind}' is no kind of script; known are {', '.join(KINDS)}.")
-    return Script(_number(number), KINDS[kind], at, _number(arguments))
+    return AcsScript(_number(number), KINDS[kind], at, _number(arguments))
 
 
 def _index(strings: list[str], text: str) -> int:
@@ -98,7 +98,7 @@ def _resolve(word: int | str, places: dict[str, int]) -> int:
     return _START + _WORD * places[word]
 
 
-def _lump(code: list[int], scripts: list[Script], strings: list[str]) -> bytes:
+def _lump(code: list[int], scripts: list[AcsScript], strings: list[str]) -> bytes:
     """The old layout: magic, where the directory is, code, directory, table of strings."""
     body = struct.pack(f"<{len(code)}i", *code)
     directory = struct.pack("<i", len(scripts))

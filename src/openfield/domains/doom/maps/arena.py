@@ -11,7 +11,7 @@ import random
 
 import msgspec
 
-from openfield.domains.doom.maps.scenario import AMMO, HEALTH, OBSTACLE, TRAP, Layout, Rectangle
+from openfield.domains.doom.maps.scenario import AMMO, HEALTH, OBSTACLE, TRAP, MapLayout, Rectangle
 from openfield.domains.doom.maps.udmf import Point
 from openfield.domains.doom.settings import ArenaSettings
 from openfield.errors import InvalidInput, WorldFault
@@ -31,14 +31,14 @@ GOAL_MARGIN = 100.0
 """How far outside the goal enemies start at least."""
 ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST, GUARD = range(1, 10)
 """What an enemy can be ordered; 0 leaves it to itself."""
-MOST_TRIES = 20_000
+MAX_TRIES = 20_000
 CHECK_TRIES = 1000
-"""Where a place is found among so many, it is in every episode among `MOST_TRIES`."""
+"""Where a place is found among so many, it is in every episode among `MAX_TRIES`."""
 
 
-def lay_out(settings: ArenaSettings, rng: random.Random) -> Layout:
+def lay_out(settings: ArenaSettings, rng: random.Random) -> MapLayout:
     """Where everything is at the start of an episode."""
-    return _drawn(settings, rng, MOST_TRIES)
+    return _drawn(settings, rng, MAX_TRIES)
 
 
 @functools.cache
@@ -57,7 +57,7 @@ def check_room(settings: ArenaSettings) -> None:
         raise InvalidInput(f"There is no room in the arena for {counts} outside of goal {settings.goal}.") from None
 
 
-def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> Layout:
+def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> MapLayout:
     places = _Places(rng, tries)
     player = places.draw(16, 0)
     if settings.goal is not None:  # who walks to it starts outside, and nothing stands in it
@@ -67,7 +67,7 @@ def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> Layout:
     items = [(number, places.draw(20, 40, player)) for number, span in spans for _ in range(rng.randint(*span))]
     pillars = [(OBSTACLE, places.draw(16, 60, player)) for _ in range(rng.randint(*settings.obstacles))]
     low, high = settings.enemy_damage
-    return Layout(
+    return MapLayout(
         room=ROOM,
         solids=SOLIDS,
         player=(player, rng.randrange(8) * 45),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from openfield.domains.doom.maps.scenario import AMMO, Layout, Rectangle
+from openfield.domains.doom.maps.scenario import AMMO, MapLayout, Rectangle
 from openfield.domains.doom.settings import DuelSettings
 from openfield.errors import InvalidInput
 
@@ -20,11 +20,11 @@ CLEAR = 1
 """What enemies keep from each other and from walls at the start."""
 
 
-def lay_out(settings: DuelSettings, rng: random.Random) -> Layout:
+def lay_out(settings: DuelSettings, rng: random.Random) -> MapLayout:
     """Where everything is at the start of an episode."""
     player = (PLAYER_X, round(rng.uniform(LOWEST, HIGHEST), 1))
     packs = [(AMMO, (rng.uniform(-340, -60), rng.uniform(LOWEST, HIGHEST))) for _ in range(settings.ammo_packs)]
-    return Layout(
+    return MapLayout(
         room=ROOM,
         player=(player, 0),
         enemies=[((min(ENEMY_X, ROOM.right - _room(settings)), y), 180) for y in _spread(settings, rng)],

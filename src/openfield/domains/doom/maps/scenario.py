@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.doom.engine.launch import FIRST_MAP
 from openfield.domains.doom.maps.acs import assemble
 from openfield.domains.doom.maps.udmf import MapText, Point
-from openfield.domains.doom.maps.wad import Lump, map_lumps, write_wad
+from openfield.domains.doom.maps.wad import FIRST_MAP, Lump, map_lumps, write_wad
 from openfield.domains.doom.settings import DoomSettings
 
 PLAYER, HEALTH, AMMO, TRAP, OBSTACLE = 1, 20011, 20012, 20013, 20014
@@ -57,7 +56,7 @@ class Rectangle(msgspec.Struct, frozen=True):
         ]
 
 
-class Layout(msgspec.Struct, kw_only=True):
+class MapLayout(msgspec.Struct, kw_only=True):
     """An episode before it starts."""
 
     room: Rectangle
@@ -91,10 +90,10 @@ class Layout(msgspec.Struct, kw_only=True):
         return text.encode()
 
 
-def bind(task: str, layouts: Sequence[Layout], settings: Sequence[DoomSettings]) -> bytes:
+def build_wad(task: str, layouts: Sequence[MapLayout], settings: Sequence[DoomSettings]) -> bytes:
     """The WAD with all episodes of a trial, each under `map_name` of its number."""
     variants = list(dict.fromkeys(layout.actor for layout in layouts))
-    hall = Layout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
+    hall = MapLayout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
     lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0, ENEMY_HALF))
     for number, (layout, chosen) in enumerate(zip(layouts, settings, strict=True)):
         variant = variants.index(layout.actor)
@@ -141,4 +140,4 @@ def _fill(name: str, values: Mapping[str, object]) -> str:
 
 @functools.cache
 def _content(name: str) -> str:
-    return (files("openfield.domains.doom") / "content" / name).read_text()
+    return (files("openfield.domains.doom") / "data" / name).read_text()

@@ -12,6 +12,8 @@ from openfield.errors import InvalidInput
 
 Lump = tuple[str, bytes]
 """A named piece of a WAD; the order of lumps carries meaning."""
+FIRST_MAP = "HALL"
+"""A map that every WAD has. The engine loads it before any episode."""
 _HEADER = struct.Struct("<4sii")
 _ENTRY = struct.Struct("<ii8s")
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from openfield.domains.doom.engine import workdir as workplace
+from openfield.domains.doom.engine import workdir
 from openfield.domains.doom.wire import experiments, ini
 from openfield.domains.doom.wire.private_broker import config_of, lead_to, need_broker
-from openfield.domains.doom.wire.server import PORT, Server, without_password
+from openfield.domains.doom.wire.server import PORT, AmqpServer, without_password
 from openfield.errors import InvalidInput, UnknownName
 from openfield.runner.plan import Cell
 from openfield.serving.wire import Dispatcher
@@ -76,7 +76,7 @@ class AmqpWire:
         """Serves until cancelled."""
         if self.url is None:
             self.url = f"amqp://guest:guest@{host}:{port}/" if port else await asyncio.to_thread(need_broker)
-        self._server = Server(self, dispatcher, self.url)
+        self._server = AmqpServer(self, dispatcher, self.url)
         await self._server.run(ready)
 
     async def finished(self) -> None:
@@ -92,7 +92,9 @@ class AmqpWire:
 
     def command(self, words: list[str], cell: Cell) -> list[str]:
         """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
-        folder = Path(tempfile.mkdtemp(prefix="agent-", dir=workplace.own()))  # gone with this process, however it goes
+        folder = Path(
+            tempfile.mkdtemp(prefix="agent-", dir=workdir.process_folder())
+        )  # gone with this process, however it goes
         self.secret = model_secret(cell)
         training = cell.trial.phases[0].name == "training"
         return lead_to(self.url or "", words, folder, None if training else self.secret)

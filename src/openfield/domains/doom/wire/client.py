@@ -26,7 +26,7 @@ Player = Callable[[Turn], Reply]
 HALF = 0.5
 
 
-class Client:
+class AmqpClient:
     """Plays an experiment with an agent, in any of the four modes."""
 
     experiment_type = "SAIL-ON"
@@ -165,7 +165,7 @@ class Client:
         return _checked(await self._rpc.call(self._server, content))
 
 
-async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> Client:
+async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> AmqpClient:
     """Plays what a client's INI file says, in any mode; a new experiment's secret is written into the file.
 
     Args:
@@ -178,7 +178,7 @@ async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> C
     about = {"organization": config.organization, "description": config.description}
     async with Rpc(config.amqp) as rpc:
         about |= {"aiq_username": config.username, "aiq_secret": config.secret}
-        client = Client(rpc, agent, config.model_name, path.parent / MODELS, **about)
+        client = AmqpClient(rpc, agent, config.model_name, path.parent / MODELS, **about)
         client.experiment_type = config.experiment_type
         await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
         write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
@@ -205,7 +205,7 @@ class _NoMore(Exception):
     """The script is at its end."""
 
 
-class _Reciter(Client):
+class _Reciter(AmqpClient):
     """Says nothing that its script does not."""
 
     async def _opine(self, kind: str, belief: Belief | None) -> None:

@@ -35,7 +35,7 @@ LONGEST_MODEL = LONGEST_NAME - 9
 LONGEST_FACT = 2000
 
 
-class Group(msgspec.Struct, frozen=True):
+class TrialGroup(msgspec.Struct, frozen=True):
     """Trials that differ in their seeds only."""
 
     visibility: int
@@ -44,14 +44,14 @@ class Group(msgspec.Struct, frozen=True):
     hint: int
 
 
-def groups_of(config: ServerConfig) -> Iterator[Group]:
+def groups_of(config: ServerConfig) -> Iterator[TrialGroup]:
     """All groups in the published order; only announced novelties come with hints."""
     for visibility in config.novelty_visibility:
         for novelty in config.novelty:
             hinted = visibility == 1 and novelty not in NORMAL
             for difficulty in config.difficulty:
                 for hint in config.hint_level if hinted else (-1,):
-                    yield Group(visibility, novelty, difficulty, hint)
+                    yield TrialGroup(visibility, novelty, difficulty, hint)
 
 
 def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = None) -> list[Trial]:
@@ -162,7 +162,7 @@ def _mark(secret: str) -> str:
     return f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
 
 
-async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> DeskOffice:
+async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> ExperimentTrials:
     """The experiment with a secret, whatever its model is called by now.
 
     Raises:
@@ -174,7 +174,7 @@ async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> DeskOffic
     known = await dispatcher.enrolled(names[0])
     if any(record.trial.is_training and record.outcome not in SCORED for record in known):
         raise AgentFault("the training of this experiment is not done; its trials start from the trained model")
-    return DeskOffice(dispatcher, names[0], [record.trial for record in known])
+    return ExperimentTrials(dispatcher, names[0], [record.trial for record in known])
 
 
 def _read_model(model: str) -> _Model:
@@ -204,7 +204,7 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
     return values | ({"limit": SHORT_LIMIT} if config.shortdemo else {})
 
 
-class DeskOffice:
+class ExperimentTrials:
     """The remotes of one experiment at a dispatcher that has many."""
 
     def __init__(
@@ -240,7 +240,7 @@ class DeskOffice:
         return await self._dispatcher.start(self._name, training)
 
 
-class SingleOffice:
+class SingleTrial:
     """The one remote of a program that plays one cell."""
 
     trials = 1

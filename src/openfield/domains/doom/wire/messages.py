@@ -81,7 +81,7 @@ class Label(msgspec.Struct, frozen=True):
     action: str
 
 
-class Prediction(FromAgent, frozen=True, kw_only=True):
+class DataPrediction(FromAgent, frozen=True, kw_only=True):
     """What the agent does."""
 
     secret: str | None
@@ -91,11 +91,11 @@ class Prediction(FromAgent, frozen=True, kw_only=True):
     utc_remote_epoch_sent: float | None
 
 
-class TrainingPrediction(Prediction, frozen=True, tag="training_data_prediction"):
+class TrainingPrediction(DataPrediction, frozen=True, tag="training_data_prediction"):
     """What the agent does in training."""
 
 
-class TestingPrediction(Prediction, frozen=True, tag="testing_data_prediction"):
+class TestingPrediction(DataPrediction, frozen=True, tag="testing_data_prediction"):
     """What the agent does in a trial."""
 
     __test__ = False

@@ -23,7 +23,7 @@ class Response(msgspec.Struct, frozen=True):
     action: str
 
 
-class Prediction(msgspec.Struct, frozen=True):
+class DataPrediction(msgspec.Struct, frozen=True):
     """Which level of novelty an agent sees in the episode; 0 is none."""
 
     novelty_prediction: int
@@ -60,7 +60,7 @@ def read_reply(response: bytes, prediction: bytes | None = None) -> Reply:
     """
     try:
         action = msgspec.json.decode(response, type=Response).action
-        level = None if prediction is None else msgspec.json.decode(prediction, type=Prediction).novelty_prediction
+        level = None if prediction is None else msgspec.json.decode(prediction, type=DataPrediction).novelty_prediction
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AgentProtocol(f"not of the format: {error}") from None
     if level is None:

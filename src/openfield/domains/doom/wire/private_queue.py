@@ -11,21 +11,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from openfield.domains.doom.wire.messages import decode_request, encode, error_message, message
-from openfield.domains.doom.wire.session import Session
+from openfield.domains.doom.wire.session import AgentSession
 from openfield.errors import AgentProtocol, OpenfieldError, WorldFault
 
 if TYPE_CHECKING:
-    from openfield.domains.doom.wire.server import Server
+    from openfield.domains.doom.wire.server import AmqpServer
 
 LOG = logging.getLogger(__name__)
 Sender = tuple[str | None, str | None]
 """Where the reply to a request goes, and its id."""
 
 
-class Line:
+class PrivateQueue:
     """A session's private queue: one request at a time, a repeated one answered as before."""
 
-    def __init__(self, server: Server, session: Session, queue: Any, sender: Sender, welcome: bytes) -> None:
+    def __init__(self, server: AmqpServer, session: AgentSession, queue: Any, sender: Sender, welcome: bytes) -> None:
         self._server = server
         self.session = session
         self.queue = queue

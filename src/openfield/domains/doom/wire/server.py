@@ -24,9 +24,9 @@ from openfield.domains.doom.wire.messages import (
     error_message,
     message,
 )
-from openfield.domains.doom.wire.private_queue import Line
+from openfield.domains.doom.wire.private_queue import PrivateQueue
 from openfield.domains.doom.wire.rpc import load_aio_pika
-from openfield.domains.doom.wire.session import Office, Session, mode_of
+from openfield.domains.doom.wire.session import AgentSession, TrialSource, mode_of
 from openfield.domains.doom.wire.unreadable import drop_unreadable
 from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
 from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
@@ -46,20 +46,20 @@ TURN_QUEUE = "openfield.turn"
 TURN_SECONDS = 0.2
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
-MOST_DROPPED = 100
+MAX_DROPPED = 100
 """Sessions that were ended whose agents are still told why; each takes milliseconds when the broker comes back."""
 LOG = logging.getLogger(__name__)
 
 
-class Server:
+class AmqpServer:
     """All sessions on one broker."""
 
     def __init__(self, wire: AmqpWire, dispatcher: Dispatcher, url: str) -> None:
         self._wire = wire
         self._dispatcher = dispatcher
         self._url = url
-        self._sessions: dict[str, Line] = {}
-        self._lines: dict[str, Line] = {}
+        self._sessions: dict[str, PrivateQueue] = {}
+        self._lines: dict[str, PrivateQueue] = {}
         """By their queues; those of sessions that were ended last stay, so that agents who come back are told."""
         self._pika = load_aio_pika()
         self._lost = (self._pika.exceptions.AMQPError, ConnectionError, RuntimeError)
@@ -155,13 +155,13 @@ class Server:
             LOG.info("A registration was stale: its agent is gone.")
             await self._close(line)
 
-    def _known(self, incoming: Any) -> Line | None:
+    def _known(self, incoming: Any) -> PrivateQueue | None:
         """The line of a registration that comes again, as when the broker was gone before it was acknowledged."""
         sender = incoming.reply_to, incoming.correlation_id
         found = (line for line in self._sessions.values() if line.sender == sender and not line.session.over)
         return next(found, None) if incoming.correlation_id is not None else None
 
-    async def _open(self, request: Registration, incoming: Any) -> Line:
+    async def _open(self, request: Registration, incoming: Any) -> PrivateQueue:
         if not request.domain_dict.get("vizdoom"):
             raise AgentProtocol("this server has the domain vizdoom and no other")
         secret = (
@@ -171,7 +171,7 @@ class Server:
         name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
         queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
         number = experiments.experiment_number(secret)
-        session = Session(office, secret, mode_of(request), number, self._wire.benchmark)
+        session = AgentSession(office, secret, mode_of(request), number, self._wire.benchmark)
         reply = message(
             "experiment_response",
             server_rpc_queue=name,
@@ -179,12 +179,12 @@ class Server:
             model_experiment_id=number,
             experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
         )
-        line = Line(self, session, queue, (incoming.reply_to, incoming.correlation_id), encode(reply))
+        line = PrivateQueue(self, session, queue, (incoming.reply_to, incoming.correlation_id), encode(reply))
         self._sessions[name] = self._lines[name] = line  # if the broker goes now, its queue comes back with the others
         await self._listen(line)
         return line
 
-    async def _listen(self, line: Line) -> None:
+    async def _listen(self, line: PrivateQueue) -> None:
         """Has a line take requests as they come in.
 
         By the lower half of the library, which knows channels and no more: with a message and a task of the upper half
@@ -198,18 +198,18 @@ class Server:
         for line in list(self._lines.values()):
             await self._listen(line)
 
-    async def _close(self, line: Line) -> None:
+    async def _close(self, line: PrivateQueue) -> None:
         """Takes a line out of service for good."""
         self._sessions.pop(line.queue.name, None)
         self._lines.pop(line.queue.name, None)
         deletion = line.queue.delete(if_unused=False, if_empty=False)
         await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent has whoever waits cancelled
 
-    async def _office(self, request: Registration, secret: str) -> Office:
+    async def _office(self, request: Registration, secret: str) -> TrialSource:
         if isinstance(self._dispatcher, SingleDispatcher):
             if self._wire.secret not in (None, secret):
                 raise AgentFault("there is no experiment with this secret")
-            return experiments.SingleOffice(self._dispatcher)
+            return experiments.SingleTrial(self._dispatcher)
         if not isinstance(self._dispatcher, TrialDispatcher):
             raise InvalidInput("Protocol 0.8 needs a dispatcher with trials.")
         name = experiments.agent_name(request.model, secret)
@@ -217,7 +217,7 @@ class Server:
         if isinstance(request, RequestTrials):
             return await experiments.find_experiment(self._dispatcher, secret)
         trials = await asyncio.to_thread(self._trials, request)
-        return experiments.DeskOffice(self._dispatcher, name, trials, experiments.registration(request, name))
+        return experiments.ExperimentTrials(self._dispatcher, name, trials, experiments.registration(request, name))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
         """The trials of a new experiment: by the configuration, or those everybody gets."""
@@ -248,7 +248,7 @@ class Server:
                 elif line.silent() > self._patience(line.session):
                     await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
 
-    def _patience(self, session: Session) -> float:
+    def _patience(self, session: AgentSession) -> float:
         config = self._wire.config or ini.ServerConfig()
         return self._wire.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
 
@@ -268,7 +268,7 @@ class Server:
         if remote is not None and isinstance(self._dispatcher, TrialDispatcher):
             with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
                 await self._dispatcher.leave(remote.session, fault)
-        for old in [line for line in self._lines.values() if line.dropped][:-MOST_DROPPED]:
+        for old in [line for line in self._lines.values() if line.dropped][:-MAX_DROPPED]:
             await self._close(old)
 
     async def send(self, asked: Any, body: bytes) -> None:

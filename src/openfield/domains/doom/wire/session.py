@@ -1,6 +1,6 @@
 """Protocol 0.8, the conversation: one session per registration, state by state as the old family expects it.
 
-No bytes, no sockets, no clock but for stamps: `broker` brings requests and carries replies, an `Office` has them.
+No bytes, no sockets, no clock but for stamps: `broker` brings requests and carries replies, an `TrialSource` has them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import msgspec
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.doom.wire.messages import (
     BenchmarkData,
+    DataPrediction,
     EndExperiment,
     EpisodeNovelty,
     Message,
-    Prediction,
     Registration,
     Request,
     RequestData,
@@ -40,7 +40,7 @@ WIDEST = 1 << 63
 TRAINING_OVER = "Training is over. Save the model."
 
 
-class Office(Protocol):
+class TrialSource(Protocol):
     """Where a session gets its remotes."""
 
     trials: int
@@ -70,10 +70,10 @@ def mode_of(request: Registration) -> str:
     return ONE_TRIAL if request.just_one_trial else REMAINING
 
 
-class Session:
+class AgentSession:
     """An agent's way through an experiment. Requests must come one at a time."""
 
-    def __init__(self, office: Office, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
+    def __init__(self, office: TrialSource, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
         """Starts before anything was asked.
 
         Args:
@@ -121,7 +121,7 @@ class Session:
                 return message("benchmark_ack")
             case RequestData():
                 return self._show(request)
-            case Prediction():
+            case DataPrediction():
                 return await self._act(request)
             case EpisodeNovelty():
                 return await self._believe(request)
@@ -196,7 +196,7 @@ class Session:
         label = (turn.feedback or {}).get("label", {"action": "nothing"})
         return message("training_data", **shown, feature_label=label)
 
-    async def _act(self, request: Prediction) -> Message:
+    async def _act(self, request: DataPrediction) -> Message:
         kind = "testing" if isinstance(request, TestingPrediction) else "training"
         self._identify(request)
         remote = self._seat_in(kind)
@@ -253,11 +253,11 @@ class Session:
             self.remote = None
             await self._office.settle()
 
-    def _identify(self, request: RequestData | Prediction | EndExperiment) -> None:
+    def _identify(self, request: RequestData | DataPrediction | EndExperiment) -> None:
         """Refuses what belongs to another experiment; a number may be left open, the secret may not."""
         if request.secret != self._secret:
             raise AgentProtocol("the secret is wrong" if request.secret else "the secret is missing")
-        number = None if isinstance(request, Prediction) else request.model_experiment_id
+        number = None if isinstance(request, DataPrediction) else request.model_experiment_id
         if number is not None and number != self._number:
             raise AgentProtocol(f"this is experiment {self._number}, not {number}")
 

@@ -13,17 +13,16 @@ pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 
 import pika
 
-from domains.doom.test_wire import agent, broker, run, serving
 from openfield.domains.doom.wire.amqp import AmqpWire
-from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.client import AmqpClient
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, encode
-from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
-from openfield.domains.doom.wire.server import Server
+from openfield.domains.doom.wire.server import AmqpServer
 from openfield.errors import AgentFault, OpenfieldError
+from support.doom.serving import NEEDS_BROKER, agent, run, serving
 
-__all__ = ["broker"]
-pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
+pytestmark = NEEDS_BROKER
 UNREADABLE = ({"timestamp": 1 << 62}, {"correlation_id": b"\xff"}, {"reply_to": b"\xff"})
 """Properties of messages the library cannot read."""
 REGISTRATION = {
@@ -59,7 +58,7 @@ def test_messages_that_cannot_be_read_are_removed(broker: PrivateBroker, tmp_pat
     async def work() -> None:
         disturb(broker.url)
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
-            early, late = Client(rpc, agent(), "early"), Client(rpc, agent(), "late")
+            early, late = AmqpClient(rpc, agent(), "early"), AmqpClient(rpc, agent(), "late")
             await early._register(None, False, False, None, None)
             disturb(broker.url)
             await late._register(None, False, False, None, None)
@@ -82,11 +81,11 @@ def test_a_broker_that_goes_while_a_finished_session_is_closed_is_no_failure(
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "leaving")
+            client = AmqpClient(rpc, agent(), "leaving")
             await client._register(None, False, False, None, None)
             await client._ask({"obj_type": "end_experiment", "model_experiment_id": None, "secret": client.secret})
             await closing.wait()
-            await Client(rpc, agent(), "next")._register(None, False, False, None, None)
+            await AmqpClient(rpc, agent(), "next")._register(None, False, False, None, None)
 
     monkeypatch.setattr("openfield.domains.doom.wire.server.FAREWELL_SECONDS", 0.0)
     monkeypatch.setattr(load_aio_pika().robust_queue.RobustQueue, "delete", fail)
@@ -97,9 +96,9 @@ def test_a_registration_that_comes_again_is_no_second_experiment(
     broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Repeated by its agent, or by a broker that did not hear that it was handled."""
-    wire, sent, send = AmqpWire(broker.url), asyncio.Queue[bytes](), Server._send_surely
+    wire, sent, send = AmqpWire(broker.url), asyncio.Queue[bytes](), AmqpServer._send_surely
 
-    async def send_and_break(server: Server, incoming: Any, body: bytes) -> bool:
+    async def send_and_break(server: AmqpServer, incoming: Any, body: bytes) -> bool:
         """Replies, and the first time is interrupted before the request can be acknowledged."""
         delivered = await send(server, incoming, body)
         sent.put_nowait(body)
@@ -116,7 +115,7 @@ def test_a_registration_that_comes_again_is_no_second_experiment(
             await rpc._try(REGISTRATION_QUEUE, "two", encode(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60)
             assert len(wire._server._lines) == 2
 
-    monkeypatch.setattr(Server, "_send_surely", send_and_break)
+    monkeypatch.setattr(AmqpServer, "_send_surely", send_and_break)
     run(work)
 
 
@@ -124,9 +123,9 @@ def test_a_broker_that_hangs_up_within_a_registration_is_no_failure(
     broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for a broker that hangs up without a word is told no more than `Exception`."""
-    wire, failures, hanging_up, find = AmqpWire(broker.url), [], [], Server._office
+    wire, failures, hanging_up, find = AmqpWire(broker.url), [], [], AmqpServer._office
 
-    async def ask_on(server: Server, *words: Any) -> Any:
+    async def ask_on(server: AmqpServer, *words: Any) -> Any:
         """The first time the connection goes while the broker is asked for things."""
         if not hanging_up:
             channel = await server._channel.get_underlay_channel()
@@ -138,9 +137,9 @@ def test_a_broker_that_hangs_up_within_a_registration_is_no_failure(
     async def work() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
-            await Client(rpc, agent(), "patient")._register(None, False, False, None, None)
+            await AmqpClient(rpc, agent(), "patient")._register(None, False, False, None, None)
 
-    monkeypatch.setattr(Server, "_office", ask_on)
+    monkeypatch.setattr(AmqpServer, "_office", ask_on)
     run(work)
     assert hanging_up
     assert failures == []
@@ -150,22 +149,22 @@ def test_of_sessions_that_were_ended_only_the_last_are_remembered(
     broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each has a queue, and all queues are declared anew when the broker comes back."""
-    wire, drop, dropped = AmqpWire(broker.url, lease=1.0), Server.drop, asyncio.Queue[str]()
+    wire, drop, dropped = AmqpWire(broker.url, lease=1.0), AmqpServer.drop, asyncio.Queue[str]()
 
-    async def note(server: Server, name: str, fault: OpenfieldError) -> None:
+    async def note(server: AmqpServer, name: str, fault: OpenfieldError) -> None:
         await drop(server, name, fault)
         dropped.put_nowait(name)
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             for _ in range(3):
-                client = Client(rpc, agent(), "silent")
+                client = AmqpClient(rpc, agent(), "silent")
                 await client._register(None, False, False, None, None)
                 assert await dropped.get() == client._server
             assert list(wire._server._lines) == [client._server]
             with pytest.raises(AgentFault, match="said nothing for"):
                 await client._ask({"obj_type": "request_state"})
 
-    monkeypatch.setattr("openfield.domains.doom.wire.server.MOST_DROPPED", 1)
-    monkeypatch.setattr(Server, "drop", note)
+    monkeypatch.setattr("openfield.domains.doom.wire.server.MAX_DROPPED", 1)
+    monkeypatch.setattr(AmqpServer, "drop", note)
     run(work)

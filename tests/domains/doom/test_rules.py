@@ -13,15 +13,15 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from domains.doom.test_novelty import arena, play, still
 from openfield.domains.doom import ARENA
-from openfield.domains.doom.engine.scene import Body, Scene
-from openfield.domains.doom.engine.state_reader import Reader
+from openfield.domains.doom.engine.game_state import Entity, GameState
+from openfield.domains.doom.engine.state_reader import StateReader
 from openfield.domains.doom.maps.arena import lay_out
-from openfield.domains.doom.maps.rules import ArenaRules
+from openfield.domains.doom.rules import ArenaRules
 from openfield.settings import make_settings
+from support.doom.worlds import play_novelty, play_trial, still
 
-Seen = dict[str, Any]
+Vector = dict[str, Any]
 PEACE = {"enemy_damage": (0, 0)}
 
 
@@ -36,7 +36,7 @@ PEACE = {"enemy_damage": (0, 0)}
 )
 def test_there_are_as_many_things_as_described(novelty: str, kind: str, least: int, most: int) -> None:
     trial = ARENA.trials(1, 0, novelty, training=0, episodes=9, before=1, limit=1)[0]
-    _, turns, onset = play(ARENA, trial, still)
+    _, turns, onset = play_trial(ARENA, trial, still)
     counts = [len(turn.observation["items"][kind]) for turn in turns[onset:] if turn.first]
     assert len(counts) == 8
     assert all(least <= count <= most for count in counts)
@@ -68,20 +68,20 @@ def test_bullets_take_as_much_as_described(novelty: str, taken: set[int]) -> Non
     assert losses <= taken
 
 
-def to_player(vector: Seen) -> float:
+def to_player(vector: Vector) -> float:
     return statistics.mean(math.dist(at(enemy), at(vector["player"])) for enemy in vector["enemies"])
 
 
-def apart(vector: Seen) -> float:
+def apart(vector: Vector) -> float:
     places = [at(enemy) for enemy in vector["enemies"]]
     centre = [statistics.mean(axis) for axis in zip(*places, strict=True)]
     return statistics.mean(math.dist(place, centre) for place in places)
 
 
-def from_cover(distance: float) -> Callable[[Seen], float]:
+def from_cover(distance: float) -> Callable[[Vector], float]:
     """How far enemies are from where they would hide: so far behind their nearest pillar."""
 
-    def gap(enemy: Seen, vector: Seen) -> float:
+    def gap(enemy: Vector, vector: Vector) -> float:
         pillar = min(map(at, vector["items"]["obstacle"]), key=lambda each: math.dist(each, at(enemy)))
         x, y = at(vector["player"])
         behind = distance / math.dist(pillar, (x, y))
@@ -100,7 +100,7 @@ def from_cover(distance: float) -> Callable[[Seen], float]:
         ("107:hard", from_cover(64), -1),
     ],
 )
-def test_enemies_go_where_it_is_described(novelty: str, measure: Callable[[Seen], float], way: int) -> None:
+def test_enemies_go_where_it_is_described(novelty: str, measure: Callable[[Vector], float], way: int) -> None:
     runs = [vectors(novelty, seed, limit=150, enemies=(3, 3), **PEACE) for seed in range(3)]
     changes = [way * (measure(seen[-1]) - measure(seen[0])) for seen in runs]
     assert min(changes) > 0
@@ -119,9 +119,9 @@ def test_whoever_appears_has_yet_to_walk_to_the_goal() -> None:
     """Else an enemy would win because it was shot, or by its return."""
     settings = make_settings(ARENA.settings, {"goal": (0, 0, 128), "blink": (300, 400), "respawn": 1.2})
     layout = lay_out(settings, random.Random(0))
-    rules = ArenaRules(settings, layout, Reader(), random.Random(0))
-    enemy, far = Body(1, 350.0, 0.0, 0.0, 0.0), Body(0, -470.0, -470.0, 0.0, 0.0)
-    scene = Scene(far, 1.0, [enemy], {"obstacle": []}, [])
+    rules = ArenaRules(settings, layout, StateReader(), random.Random(0))
+    enemy, far = Entity(1, 350.0, 0.0, 0.0, 0.0), Entity(0, -470.0, -470.0, 0.0, 0.0)
+    scene = GameState(far, 1.0, [enemy], {"obstacle": []}, [])
     spots = [spot for _ in range(100) for spot in (rules._spot(enemy, scene), rules._far_spot(scene)) if spot]
     assert len(spots) > 150
     assert min(math.dist(spot, (0, 0)) for spot in spots) > 128 + 100
@@ -141,18 +141,20 @@ def test_the_dead_return_later_each_time_and_bring_bullets(grade: str, growth: f
         assert seen[tick + 1]["player"]["ammo"] - seen[tick]["player"]["ammo"] in (2, 3)  # one may be fired
 
 
-def vectors(novelty: str, seed: int | None = 0, **settings: Any) -> list[Seen]:
+def vectors(novelty: str, seed: int | None = 0, **settings: Any) -> list[Vector]:
     """What is seen of a novelty's episode by who stands still, or, without a seed, by the reference agent."""
-    turns = arena(novelty, None, 0, **settings) if seed is None else arena(novelty, still, seed, **settings)
+    turns = (
+        play_novelty(novelty, None, 0, **settings) if seed is None else play_novelty(novelty, still, seed, **settings)
+    )
     return [turn.observation for turn in turns]
 
 
-def enemies(seen: list[Seen]) -> Iterator[tuple[Seen, Seen]]:
+def enemies(seen: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
     """Every enemy at every tick, before and after it."""
     for before, after in itertools.pairwise(seen):
         known = {enemy["id"]: enemy for enemy in before["enemies"]}
         yield from ((known[enemy["id"]], enemy) for enemy in after["enemies"] if enemy["id"] in known)
 
 
-def at(body: Seen) -> tuple[float, float]:
+def at(body: Vector) -> tuple[float, float]:
     return body["x_position"], body["y_position"]

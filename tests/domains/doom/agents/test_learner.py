@@ -9,26 +9,25 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from domains.doom.test_world import open_world, play
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
-from openfield.domains.doom.agents.experience import Learnt, untaught
-from openfield.domains.doom.agents.experts import ReferenceAgent
-from openfield.domains.doom.agents.learner import LearningAgent
+from openfield.domains.doom.agents.learner import Experience, LearningAgent, untrained
+from openfield.domains.doom.agents.reference import ReferenceAgent
 from openfield.domains.doom.domain import DoomDomain
 from openfield.domains.doom.world import DoomWorld
+from support.doom.worlds import open_world, play
 
 
 class TestTables:
-    def test_a_move_that_leads_elsewhere_is_learnt(self) -> None:
-        learnt = untaught("duel")
+    def test_a_move_that_leads_elsewhere_is_experience(self) -> None:
+        learnt = untrained("duel")
         surprises = [learnt.enter_effect("left", (0.0, -8.0)) for _ in range(20)]
         assert surprises[0] == pytest.approx(16.0)
         assert surprises[-1] < 0.1
         assert learnt.effects["left"] == pytest.approx((0.0, -8.0), abs=0.1)
 
     def test_shots_that_never_hit_are_no_longer_fired(self) -> None:
-        learnt = untaught("duel")
+        learnt = untrained("duel")
         assert learnt.aim == 18.0
         for _ in range(10):
             learnt.enter_shot(13.0, hit=False)
@@ -36,20 +35,20 @@ class TestTables:
         assert learnt.aim == 12.0
 
     def test_shots_that_all_hit_less_often_are_still_fired(self) -> None:
-        learnt = untaught("arena")
+        learnt = untrained("arena")
         for number in range(40):
             for offset in (1.0, 4.0, 7.0, 10.0, 13.0):
                 learnt.enter_shot(offset, hit=number % 3 == 0)
-        assert learnt.aim == untaught("arena").aim
+        assert learnt.aim == untrained("arena").aim
 
     def test_the_line_of_fire_is_never_narrower_than_a_step(self) -> None:
-        learnt = untaught("duel")
+        learnt = untrained("duel")
         for _ in range(20):
             learnt.enter_shot(1.0, hit=False)
         assert learnt.aim == 4.0  # eight units aside, it is four at most
 
     def test_where_it_always_hurts_is_told_from_where_bullets_hit(self) -> None:
-        learnt = untaught("arena")
+        learnt = untrained("arena")
         for number in range(60):
             learnt.enter_harm(30.0, 5.0)
             learnt.enter_harm(50.0, 25.0 if number % 5 == 0 else 0.0)
@@ -59,17 +58,17 @@ class TestTables:
         assert learnt.harm_at(float("inf")) == 0.0
 
     def test_what_hurts_everywhere_keeps_off_no_place(self) -> None:
-        learnt = untaught("arena")
+        learnt = untrained("arena")
         for clearance in (20.0, 36.0, 300.0):
             for _ in range(10):
                 learnt.enter_harm(clearance, 2.0)
         assert learnt.harm_at(20.0) == 0.0
 
     def test_they_are_kept(self) -> None:
-        learnt = untaught("arena")
+        learnt = untrained("arena")
         learnt.enter_harm(20.0, 5.0)
         learnt.enter_shot(2.0, hit=False)
-        assert msgspec.json.decode(msgspec.json.encode(learnt), type=Learnt) == learnt
+        assert msgspec.json.decode(msgspec.json.encode(learnt), type=Experience) == learnt
 
 
 @pytest.mark.parametrize(("domain", "novelty"), [(DUEL, "mirrored"), (ARENA, "204:hard")], ids=["duel", "arena"])
@@ -89,7 +88,7 @@ def test_it_recovers_where_the_reference_does_not(domain: DoomDomain, novelty: s
 def test_where_no_known_move_leads_it_tries_any() -> None:
     """It knows that left goes right; that right goes left it finds out only by trying, wherever the enemy stands."""
     agent = LearningAgent(DUEL.spec(DUEL.trials(1)[-1]), 0)
-    agent._learnt.effects["left"] = (0.0, -8.0)
+    agent._experience.effects["left"] = (0.0, -8.0)
     body = {"id": 0, "x_position": -384.0, "y_position": 0.0, "z_position": 0.0, "health": 10.0}
     enemy = {**body, "x_position": 0.0}
 

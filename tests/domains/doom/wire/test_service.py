@@ -18,20 +18,20 @@ import pytest
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 
-from domains.doom.test_wire import agent, cells
-from domains.doom.test_wire import serving as in_process
 from openfield.cli import run_command
 from openfield.core import Reply, Turn
-from openfield.domains.doom.engine import watchdog as keeper
+from openfield.domains.doom.engine import watchdog
 from openfield.domains.doom.wire import private_broker as rabbit
-from openfield.domains.doom.wire.client import Client
-from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.client import AmqpClient
+from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
-from openfield.domains.doom.wire.server import Server
+from openfield.domains.doom.wire.server import AmqpServer
 from openfield.errors import AgentProtocol, OpenfieldError
 from openfield.journal.reader import Run
+from support.doom.serving import NEEDS_BROKER, agent, cells
+from support.doom.serving import serving as in_process
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
+pytestmark = NEEDS_BROKER
 TURNS = 5
 
 
@@ -42,12 +42,12 @@ async def play_some(url: str, server: subprocess.Popen[str]) -> list[list[bytes]
     def answer(turn: Turn) -> Reply:
         played.append(turn)
         if len(played) == TURNS:
-            engines.extend(words for _, words in keeper._engines() if _is_of(words, server.pid))
+            engines.extend(words for _, words in watchdog._engines() if _is_of(words, server.pid))
             server.send_signal(signal.SIGTERM)
         return player(turn)
 
     async with Rpc(url) as rpc:
-        playing = asyncio.create_task(Client(rpc, answer, "ada").play())
+        playing = asyncio.create_task(AmqpClient(rpc, answer, "ada").play())
         await asyncio.to_thread(server.wait, 60)
         playing.cancel()
         with suppress(asyncio.CancelledError, Exception):
@@ -95,8 +95,8 @@ def test_told_to_terminate_it_keeps_what_was_played_and_leaves_nothing_behind(
     with serving(broker, path) as server:
         engines = asyncio.run(asyncio.wait_for(play_some(broker.url, server), 90))
     assert engines
-    assert not [left for words in engines for left in keeper._shared(words, "*")]
-    assert not [words for _, words in keeper._engines() if _is_of(words, server.pid)]
+    assert not [left for words in engines for left in watchdog._shared(words, "*")]
+    assert not [words for _, words in watchdog._engines() if _is_of(words, server.pid)]
     begun = [cell for cell in cells(path) if cell.outcome == "cancelled"]
     with Run(path) as run:
         assert len(list(run.raw_steps(begun[0].id, 1))) >= TURNS - 1
@@ -139,9 +139,9 @@ def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(
         async with Rpc(broker.url) as rpc:
             for name, told in (("ada", "No room left for .*run.sqlite"), ("bob", "The server refuses: .*run.sqlite")):
                 with pytest.raises(OpenfieldError, match=told):
-                    await Client(rpc, answer, name).play()
+                    await AmqpClient(rpc, answer, name).play()
             limit_files(server.pid, resource.RLIM_INFINITY)
-            cora = Client(rpc, agent(), "cora")
+            cora = AmqpClient(rpc, agent(), "cora")
             await cora.play(no_testing=True)
             assert len(cora.performances) == 1
 
@@ -158,13 +158,13 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
     failures: list[Any] = []
     restarts: list[asyncio.Future[None]] = []
     late: list[Any] = []
-    find_office, restore = Server._office, load_aio_pika().RobustChannel.restore
+    find_office, restore = AmqpServer._office, load_aio_pika().RobustChannel.restore
 
     def restart() -> None:
         broker.stop()
         broker.start()
 
-    async def ask_on(server: Server, *words: Any) -> Any:
+    async def ask_on(server: AmqpServer, *words: Any) -> Any:
         """The first time has the broker restarted and asks it for things until it is gone."""
         if not restarts:
             late.append(server._sure_channel)
@@ -184,11 +184,11 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
     async def work() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
         async with in_process(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "patient")
+            client = AmqpClient(rpc, agent(), "patient")
             await client.play()
             assert len(client.performances) == 2 + 3
 
-    monkeypatch.setattr(Server, "_office", ask_on)
+    monkeypatch.setattr(AmqpServer, "_office", ask_on)
     monkeypatch.setattr(load_aio_pika().RobustChannel, "restore", restore_late)
     asyncio.run(asyncio.wait_for(work(), 60))
     assert len(restarts) == 2

@@ -17,7 +17,6 @@ pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 pytest.importorskip("pika", reason="pip install pika")
 
 import openfield as of
-from domains.doom.test_wire import SMALL, broker, cells, pytestmark, run, serving
 from openfield.core import Reply, Turn
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
@@ -27,9 +26,10 @@ from openfield.domains.doom.wire.ini import read_client
 from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.journal.reader import Run
 from openfield.testing import check_wire
+from support.doom.serving import NEEDS_BROKER, SMALL, cells, run, serving
 from support.places import SUPPORT
 
-__all__ = ["broker", "pytestmark"]
+pytestmark = NEEDS_BROKER
 PROGRAM = SUPPORT / "doom" / "legacy_agent.py"
 CLIENT = """
 [aiq-sail-on]
@@ -268,7 +268,7 @@ BESIDE = """
     from openfield.domains.doom.wire.client import play_file
 
     class Taught:
-        state = b"untaught"
+        state = b"untrained"
 
         def __call__(self, turn):
             assert turn.phase == "training" or self.state == b"taught"

@@ -12,23 +12,22 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from openfield.domains.doom.engine import process as engines
-from openfield.domains.doom.engine import watchdog as keeper
-from openfield.domains.doom.engine import workdir as workplace
+from openfield.domains.doom.engine import engine as engines
+from openfield.domains.doom.engine import watchdog, workdir
 
 
 def test_no_two_engines_of_a_process_have_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial may last while hundreds of others come and go; two engines with one settings file would be mixed up."""
-    monkeypatch.setattr(keeper, "MOST_ENGINES", 3)
-    own = keeper.Keeper(tmp_path, patience=60.0)
-    lasting, passing = own.pulse(), own.pulse()
+    monkeypatch.setattr(watchdog, "MAX_ENGINES", 3)
+    own = watchdog.Watchdog(tmp_path, patience=60.0)
+    lasting, passing = own.add_engine(), own.add_engine()
     for _ in range(10):
-        passing = own.pulse()
+        passing = own.add_engine()
         assert passing.number != lasting.number
-    third = own.pulse()
+    third = own.add_engine()
     assert len({lasting.number, passing.number, third.number}) == 3
     with pytest.raises(RuntimeError, match="3 engines"):
-        own.pulse()
+        own.add_engine()
     own.close()
 
 
@@ -55,7 +54,7 @@ def test_engines_at_rest_are_given_to_one_world_each(monkeypatch: pytest.MonkeyP
             for _ in range(20):
                 engine = engines.take_engine(name)
                 time.sleep(0.003)
-                engines.rest_engine(engine)
+                engines.release_engine(engine)
         except ValueError as error:
             faults.append(str(error))
 
@@ -78,11 +77,11 @@ def test_a_wad_is_there_as_a_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch
         write(path, data[:1])
         looks += 1
         if looks == 1:  # as another thread that wants the same now
-            assert workplace.keep_wad(content).read_bytes() == content
+            assert workdir.keep_wad(content).read_bytes() == content
         return write(path, data)
 
     monkeypatch.setattr(Path, "write_bytes", write_slowly)
-    path = workplace.keep_wad(content)
+    path = workdir.keep_wad(content)
     assert path.read_bytes() == content
     assert looks == 2
     path.unlink()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from openfield.domains.doom.wire.messages import (
     FIELDS,
-    Prediction,
+    DataPrediction,
     RequestExperiment,
     TestingNovelty,
     decode_message,
@@ -81,7 +81,7 @@ PREDICTION = {
 
 
 def test_unknown_fields_are_not_looked_at() -> None:
-    assert isinstance(decode_request(encode({**PREDICTION, "more": 1})), Prediction)
+    assert isinstance(decode_request(encode({**PREDICTION, "more": 1})), DataPrediction)
 
 
 @pytest.mark.parametrize("whole", [EXPERIMENT, PREDICTION], ids=["registration", "prediction"])
@@ -93,7 +93,7 @@ def test_every_field_must_be_there(whole: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["secret", "utc_remote_epoch_received", "utc_remote_epoch_sent", "end_early"])
 def test_many_fields_may_be_null(name: str) -> None:
-    assert isinstance(decode_request(encode({**PREDICTION, name: None})), Prediction)
+    assert isinstance(decode_request(encode({**PREDICTION, name: None})), DataPrediction)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The rules beyond the engine's own: what novelties make of each tick, as orders to the engine's scripts.
 
-Used by `play`: a rule looks at the scene and gives commands for `content/scripts.asm`.
+Used by `play`: a rule looks at the state and gives commands for `content/scripts.asm`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from openfield.domains.doom.engine.scene import Body, Scene
-from openfield.domains.doom.engine.state_reader import Reader
+from openfield.domains.doom.engine.game_state import Entity, GameState
+from openfield.domains.doom.engine.state_reader import StateReader
 from openfield.domains.doom.maps import arena
 from openfield.domains.doom.maps.arena import GUARD, LEFT, ONWARD, RIGHT, SHOOT, TURN_LEFT, TURN_RIGHT
-from openfield.domains.doom.maps.pathfinding import Way
+from openfield.domains.doom.maps.pathfinder import Pathfinder
 from openfield.domains.doom.maps.scenario import (
     ENEMY_HALF,
     ENEMY_TAG,
@@ -24,7 +24,7 @@ from openfield.domains.doom.maps.scenario import (
     OBSTACLE,
     PILLAR_HALF,
     PLAYER_HALF,
-    Layout,
+    MapLayout,
 )
 from openfield.domains.doom.maps.udmf import Point
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
@@ -69,16 +69,16 @@ def tolls(settings: DoomSettings, tick: int) -> Iterator[str]:
 class DuelRules:
     """The duel's rules."""
 
-    def __init__(self, settings: DoomSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
+    def __init__(self, settings: DoomSettings, layout: MapLayout, reader: StateReader, rng: random.Random) -> None:
         self._settings = settings
         self.quiet = not settings.toll
         """Whether nothing happens that the engine does not do by itself."""
 
-    def lost(self, scene: Scene) -> bool:
+    def lost(self, state: GameState) -> bool:
         """Nothing but death loses a duel."""
         return False
 
-    def commands(self, scene: Scene, tick: int) -> Sequence[str]:
+    def commands(self, state: GameState, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
         return tuple(tolls(self._settings, tick))
 
@@ -86,7 +86,7 @@ class DuelRules:
 class ArenaRules:
     """The arena's rules; each novelty is one of the small methods below."""
 
-    def __init__(self, settings: ArenaSettings, layout: Layout, reader: Reader, rng: random.Random) -> None:
+    def __init__(self, settings: ArenaSettings, layout: MapLayout, reader: StateReader, rng: random.Random) -> None:
         self._settings = settings
         self.quiet = all(getattr(settings, name) == value for name, value in _QUIET.items())
         self._rng = rng
@@ -99,26 +99,26 @@ class ArenaRules:
         self._orders: dict[int, int] = {}
         pillars = [(at, PILLAR_HALF) for number, at in layout.items if number == OBSTACLE]
         goal = settings.goal or (0, 0, 0)
-        self._way = Way(goal[:2], settings.enemy_stride, pillars, rng)
+        self._way = Pathfinder(goal[:2], settings.enemy_stride, pillars, rng)
         self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
         self._wind = rng.uniform(0, 2 * math.pi)
         self._killed_at: int | None = None
         self._delay = float(FIRST_DELAY)
         self._due: dict[int, int] = {}
 
-    def lost(self, scene: Scene) -> bool:
+    def lost(self, state: GameState) -> bool:
         """Whether the enemies have reached their goal."""
         goal = self._settings.goal
-        return goal is not None and any(math.dist((e.x, e.y), goal[:2]) <= goal[2] for e in scene.enemies)
+        return goal is not None and any(math.dist((e.x, e.y), goal[:2]) <= goal[2] for e in state.enemies)
 
-    def commands(self, scene: Scene, tick: int) -> Sequence[str]:
+    def commands(self, state: GameState, tick: int) -> Sequence[str]:
         """What happens in this tick beyond the engine's own rules."""
         settings = self._settings
-        self._calls = self._calls or _calls(scene.enemies, self._starts)
-        if self._killed_at is None and len(scene.enemies) < self._count:
+        self._calls = self._calls or _calls(state.enemies, self._starts)
+        if self._killed_at is None and len(state.enemies) < self._count:
             self._killed_at = tick
         made = list(tolls(settings, tick))
-        if settings.wall_harm and _near_solid(scene):
+        if settings.wall_harm and _near_solid(state):
             made.append(f"{HURT} {settings.wall_harm}")
         if settings.wind and tick % 2:
             made.append(self._blow())
@@ -126,12 +126,12 @@ class ArenaRules:
             since = tick - self._killed_at
             made += [f"{DRAIN} {settings.drain}"] if since and since % settings.drain_period == 0 else []
         if settings.behaviour != "random" or self._on_guard(tick):
-            self._orders = {e.tag: self._order(self._expected(e), scene, tick) for e in scene.enemies}
+            self._orders = {e.tag: self._order(self._expected(e), state, tick) for e in state.enemies}
             made.append(self._joined(ORDER, self._orders))
         if settings.blink[1]:
-            made += self._blinks(scene)
+            made += self._blinks(state)
         if settings.respawn:
-            made += self._returns(scene, tick)
+            made += self._returns(state, tick)
         return made
 
     def _on_guard(self, tick: int) -> bool:
@@ -148,7 +148,7 @@ class ArenaRules:
         x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
         return f"{BLOW} {x} {y} {ENEMY_TAG} {self._last_loose}"
 
-    def _expected(self, enemy: Body) -> Body:
+    def _expected(self, enemy: Entity) -> Entity:
         """The enemy as it will be when it hears its next order: the last one is still to be followed."""
         last, angle = self._orders.get(enemy.tag, 0), math.radians(enemy.angle)
         turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(last, 0.0)
@@ -160,62 +160,62 @@ class ArenaRules:
             angle=(enemy.angle + turn) % 360,
         )
 
-    def _order(self, enemy: Body, scene: Scene, tick: int) -> int:
-        settings, player = self._settings, scene.player
+    def _order(self, enemy: Entity, state: GameState, tick: int) -> int:
+        settings, player = self._settings, state.player
         if self._on_guard(tick):
             return _turn(enemy, player.x, player.y) or GUARD
         match settings.behaviour:
             case "approach":
                 return self._go(enemy, player.x, player.y)
-            case "spread" if len(scene.enemies) > 1:
-                return self._go(enemy, *_away_from_centre(enemy, scene.enemies))
-            case "hide" if scene.items["obstacle"]:
-                return self._go(enemy, *_behind_pillar(enemy, scene, settings.hide_distance))
+            case "spread" if len(state.enemies) > 1:
+                return self._go(enemy, *_away_from_centre(enemy, state.enemies))
+            case "hide" if state.items["obstacle"]:
+                return self._go(enemy, *_behind_pillar(enemy, state, settings.hide_distance))
             case "march":
-                return self._march(enemy, scene)
+                return self._march(enemy, state)
         return 0  # also for who has nobody to keep away from, and nothing to hide behind
 
-    def _march(self, enemy: Body, scene: Scene) -> int:
+    def _march(self, enemy: Entity, state: GameState) -> int:
         """A step on the way to the goal, or the turn it takes."""
         if self._orders.get(enemy.tag) != ONWARD:
             self._way.forget(enemy.tag)
-        others = [((body.x, body.y), ENEMY_HALF) for body in scene.enemies if body.tag != enemy.tag]
-        bodies = [*others, ((scene.player.x, scene.player.y), PLAYER_HALF)]
-        angle = math.radians(self._way.direction(enemy.tag, (enemy.x, enemy.y), bodies))
+        others = [((entity.x, entity.y), ENEMY_HALF) for entity in state.enemies if entity.tag != enemy.tag]
+        entities = [*others, ((state.player.x, state.player.y), PLAYER_HALF)]
+        angle = math.radians(self._way.direction(enemy.tag, (enemy.x, enemy.y), entities))
         return _turn(enemy, enemy.x + math.cos(angle), enemy.y + math.sin(angle)) or ONWARD
 
-    def _go(self, enemy: Body, x: float, y: float) -> int:
+    def _go(self, enemy: Entity, x: float, y: float) -> int:
         return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))
 
-    def _blinks(self, scene: Scene) -> Iterator[str]:
+    def _blinks(self, state: GameState) -> Iterator[str]:
         """An enemy that is hit is somewhere else in the same tick: the engine knows beforehand where."""
-        for enemy in scene.enemies:
+        for enemy in state.enemies:
             spot = self._spots.get(enemy.tag)
-            if spot is None or not self._is_spot(spot, enemy, scene):
-                spot = self._spots[enemy.tag] = self._spot(enemy, scene)
+            if spot is None or not self._is_spot(spot, enemy, state):
+                spot = self._spots[enemy.tag] = self._spot(enemy, state)
             if spot is not None:
                 yield f"{DODGE} {self._calls[enemy.tag]} {spot[0]} {spot[1]} {int(enemy.health)}"
 
-    def _spot(self, enemy: Body, scene: Scene) -> Spot | None:
+    def _spot(self, enemy: Entity, state: GameState) -> Spot | None:
         """Somewhere to go; where there is hardly any, the next tick may find it."""
         low, high = self._settings.blink
         farthest = math.hypot(abs(enemy.x) + arena.EDGE, abs(enemy.y) + arena.EDGE)
         for _ in range(SPOT_TRIES if farthest > low else 0):
             angle, distance = self._rng.uniform(0, 2 * math.pi), self._rng.uniform(low, high)
             spot = round(enemy.x + distance * math.cos(angle)), round(enemy.y + distance * math.sin(angle))
-            if arena.fits(*spot, 28) and self._off_goal(spot) and self._is_spot(spot, enemy, scene):
+            if arena.fits(*spot, 28) and self._off_goal(spot) and self._is_spot(spot, enemy, state):
                 return spot
         return None
 
-    def _is_spot(self, spot: Spot, enemy: Body, scene: Scene) -> bool:
+    def _is_spot(self, spot: Spot, enemy: Entity, state: GameState) -> bool:
         """Whether it is as far away as it should be, and free."""
         low, high = self._settings.blink
-        others = (scene.player, *scene.items["obstacle"], *(other for other in scene.enemies if other is not enemy))
+        others = (state.player, *state.items["obstacle"], *(other for other in state.enemies if other is not enemy))
         return low <= math.dist((enemy.x, enemy.y), spot) <= high and _is_free(spot, others)
 
-    def _returns(self, scene: Scene, tick: int) -> Iterator[str]:
+    def _returns(self, state: GameState, tick: int) -> Iterator[str]:
         """The dead come back after a delay that grows each time, and bring bullets for the player."""
-        alive = {enemy.tag for enemy in scene.enemies}
+        alive = {enemy.tag for enemy in state.enemies}
         self._reader.returning.clear()  # whoever was told to come and is not here found no room, and is told again
         for tag in range(self._count):
             if tag in alive:
@@ -224,16 +224,16 @@ class ArenaRules:
             elif tag not in self._due:
                 self._due[tag] = tick + int(self._delay)
                 self._delay *= self._settings.respawn
-            elif tick >= self._due[tag] and (spot := self._far_spot(scene)):
+            elif tick >= self._due[tag] and (spot := self._far_spot(state)):
                 self._reader.returning.append(tag)
                 yield f"{SPAWN} {self._calls[tag]} {spot[0]} {spot[1]}"
 
-    def _far_spot(self, scene: Scene) -> Spot | None:
-        player = scene.player
+    def _far_spot(self, state: GameState) -> Spot | None:
+        player = state.player
         for _ in range(100):
             spot = self._rng.randint(-480, 480), self._rng.randint(-480, 480)
             far = math.dist(spot, (player.x, player.y)) > self._settings.respawn_distance and self._off_goal(spot)
-            if far and arena.fits(*spot, 28) and _is_free(spot, (*scene.enemies, *scene.items["obstacle"])):
+            if far and arena.fits(*spot, 28) and _is_free(spot, (*state.enemies, *state.items["obstacle"])):
                 return spot
         return None
 
@@ -243,8 +243,8 @@ class ArenaRules:
         return goal is None or math.dist(spot, goal[:2]) > goal[2] + arena.GOAL_MARGIN
 
 
-def _calls(enemies: list[Body], starts: list[Point]) -> dict[int, int]:
-    """How scripts call the enemies of the first scene.
+def _calls(enemies: list[Entity], starts: list[Point]) -> dict[int, int]:
+    """How scripts call the enemies of the first state.
 
     Only places tell: the engine lists those first that have taken a step already, and no two start within 48 units.
     """
@@ -256,31 +256,31 @@ def _calls(enemies: list[Body], starts: list[Point]) -> dict[int, int]:
     return {enemy.tag: ENEMY_TAG + number for enemy, number in zip(enemies, order, strict=False)}
 
 
-def _is_free(spot: Spot, others: Iterable[Body]) -> bool:
+def _is_free(spot: Spot, others: Iterable[Entity]) -> bool:
     return all(math.dist((other.x, other.y), spot) > APART for other in others)
 
 
-def _near_solid(scene: Scene) -> bool:
-    x, y = scene.player.x, scene.player.y
-    pillars = (max(abs(x - body.x), abs(y - body.y)) < NEAR + PILLAR_HALF for body in scene.items["obstacle"])
+def _near_solid(state: GameState) -> bool:
+    x, y = state.player.x, state.player.y
+    pillars = (max(abs(x - entity.x), abs(y - entity.y)) < NEAR + PILLAR_HALF for entity in state.items["obstacle"])
     return not arena.fits_square(x, y, NEAR) or any(pillars)
 
 
-def _turn(enemy: Body, x: float, y: float) -> int:
+def _turn(enemy: Entity, x: float, y: float) -> int:
     """The turn that brings an enemy to face a point; 0 if it does."""
     off = (math.degrees(math.atan2(y - enemy.y, x - enemy.x)) - enemy.angle + 180) % 360 - 180
     return 0 if abs(off) <= CONE else TURN_LEFT if off > 0 else TURN_RIGHT
 
 
-def _away_from_centre(enemy: Body, enemies: list[Body]) -> tuple[float, float]:
+def _away_from_centre(enemy: Entity, enemies: list[Entity]) -> tuple[float, float]:
     x, y = sum(e.x for e in enemies) / len(enemies), sum(e.y for e in enemies) / len(enemies)
     return 2 * enemy.x - x, 2 * enemy.y - y
 
 
-def _behind_pillar(enemy: Body, scene: Scene, distance: float) -> tuple[float, float]:
+def _behind_pillar(enemy: Entity, state: GameState, distance: float) -> tuple[float, float]:
     """A point behind the nearest pillar, seen from the player."""
-    player = scene.player
-    pillar = min(scene.items["obstacle"], key=lambda body: math.dist((body.x, body.y), (enemy.x, enemy.y)))
+    player = state.player
+    pillar = min(state.items["obstacle"], key=lambda entity: math.dist((entity.x, entity.y), (enemy.x, enemy.y)))
     away = max(math.dist((pillar.x, pillar.y), (player.x, player.y)), 1.0)
     step = distance / away
     return pillar.x + (pillar.x - player.x) * step, pillar.y + (pillar.y - player.y) * step

@@ -14,28 +14,17 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from domains.doom.test_world import TASKS, chance, open_world, play, trace
 from openfield.core import Reply
 from openfield.domains.doom import DUEL
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.engine import launch
-from openfield.domains.doom.engine import process as engines
-from openfield.domains.doom.engine import watchdog as keeper
-from openfield.domains.doom.engine import workdir as workplace
+from openfield.domains.doom.engine import engine as engines
+from openfield.domains.doom.engine import launch, watchdog, workdir
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import WorldFault
 from openfield.record import ENCODER
+from support.doom.engines import own_engines, signal_engines
+from support.doom.worlds import TASKS, chance, open_world, play, trace
 from support.stories import wait_until
-
-
-def own_engines() -> list[int]:
-    mark = f"/{os.getpid()}/engine-".encode()
-    return [number for number, words in keeper._engines() if any(mark in word for word in words)]
-
-
-def signal_engines(what: signal.Signals) -> None:
-    for number in own_engines():
-        os.kill(number, what)
 
 
 @TASKS
@@ -71,20 +60,20 @@ def test_too_many_commands_are_refused() -> None:
 
 
 def test_leftovers_in_shared_memory_are_swept() -> None:
-    stale = workplace.SHARED / "ViZDoomSMopenfieldtest"
+    stale = workdir.SHARED / "ViZDoomSMopenfieldtest"
     stale.write_bytes(b"x")
-    assert stale.name not in workplace.sweep_shared_memory()  # too young
+    assert stale.name not in workdir.sweep_shared_memory()  # too young
     os.utime(stale, (0, 0))
-    assert stale.name in workplace.sweep_shared_memory()
+    assert stale.name in workdir.sweep_shared_memory()
     assert not stale.exists()
 
 
 HANGING = """
     import signal
-    from domains.doom.test_engine import signal_engines
-    from domains.doom.test_world import chance, open_world, play, trace
+    from support.doom.engines import signal_engines
+    from support.doom.worlds import chance, open_world, play, trace
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom.engine import process as engines
+    from openfield.domains.doom.engine import engine as engines
     from openfield.record import ENCODER
 
     engines.CALL_SECONDS = 2.0
@@ -124,7 +113,7 @@ def test_engines_do_not_outlive_an_owner_that_was_killed(together: bool) -> None
         folder = Path(owner.stdout.readline().strip())
         assert engines_in(folder)
         memory = [
-            path for _, words in keeper._engines() if shares(words, folder) for path in keeper._shared(words, "*")
+            path for _, words in watchdog._engines() if shares(words, folder) for path in watchdog._shared(words, "*")
         ]
         assert memory
         os.killpg(owner.pid, signal.SIGKILL) if together else owner.kill()
@@ -139,11 +128,11 @@ def shares(words: list[bytes], folder: Path) -> bool:
 
 @pytest.mark.parametrize("cut", [b"+viz_instance_id", b"+viz_instance_id\0", b"+viz_instance_id\0opEN"])
 def test_words_of_an_engine_that_were_cut_off_stand_for_no_shared_memory(tmp_path: Path, cut: bytes) -> None:
-    other = workplace.SHARED / "ViZDoomSMopenfieldtestopEN"
+    other = workdir.SHARED / "ViZDoomSMopenfieldtestopEN"
     other.write_bytes(b"x")
     (tmp_path / "own" / "engine-1.ini-x").mkdir(parents=True)
-    (tmp_path / "own" / "engine-1.ini-x" / keeper.WORDS).write_bytes(b"vizdoom\0" + cut)
-    keeper.remove(tmp_path / "own")
+    (tmp_path / "own" / "engine-1.ini-x" / watchdog.ARGUMENTS_FILE).write_bytes(b"vizdoom\0" + cut)
+    watchdog.remove_folder(tmp_path / "own")
     assert not (tmp_path / "own").exists()
     assert other.exists()
     other.unlink()
@@ -162,7 +151,7 @@ def test_a_folder_is_removed_though_a_shell_leaves_a_word_in_it_just_then(
             (path / words.pop()).touch()
 
     monkeypatch.setattr(shutil, "rmtree", remove_and_be_disturbed)
-    keeper.remove(folder)
+    watchdog.remove_folder(folder)
     assert not folder.exists()
 
 
@@ -208,11 +197,11 @@ def test_an_engine_that_does_not_start_is_a_fault_of_the_world(tmp_path: Path, p
 
 KILLED = """
     import sys, threading, time
-    from domains.doom.test_engine import own_engines, signal_engines
-    from domains.doom.test_world import open_world, trace
+    from support.doom.engines import own_engines, signal_engines
+    from support.doom.worlds import open_world, trace
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom.engine import process as engine
-    from openfield.domains.doom.engine import watchdog as keeper
+    from openfield.domains.doom.engine import engine as engine
+    from openfield.domains.doom.engine import watchdog
 
     def kill_early(delay):
         while not own_engines():
@@ -223,7 +212,7 @@ KILLED = """
 
     expected, killed = trace(DUEL, open_world(DUEL, limit=20)), []
     for delay in (0.0, 0.03, 0.1):
-        engine.end_idle_engines()
+        engine.close_idle_engines()
         killer = threading.Thread(target=kill_early, args=(delay,))
         killer.start()
         assert trace(DUEL, open_world(DUEL, limit=20)) == expected
@@ -240,12 +229,12 @@ LATE = """
     import os, signal, sys, threading, time
     from pathlib import Path
     import openfield as of
-    from domains.doom.test_engine import own_engines, signal_engines
-    from domains.doom.test_world import open_world
+    from support.doom.engines import own_engines, signal_engines
+    from support.doom.worlds import open_world
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.engine import launch
 
-    launch.check_wad(open_world(DUEL)._bound.wad)
+    launch.check_wad(open_world(DUEL)._maps.wad)
     launch.START_SECONDS = 4.0
 
     def hold_first():
@@ -277,12 +266,12 @@ def test_a_run_in_one_process_survives_an_engine_that_hangs_at_its_start(tmp_pat
 
 CROWD = """
     import threading
-    from domains.doom.test_world import open_world
+    from support.doom.worlds import open_world
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom.engine import process as engine
+    from openfield.domains.doom.engine import engine as engine
     from openfield.domains.doom.engine import launch
 
-    wad, started = open_world(DUEL)._bound.wad, []
+    wad, started = open_world(DUEL)._maps.wad, []
     launch.check_wad(wad)
 
     def start():
@@ -305,14 +294,14 @@ def test_threads_may_start_their_first_engines_at_once() -> None:
 
 STUCK = """
     import time
-    from domains.doom.test_world import open_world
+    from support.doom.worlds import open_world
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom.engine import process as engines
+    from openfield.domains.doom.engine import engine as engines
 
     engines.CALL_SECONDS = 1.0
     world = open_world(DUEL)
     world.reset()
-    with world._engine._pulse:  # as if the engine had died within a queue: the call comes to no end
+    with world._engine._heartbeat:  # as if the engine had died within a queue: the call comes to no end
         time.sleep(50)
 """
 
@@ -324,8 +313,8 @@ def test_a_process_that_waits_for_ever_is_ended() -> None:
 
 
 def test_without_shared_memory_no_engine_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    engines.end_idle_engines()
-    monkeypatch.setattr(launch, "LEAST_MEMORY", 1 << 60)
+    engines.close_idle_engines()
+    monkeypatch.setattr(launch, "MIN_MEMORY", 1 << 60)
     with pytest.raises(WorldFault, match="There is no room for an engine"):
         open_world(DUEL, limit=19).reset()
 
@@ -335,7 +324,7 @@ def test_the_queues_of_an_engine_have_their_memory_from_the_start() -> None:
     world = open_world(DUEL)
     world.reset()
     own = set(own_engines())
-    queues = [path for number, words in keeper._engines() if number in own for path in keeper._shared(words, "MQ*")]
+    queues = [path for number, words in watchdog._engines() if number in own for path in watchdog._shared(words, "MQ*")]
     assert queues
     assert all(path.stat().st_blocks * 512 >= path.stat().st_size for path in queues)
     world.close()
@@ -343,11 +332,11 @@ def test_the_queues_of_an_engine_have_their_memory_from_the_start() -> None:
 
 LITTER = """
     import os
-    from domains.doom.test_world import open_world
+    from support.doom.worlds import open_world
     from openfield.domains.doom import DUEL
     from openfield.domains.doom.engine import launch
 
-    launch.check_wad(open_world(DUEL)._bound.wad)
+    launch.check_wad(open_world(DUEL)._maps.wad)
     open_world(DUEL).reset()
     print(os.listdir())
 """
@@ -360,7 +349,7 @@ def test_nothing_is_left_where_it_was_started(tmp_path: Path, monkeypatch: pytes
 
 def play_elsewhere(script: str, *words: str) -> str:
     """What a process of its own has to say."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-c", textwrap.dedent(script), *words]
     return subprocess.run(command, env=environment, timeout=60, check=True, stdout=subprocess.PIPE, text=True).stdout
 
@@ -368,7 +357,7 @@ def play_elsewhere(script: str, *words: str) -> str:
 FORKS = """
     import os, time
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom.engine import process as engine
+    from openfield.domains.doom.engine import engine as engine
     from openfield.domains.doom.world import DoomWorld
 
     engine.CALL_SECONDS = 5.0
@@ -405,10 +394,10 @@ def test_engines_at_rest_are_left_to_the_process_that_started_them() -> None:
 
 
 def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workplace, "MOST_WADS", 2)
-    monkeypatch.setattr(workplace, "LEAST_AGE", 0.0)
-    engines.end_idle_engines()
-    for wad in workplace.own().glob("*.wad"):
+    monkeypatch.setattr(workdir, "MAX_WADS", 2)
+    monkeypatch.setattr(workdir, "MIN_AGE", 0.0)
+    engines.close_idle_engines()
+    for wad in workdir.process_folder().glob("*.wad"):
         wad.unlink()
     first, *others = DUEL.trials(6, training=0, episodes=1)
     playing = DoomWorld(DUEL, first)
@@ -417,17 +406,17 @@ def test_wads_that_nobody_needs_are_removed(monkeypatch: pytest.MonkeyPatch) -> 
     for trial in others:
         world = DoomWorld(DUEL, trial)
         world.reset()
-        used.append(world._bound.wad)
+        used.append(world._maps.wad)
         world.close()
-    assert set(workplace.own().glob("*.wad")) == {playing._bound.wad, *used[-3:]}  # two were at rest
+    assert set(workdir.process_folder().glob("*.wad")) == {playing._maps.wad, *used[-3:]}  # two were at rest
     playing.close()
 
 
 def test_a_wad_whose_engine_has_yet_to_start_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many threads have just written theirs."""
-    monkeypatch.setattr(workplace, "MOST_WADS", 1)
-    wads = [workplace.keep_wad(content) for content in (b"first", b"second", b"third")]
-    workplace.drop_wads(())
+    monkeypatch.setattr(workdir, "MAX_WADS", 1)
+    wads = [workdir.keep_wad(content) for content in (b"first", b"second", b"third")]
+    workdir.drop_wads(())
     assert all(wad.exists() for wad in wads)
     for wad in wads:
         wad.unlink()
@@ -445,4 +434,4 @@ def test_an_engine_that_is_started_again_takes_no_further_folder() -> None:
 
 
 def folders() -> int:
-    return sum(place.is_dir() for place in workplace.own().iterdir())
+    return sum(place.is_dir() for place in workdir.process_folder().iterdir())

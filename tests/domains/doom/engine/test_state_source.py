@@ -8,12 +8,11 @@ import pytest
 
 pytest.importorskip("vizdoom", reason="pip install 'openfield[doom]'")
 
-from domains.doom.test_world import TASKS, chance, open_world, play, trace
 from openfield.domains.doom import ARENA, DUEL
 from openfield.domains.doom.domain import DoomDomain
-from openfield.domains.doom.engine import process as engines
-from openfield.domains.doom.engine import snapshot as sight
-from openfield.domains.doom.engine import watchdog as keeper
+from openfield.domains.doom.engine import engine as engines
+from openfield.domains.doom.engine import state_source, watchdog
+from support.doom.worlds import TASKS, chance, open_world, play, trace
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ def test_memory_and_package_agree_at_every_tick(domain: DoomDomain, novelty: str
         assert engine._agrees
         state = engine._game.get_state()
         if turn.last is None and state is not None and engine._memory is not None:
-            assert sight.agree(engine._memory, sight.ListedSight(state))
+            assert state_source.sources_agree(engine._memory, state_source.PackageSource(state))
             compared += 1
     assert compared > 20
 
@@ -39,8 +38,8 @@ def test_where_memory_lies_otherwise_the_package_is_believed(
     domain: DoomDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = trace(domain, open_world(domain, limit=40))
-    for first in (sight._FIRST + 8, 1 << 40):
-        monkeypatch.setattr(sight, "_FIRST", first)
+    for first in (state_source._FIRST + 8, 1 << 40):
+        monkeypatch.setattr(state_source, "_FIRST", first)
         world = open_world(domain, limit=40)
         world.reset()
         assert world._engine is not None
@@ -55,21 +54,21 @@ def test_a_nonsensical_count_is_no_agreement(tmp_path: Path) -> None:
     world.reset()
     assert world._engine is not None
     path = tmp_path / "memory"
-    path.write_bytes(b"\xff" * (sight._FIRST + 4 * sight._SIZE))
-    other = sight.SharedSight(path)
-    assert not sight.agree(other, sight.ListedSight(world._engine._game.get_state()))
+    path.write_bytes(b"\xff" * (state_source._FIRST + 4 * state_source._SIZE))
+    other = state_source.MemorySource(path)
+    assert not state_source.sources_agree(other, state_source.PackageSource(world._engine._game.get_state()))
     path.write_bytes(b"short")
-    other = sight.SharedSight(path)
-    assert not sight.agree(other, sight.ListedSight(world._engine._game.get_state()))
+    other = state_source.MemorySource(path)
+    assert not state_source.sources_agree(other, state_source.PackageSource(world._engine._game.get_state()))
     path.write_bytes(b"")
-    assert sight.share_sight(path) is None
-    assert sight.share_sight(tmp_path / "none") is None
+    assert state_source.open_memory(path) is None
+    assert state_source.open_memory(tmp_path / "none") is None
     world.close()
 
 
 def test_memory_that_is_not_to_be_found_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = trace(DUEL, open_world(DUEL, limit=40))
-    engines.end_idle_engines()
-    monkeypatch.setattr(keeper, "_engines", lambda: iter(()))
+    engines.close_idle_engines()
+    monkeypatch.setattr(watchdog, "_engines", lambda: iter(()))
     assert trace(DUEL, open_world(DUEL, limit=40)) == expected
-    engines.end_idle_engines()
+    engines.close_idle_engines()

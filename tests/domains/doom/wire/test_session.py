@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.doom.wire.messages import FIELDS, decode_request, encode
-from openfield.domains.doom.wire.private_queue import Line
-from openfield.domains.doom.wire.session import FULL, ONE_TRIAL, REMAINING, TRAINING, Session
+from openfield.domains.doom.wire.private_queue import PrivateQueue
+from openfield.domains.doom.wire.session import FULL, ONE_TRIAL, REMAINING, TRAINING, AgentSession
 from openfield.errors import AgentProtocol
 from openfield.spaces import Choice
 
@@ -181,7 +181,7 @@ def request(kind: str, end_early: bool = False) -> dict[str, Any]:
     return {"obj_type": kind, **bodies[kind]}
 
 
-def ask(session: Session, content: dict[str, Any]) -> dict[str, Any]:
+def ask(session: AgentSession, content: dict[str, Any]) -> dict[str, Any]:
     """The answer, or an error."""
     try:
         return asyncio.run(session.handle(decode_request(encode(content))))
@@ -200,7 +200,7 @@ REQUESTS = ["request_state", "benchmark_data", *(form.format(phase) for phase in
     st.lists(st.tuples(st.sampled_from(["request_state"] * 4 + REQUESTS), st.integers(0, 9)), max_size=120),
 )
 def test_any_conversation_goes_as_the_rules_say(mode: str, benchmark: bool, talk: list[tuple[str, int]]) -> None:
-    session, rules = Session(FakeOffice(), SECRET, mode, NUMBER, benchmark), Rules(mode, benchmark)
+    session, rules = AgentSession(FakeOffice(), SECRET, mode, NUMBER, benchmark), Rules(mode, benchmark)
     for kind, chance in talk:
         reply, end_early = ask(session, request(kind, chance == 0)), chance == 0
         assert reply["obj_type"] == rules.answer(kind, end_early)
@@ -211,7 +211,7 @@ def test_any_conversation_goes_as_the_rules_say(mode: str, benchmark: bool, talk
 def walk(mode: str, benchmark: bool = False) -> tuple[list[str], FakeOffice]:
     """An agent that does what it is told; what it hears when it asks for the state."""
     office, heard = FakeOffice(), [""]
-    session = Session(office, SECRET, mode, NUMBER, benchmark)
+    session = AgentSession(office, SECRET, mode, NUMBER, benchmark)
     while heard[-1] != "experiment_end":
         heard.append(ask(session, request("request_state"))["obj_type"])
         if heard[-1].endswith("_episode_active"):
@@ -234,8 +234,8 @@ def test_the_whole_way() -> None:
     assert walk(REMAINING)[0] == ["experiment_start", *trial * 2, "experiment_end"]
 
 
-def in_training() -> Session:
-    session = Session(FakeOffice(), SECRET, FULL, NUMBER)
+def in_training() -> AgentSession:
+    session = AgentSession(FakeOffice(), SECRET, FULL, NUMBER)
     for expected in ("experiment_start", "training_start", "training_episode_start"):
         assert ask(session, request("request_state"))["obj_type"] == expected
     return session
@@ -334,7 +334,7 @@ def test_a_request_during_which_the_connection_broke_is_handled_once() -> None:
 
     async def work() -> list[bytes]:
         server, begun, go_on = FakeServer(), asyncio.Event(), asyncio.Event()
-        session = Session(FakeOffice(), SECRET, FULL, NUMBER)
+        session = AgentSession(FakeOffice(), SECRET, FULL, NUMBER)
         handle = session.handle
 
         async def slowly(request: Any) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def test_a_request_during_which_the_connection_broke_is_handled_once() -> None:
             return await handle(request)
 
         session.handle = slowly  # type: ignore[method-assign]
-        line = Line(server, session, None, (None, None), b"")  # type: ignore[arg-type]
+        line = PrivateQueue(server, session, None, (None, None), b"")  # type: ignore[arg-type]
         broken = asyncio.create_task(line.take(FakeIncoming("one")))
         await begun.wait()
         broken.cancel()

@@ -1,6 +1,6 @@
-"""The reference agent's mind: the action a good player takes in a scene. It gives the labels of training.
+"""The reference agent: plays as the labels of training say, and never believes that anything has changed.
 
-Used by worlds for labels and by `agents` for the agent of the same name.
+Worlds take the labels of training from its policy. Its loss under a novelty measures how difficult the novelty is.
 """
 
 from __future__ import annotations
@@ -9,8 +9,14 @@ import math
 import random
 from collections.abc import Iterable
 
-from openfield.domains.doom.engine.scene import Body, Scene
+import msgspec
+
+from openfield.agents.random import GeneratorState
+from openfield.core import Ask, Belief, Reply, Spec, Turn
+from openfield.domains.doom.engine.game_state import Entity, GameState
+from openfield.domains.doom.features import read_features, read_walls
 from openfield.domains.doom.maps.scenario import Wall
+from openfield.errors import InvalidInput
 
 AIM = {"duel": 18.0, "arena": 14.0}
 """Closer to the line of fire than this a shot hits: enemies are 20 wide on each side, in the arena shots scatter."""
@@ -26,7 +32,43 @@ WAYPOINTS = [(x, y) for x in (-256.0, 256.0) for y in (-256.0, 256.0)] + [
 MOVES = {"forward": 0.0, "left": 90.0, "backward": 180.0, "right": 270.0}
 
 
-class Reference:
+class ReferenceAgent:
+    """Does what a good player does in the world as it was."""
+
+    def __init__(self, spec: Spec, seed: int) -> None:
+        self._task = task_of(spec)
+        self._rng = random.Random(seed)
+        self._policy = ReferencePolicy(self._task, (), self._rng)
+
+    def __call__(self, turn: Turn) -> Reply:
+        """Answers a turn."""
+        if turn.ask is not Ask.ACT:
+            return Reply(None, Belief(0.0, 0))
+        if turn.first:
+            self._policy = ReferencePolicy(self._task, read_walls(turn.observation), self._rng)
+        return Reply(self._policy.choose(read_features(turn.observation)), Belief(0.0, 0))
+
+    def save(self) -> bytes:
+        """The state of its generator; walls are told anew with every episode."""
+        return msgspec.json.encode(self._rng.getstate())
+
+    def load(self, state: bytes) -> None:
+        """Goes on as the saved agent would."""
+        self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))
+
+
+def task_of(spec: Spec) -> str:
+    """Return the task an agent is made for.
+
+    Raises:
+        InvalidInput: The observations are arrays; these agents read feature vectors.
+    """
+    if spec.observations is not None:
+        raise InvalidInput("This agent reads feature vectors; leave the setting observation=features.")
+    return "arena" if spec.domain.endswith("arena") else "duel"
+
+
+class ReferencePolicy:
     """Chooses actions; knows the walls, remembers nothing."""
 
     def __init__(self, task: str, walls: Iterable[Wall], rng: random.Random) -> None:
@@ -37,37 +79,37 @@ class Reference:
         self.aim = AIM[task]
         """How far off the line of fire it shoots."""
 
-    def choose(self, scene: Scene) -> str:
+    def choose(self, state: GameState) -> str:
         """What to do now."""
-        if not scene.enemies:
+        if not state.enemies:
             return "nothing"
-        return self._duel(scene) if self._task == "duel" else self._arena(scene)
+        return self._duel(state) if self._task == "duel" else self._arena(state)
 
     def clearance(self, x: float, y: float) -> float:
-        """How far along the axes the nearest wall, or the nearest pillar of the last scene, is from a point."""
+        """How far along the axes the nearest wall, or the nearest pillar of the last state, is from a point."""
         walls = (max(wall.x1 - x, x - wall.x2, wall.y1 - y, y - wall.y2, 0.0) for wall in self._walls)
         pillars = (max(abs(x - px), abs(y - py)) - RADIUS for px, py in self._pillars)
         return max(0.0, min((*walls, *pillars), default=math.inf))
 
-    def _duel(self, scene: Scene) -> str:
+    def _duel(self, state: GameState) -> str:
         """Steps sideways until the enemy is in the line of fire."""
-        player = scene.player
-        enemy = min(scene.enemies, key=lambda body: abs(body.y - player.y))
+        player = state.player
+        enemy = min(state.enemies, key=lambda entity: abs(entity.y - player.y))
         off = enemy.y - player.y
         return "shoot" if abs(off) < self.aim else "left" if off > 0 else "right"
 
-    def _arena(self, scene: Scene) -> str:
-        player = scene.player
-        self._pillars = [(body.x, body.y) for body in scene.items["obstacle"]]
-        seen = [body for body in scene.enemies if self._sees(player, body.x, body.y)]
-        if not scene.ammo:
-            return self._fetch(scene)
+    def _arena(self, state: GameState) -> str:
+        player = state.player
+        self._pillars = [(entity.x, entity.y) for entity in state.items["obstacle"]]
+        seen = [entity for entity in state.enemies if self._sees(player, entity.x, entity.y)]
+        if not state.ammo:
+            return self._fetch(state)
         if not seen:
-            target = min(scene.enemies, key=lambda body: _distance(player, body.x, body.y))
+            target = min(state.enemies, key=lambda entity: _distance(player, entity.x, entity.y))
             return self._walk(player, *self._via(player, target.x, target.y))
-        return self._fight(player, min(seen, key=lambda body: _effort(player, body)))
+        return self._fight(player, min(seen, key=lambda entity: _effort(player, entity)))
 
-    def _fight(self, player: Body, enemy: Body) -> str:
+    def _fight(self, player: Entity, enemy: Entity) -> str:
         off = _bearing(player, enemy.x, enemy.y)
         if abs(off) > CONE:
             return "turn_left" if off > 0 else "turn_right"
@@ -76,15 +118,15 @@ class Reference:
             return "shoot"
         return "left" if aside > 0 else "right"
 
-    def _fetch(self, scene: Scene) -> str:
+    def _fetch(self, state: GameState) -> str:
         """Goes for bullets; without any there is nothing left to do."""
-        packs, player = scene.items["ammo"], scene.player
+        packs, player = state.items["ammo"], state.player
         if not packs:
             return "nothing"
-        pack = min(packs, key=lambda body: _distance(player, body.x, body.y))
+        pack = min(packs, key=lambda entity: _distance(player, entity.x, entity.y))
         return self._walk(player, *self._via(player, pack.x, pack.y))
 
-    def _via(self, player: Body, x: float, y: float) -> tuple[float, float]:
+    def _via(self, player: Entity, x: float, y: float) -> tuple[float, float]:
         """The next place on the way to a point: the point itself, or a waypoint near both."""
         if self._sees(player, x, y):
             return x, y
@@ -95,7 +137,7 @@ class Reference:
         hidden = {way: not self._clear(way, (x, y)) for way in open_ways}
         return min(open_ways, key=lambda way: (hidden[way], cost[way]))
 
-    def _walk(self, player: Body, x: float, y: float) -> str:
+    def _walk(self, player: Entity, x: float, y: float) -> str:
         """The free step that brings the player nearest; now and then any step, so that it never hangs anywhere."""
         if self._rng.random() < 0.2:
             return self._rng.choice(list(MOVES))
@@ -107,7 +149,7 @@ class Reference:
         pillars = (max(abs(x - px), abs(y - py)) < 2 * RADIUS for px, py in self._pillars)
         return not any(_wall_distance(wall, x, y) < RADIUS for wall in self._walls) and not any(pillars)
 
-    def _sees(self, player: Body, x: float, y: float) -> bool:
+    def _sees(self, player: Entity, x: float, y: float) -> bool:
         return self._clear((player.x, player.y), (x, y))
 
     def _clear(self, here: tuple[float, float], there: tuple[float, float]) -> bool:
@@ -115,7 +157,7 @@ class Reference:
         return not walls and not any(_passes(here, there, pillar) for pillar in self._pillars)
 
 
-def _effort(player: Body, enemy: Body) -> float:
+def _effort(player: Entity, enemy: Entity) -> float:
     """Roughly the ticks until the enemy is in the line of fire."""
     off = _bearing(player, enemy.x, enemy.y)
     turns = max(0.0, (abs(off) - CONE) / 45)
@@ -123,16 +165,16 @@ def _effort(player: Body, enemy: Body) -> float:
     return turns + _distance(player, enemy.x, enemy.y) * math.sin(left) / STRIDE
 
 
-def _bearing(player: Body, x: float, y: float) -> float:
+def _bearing(player: Entity, x: float, y: float) -> float:
     """How far to the left of where the player looks a point lies, in degrees."""
     return (math.degrees(math.atan2(y - player.y, x - player.x)) - player.angle + 180) % 360 - 180
 
 
-def _distance(player: Body, x: float, y: float) -> float:
+def _distance(player: Entity, x: float, y: float) -> float:
     return math.hypot(x - player.x, y - player.y)
 
 
-def _step(player: Body, turn: float) -> tuple[float, float]:
+def _step(player: Entity, turn: float) -> tuple[float, float]:
     way = math.radians(player.angle + turn)
     return player.x + STRIDE * math.cos(way), player.y + STRIDE * math.sin(way)
 

@@ -12,7 +12,7 @@ import pytest
 
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domains.doom.domain import DUEL
-from openfield.domains.doom.wire.client import Client, play_file
+from openfield.domains.doom.wire.client import AmqpClient, play_file
 from openfield.domains.doom.wire.messages import decode_request, encode
 from openfield.domains.doom.wire.session import _belief
 
@@ -56,7 +56,7 @@ class Scripted:
 
 def play(agent: Any) -> Scripted:
     server = Scripted()
-    asyncio.run(Client(server, agent).play("5ec7e7"))  # type: ignore[arg-type]
+    asyncio.run(AmqpClient(server, agent).play("5ec7e7"))  # type: ignore[arg-type]
     return server
 
 

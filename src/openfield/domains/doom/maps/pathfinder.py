@@ -24,7 +24,7 @@ DETOUR = 6
 """Steps somebody who is held up goes anywhere before the way is looked for again."""
 
 
-class Way:
+class Pathfinder:
     """Leads everybody to one goal."""
 
     def __init__(self, goal: Point, stride: float, pillars: Iterable[tuple[Point, float]], rng: random.Random) -> None:

@@ -13,8 +13,7 @@ import textwrap
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,63 +25,18 @@ pytest.importorskip("aio_pika", reason="pip install 'openfield[amqp]'")
 import openfield as of
 from openfield.core import Reply, Turn
 from openfield.domains.doom import DUEL
-from openfield.domains.doom.agents.experts import ReferenceAgent
 from openfield.domains.doom.wire.amqp import AmqpWire
-from openfield.domains.doom.wire.client import Client
+from openfield.domains.doom.wire.client import AmqpClient
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE
-from openfield.domains.doom.wire.private_broker import INSTALL, PrivateBroker, is_installed
+from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
-from openfield.journal.reader import CellRecord, Run
 from openfield.journal.writer import Journal
-from openfield.serving.dispatch import TrialDispatcher, serve_domain
+from support.doom.serving import NEEDS_BROKER, SMALL, agent, cells, run, serving
 from support.stories import wait_until
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason=f"there is no RabbitMQ; install it: {INSTALL}")
-SMALL = {"training": 2, "episodes": 3, "before": 1, "limit": 100}
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[PrivateBroker]:
-    started = PrivateBroker()
-    yield started
-    started.close()
-
-
-def agent() -> ReferenceAgent:
-    return ReferenceAgent(DUEL.spec(DUEL.trials(1)[0]), 0)
-
-
-@asynccontextmanager
-async def serving(
-    url: str, path: Path, lease: float = 60.0, count: int = 2, wire: AmqpWire | None = None
-) -> AsyncIterator[Journal]:
-    """A server of some duels under way."""
-    ready = asyncio.Event()
-    with Journal(path) as journal:
-        dispatcher = TrialDispatcher(journal, DUEL, DUEL.trials(count, novelty="moving:easy", **SMALL), "remote", None)
-        served = wire or AmqpWire(url, lease=lease)
-        server = asyncio.create_task(serve_domain(served, dispatcher, "127.0.0.1", None, lambda _: ready.set()))
-        opened = asyncio.create_task(ready.wait())
-        await asyncio.wait([server, opened], return_when=asyncio.FIRST_COMPLETED)
-        if server.done():
-            await server
-        try:
-            yield journal
-        finally:
-            server.cancel()
-            with suppress(asyncio.CancelledError):
-                await server
-
-
-def cells(path: Path) -> list[CellRecord]:
-    with Run(path) as run:
-        return run.cells()
-
-
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(work(), 100))
+pytestmark = NEEDS_BROKER
 
 
 def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
@@ -90,21 +44,21 @@ def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
 
     async def work() -> None:
         async with serving(broker.url, path, count=3), Rpc(broker.url) as rpc:
-            full = Client(rpc, agent(), "full")
+            full = AmqpClient(rpc, agent(), "full")
             await full.play()
             assert len(full.performances) == 2 + 3 * 3
         async with serving(broker.url, path, count=3), Rpc(broker.url) as rpc:
-            first = Client(rpc, agent(), "parts")
+            first = AmqpClient(rpc, agent(), "parts")
             await first.play(no_testing=True)
             assert len(first.performances) == 2
-            one = Client(rpc, agent(), "parts")
+            one = AmqpClient(rpc, agent(), "parts")
             await one.play(first.secret, just_one_trial=True)
             assert len(one.performances) == 3
         async with serving(broker.url, path, count=3), Rpc(broker.url) as rpc:  # a server that knows only the record
-            rest = Client(rpc, agent(), "parts")
+            rest = AmqpClient(rpc, agent(), "parts")
             await rest.play(first.secret)
             assert len(rest.performances) == 2 * 3
-            again = Client(rpc, agent(), "parts")
+            again = AmqpClient(rpc, agent(), "parts")
             await again.play(first.secret)
             assert again.performances == []
 
@@ -122,7 +76,7 @@ def test_over_the_wire_as_in_process(broker: PrivateBroker, tmp_path: Path) -> N
 
     async def work() -> None:
         async with serving(broker.url, path, count=1), Rpc(broker.url) as rpc:
-            await Client(rpc, agent(), "same").play()
+            await AmqpClient(rpc, agent(), "same").play()
 
     run(work)
     of.run({"same": "reference"}, DUEL.trials(1, novelty="moving:easy", **SMALL), tmp_path / "local.sqlite")
@@ -134,7 +88,7 @@ def test_an_agent_has_the_seeds_it_asks_for(broker: PrivateBroker, tmp_path: Pat
     seen: dict[str, list[Any]] = {}
 
     async def look(rpc: Rpc, name: str, **seeds: int) -> None:
-        client = Client(rpc, agent(), name)
+        client = AmqpClient(rpc, agent(), name)
         await client._register(None, False, False, seeds.get("seed"), seeds.get("episode_seed"))
         for _ in range(3):
             await client._ask({"obj_type": "request_state"})
@@ -167,12 +121,12 @@ def test_an_experiment_has_one_number(broker: PrivateBroker, tmp_path: Path) -> 
         for _ in range(2):
             async with serving(broker.url, tmp_path / "run.sqlite", count=3), Rpc(broker.url) as rpc:
                 if not numbers:
-                    first = Client(rpc, agent(), "one")
+                    first = AmqpClient(rpc, agent(), "one")
                     await first.play(no_testing=True)
                     numbers.append(first._id)
-                again = Client(rpc, agent(), "one")
+                again = AmqpClient(rpc, agent(), "one")
                 await again.play(first.secret, just_one_trial=True)
-                other = Client(rpc, agent(), "other")
+                other = AmqpClient(rpc, agent(), "other")
                 await other.play(no_testing=True)
                 numbers.extend((again._id, other._id))
 
@@ -188,7 +142,7 @@ def test_several_agents_at_once(broker: PrivateBroker, tmp_path: Path) -> None:
 
     async def one(name: str) -> None:
         async with Rpc(broker.url) as rpc:
-            await Client(rpc, agent(), name).play()
+            await AmqpClient(rpc, agent(), name).play()
 
     async def work() -> None:
         async with serving(broker.url, path, count=1):
@@ -210,10 +164,10 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
             assert "not a message" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_experiment"})
             assert "no registration" in await refused(rpc, REGISTRATION_QUEUE, {"obj_type": "request_state"})
-            client = Client(rpc, agent(), "clumsy")
+            client = AmqpClient(rpc, agent(), "clumsy")
             for name in (None, "", "n" * 201):
                 with pytest.raises(AgentFault, match="model_name"):
-                    await Client(rpc, agent(), name).play()  # type: ignore[arg-type]
+                    await AmqpClient(rpc, agent(), name).play()  # type: ignore[arg-type]
             with pytest.raises(AgentFault, match="no experiment with this secret"):
                 await client.play("0" * 32)
             for seed in (-4, 2**40, "many", 1.5):
@@ -246,7 +200,7 @@ def test_mistakes_get_the_envelope_and_the_server_lives_on(broker: PrivateBroker
             reply = await rpc.call(queue, data)
             assert reply["feature_label"]["action"] in DUEL.task.actions
             assert set(reply["feature_vector"]) == {"time_stamp", "player", "enemy", "projectiles", "enemies"}
-            await Client(rpc, agent(), "next").play()
+            await AmqpClient(rpc, agent(), "next").play()
 
     run(work)
     done = [cell for cell in cells(tmp_path / "run.sqlite") if cell.agent.startswith("next")]
@@ -277,14 +231,14 @@ def _opinion(kind: str) -> dict[str, Any]:
 def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
     """In training no further episode follows, in a trial the trial ends."""
 
-    async def play_one(client: Client, kind: str) -> None:
+    async def play_one(client: AmqpClient, kind: str) -> None:
         reply: dict[str, Any] = {"obj_type": ""}
         while not reply["obj_type"].endswith("_episode_end"):
             reply = await client._ask(_prediction(kind, "nothing", client.secret, end_early=True))
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "hasty")
+            client = AmqpClient(rpc, agent(), "hasty")
             await client._register(None, False, False, None, None)
             states = []
             while states[-1:] != ["experiment_end"]:
@@ -311,10 +265,10 @@ def test_ending_early(broker: PrivateBroker, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before any", "episode ended", "opinion given"])
 def test_no_further_training_between_two_episodes(broker: PrivateBroker, tmp_path: Path, when: str) -> None:
-    async def ask(client: Client, name: str) -> str:
+    async def ask(client: AmqpClient, name: str) -> str:
         return str((await client._ask({"obj_type": name}))["obj_type"])
 
-    async def play_one(client: Client) -> None:
+    async def play_one(client: AmqpClient) -> None:
         assert await ask(client, "request_state") == "training_episode_start"
         while (await client._ask(_prediction("training", "nothing", client.secret)))["obj_type"] == "training_data_ack":
             pass
@@ -323,7 +277,7 @@ def test_no_further_training_between_two_episodes(broker: PrivateBroker, tmp_pat
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "hasty")
+            client = AmqpClient(rpc, agent(), "hasty")
             await client._register(None, False, False, None, None)
             assert [await ask(client, "request_state") for _ in range(2)] == ["experiment_start", "training_start"]
             if when != "before any":
@@ -360,11 +314,11 @@ def test_a_trial_whose_agent_died_is_offered_again(broker: PrivateBroker, tmp_pa
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", lease=3.0, count=1):
             async with Rpc(broker.url) as rpc:
-                mortal = Client(rpc, Mortal(), "phoenix")
+                mortal = AmqpClient(rpc, Mortal(), "phoenix")
                 with pytest.raises(KeyError):
                     await mortal.play()
             async with Rpc(broker.url) as rpc:
-                heir = Client(rpc, agent(), "phoenix")
+                heir = AmqpClient(rpc, agent(), "phoenix")
                 while not heir.performances:
                     await heir.play(mortal.secret)
                 assert len(heir.performances) == 3
@@ -380,9 +334,9 @@ def test_stale_registrations_are_dropped(broker: PrivateBroker, tmp_path: Path) 
     async def work() -> None:
         async with Rpc(broker.url) as rpc:
             with suppress(TimeoutError):
-                await asyncio.wait_for(Client(rpc, agent(), "ghost").play(), 0.5)
+                await asyncio.wait_for(AmqpClient(rpc, agent(), "ghost").play(), 0.5)
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
-            await Client(rpc, agent(), "living").play()
+            await AmqpClient(rpc, agent(), "living").play()
 
     run(work)
     assert {cell.agent.rpartition("-")[0] for cell in cells(tmp_path / "run.sqlite")} == {"living"}
@@ -414,7 +368,7 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
     async def work() -> None:
         player = Unlucky()
         async with serving(own.url, path, lease=4.0, count=1), Rpc(own.url) as rpc:
-            await asyncio.gather(Client(rpc, player, "patient").play(), restart(player))
+            await asyncio.gather(AmqpClient(rpc, player, "patient").play(), restart(player))
 
     try:
         run(work)
@@ -493,8 +447,8 @@ PROGRAM = """
     import asyncio, sys
     from pathlib import Path
     from openfield.domains.doom import DUEL
-    from openfield.domains.doom.agents.experts import ReferenceAgent
-    from openfield.domains.doom.wire.client import Client
+    from openfield.domains.doom.agents.reference import ReferenceAgent
+    from openfield.domains.doom.wire.client import AmqpClient
     from openfield.domains.doom.wire.rpc import Rpc
     from openfield.domains.doom.wire.ini import read_client
 
@@ -502,7 +456,7 @@ PROGRAM = """
         config = read_client(path)
         agent = ReferenceAgent(DUEL.spec(DUEL.trials(1)[0]), 0)
         async with Rpc(config.amqp) as rpc:
-            client = Client(rpc, agent, config.model_name)
+            client = AmqpClient(rpc, agent, config.model_name)
             await client.play(config.experiment_secret, config.no_testing, config.just_one_trial)
 
     asyncio.run(main(Path(sys.argv[1].removeprefix("--config="))))
@@ -546,14 +500,14 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
     """Also after the server's channel was closed, and its queues with it; of its world nothing is kept for that."""
     wire = AmqpWire(broker.url, lease=3.0)
 
-    async def doze(client: Client) -> None:
+    async def doze(client: AmqpClient) -> None:
         while True:
             await asyncio.sleep(4.5)
             await client._ask({"obj_type": "request_state"})
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "sleepy")
+            client = AmqpClient(rpc, agent(), "sleepy")
             await client._register(None, False, False, None, None)
             for _ in range(4):
                 state = await client._ask({"obj_type": "request_state"})
@@ -568,7 +522,7 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
             with pytest.raises(AgentFault, match="said nothing for"):
                 await client._ask(_prediction("training", "left", client.secret))
             with pytest.raises(AgentFault, match="training of this experiment is not done"):
-                await Client(rpc, agent(), "sleepy").play(client.secret)
+                await AmqpClient(rpc, agent(), "sleepy").play(client.secret)
 
     run(work)
 
@@ -585,7 +539,7 @@ def test_whoever_waits_for_the_server_is_not_silent(
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", lease=2.0, count=1), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "waiting")
+            client = AmqpClient(rpc, agent(), "waiting")
             await client.play()
             assert len(client.performances) == 2 + 3
 
@@ -610,7 +564,7 @@ def test_a_reply_waits_for_the_broker(broker: PrivateBroker, tmp_path: Path, mon
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
-            client = Client(rpc, agent(), "patient")
+            client = AmqpClient(rpc, agent(), "patient")
             await client._register(None, False, False, None, None)
             task = asyncio.create_task(break_off())
             for expected in ("experiment_start", "training_start", "training_episode_start"):
@@ -625,9 +579,9 @@ def test_a_reply_waits_for_the_broker(broker: PrivateBroker, tmp_path: Path, mon
 def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: Path) -> None:
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
-            first = Client(rpc, agent(), "before")
+            first = AmqpClient(rpc, agent(), "before")
             await first.play(no_testing=True)
-            renamed = Client(rpc, agent(), "after")
+            renamed = AmqpClient(rpc, agent(), "after")
             await renamed.play(first.secret)
             assert len(renamed.performances) == 3
 
@@ -673,13 +627,13 @@ def test_trials_that_cannot_be_opened_are_not_passed_over(
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
-            first = Client(rpc, agent(), "unlucky")
+            first = AmqpClient(rpc, agent(), "unlucky")
             await first.play(no_testing=True)
             with monkeypatch.context() as broken:
                 broken.setattr(DoomWorld, "reset", fail)
                 with pytest.raises(AgentFault, match="cannot be opened"):
-                    await Client(rpc, agent(), "unlucky").play(first.secret)
-            again = Client(rpc, agent(), "unlucky")
+                    await AmqpClient(rpc, agent(), "unlucky").play(first.secret)
+            again = AmqpClient(rpc, agent(), "unlucky")
             await again.play(first.secret)
             assert len(again.performances) == 3
 
@@ -698,7 +652,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1) as journal, Rpc(broker.url) as rpc:
-            first = Client(rpc, agent(), "first")
+            first = AmqpClient(rpc, agent(), "first")
             await first._register(None, False, False, None, None)
             for _ in range(4):
                 await rpc.call(first._server, {"obj_type": "request_state"})
@@ -709,8 +663,8 @@ def test_a_full_disk_is_told_and_gone_on_from(
             with monkeypatch.context() as patch:
                 patch.setattr("openfield.serving.recovery.Journal", refuse)
                 with pytest.raises(AgentFault, match="No room left"):
-                    await Client(rpc, agent(), "hasty").play()
-            second = Client(rpc, agent(), "second")
+                    await AmqpClient(rpc, agent(), "hasty").play()
+            second = AmqpClient(rpc, agent(), "second")
             await second.play()
             assert len(second.performances) == 2 + 3
 
