@@ -166,6 +166,6 @@ def test_a_signal_ends_the_wait_for_a_remote_learner(folder, number):
             with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
                 break
         program.send_signal(number)
-        program.communicate(timeout=60)
+        program.communicate(timeout=300)
     assert program.returncode == 130
     assert cells()[0].outcome == "cancelled"

@@ -126,7 +126,7 @@ def test_one_instance_may_end_in_the_step_after_another():
 def test_what_is_no_symbol_is_refused(action):
     world = open_world()
     world.reset()
-    with pytest.raises(AgentProtocol, match="which is no symbol; a symbol is one character with a code from 0 to 255"):
+    with pytest.raises(AgentProtocol, match="; a symbol is one character with a code from 0 to 255"):
         world.step(Reply(action))
 
 

@@ -1,6 +1,6 @@
-"""CommAI as a domain: what it is called, what it needs, which agents come with it.
+"""CommAI as a domain: its name, settings, novelties, agents, exports and wire.
 
-The registry finds it by name; everything heavier is imported when a world, a wire or a view is made.
+The registry finds it by name. Everything heavier is imported when a world, a wire or a view is made.
 """
 
 from __future__ import annotations
@@ -78,20 +78,20 @@ class CommaiDomain(Domain[CommaiSettings]):
     """Short instances of tasks with words, feedback and separators, so that every novelty shows."""
 
     def spec(self, trial: Trial) -> Spec:
-        """A byte in, a byte out; or a bit."""
+        """Return the spec of a trial: one byte in and one out, or one bit."""
         bits = self.settings_in(trial, trial.phases[0]).bit_mode
         space, task = Discrete(2 if bits else 256), TASK.format(symbol="bit" if bits else "byte")
         return Spec(domain=self.name, task=task, actions=space, observations=space)
 
     def phases(self, settings: CommaiSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-        """The whole curriculum; with novelties, a stretch before them and one with them."""
+        """Return one phase, or with novelties one before the onset and one from it on."""
         if not novelty:
             return (Phase("test"),)
         before = 0 if settings.onset_steps else settings.onset_instances
         return (Phase("test", before), Phase("test", 0, novelty))
 
     def trials(self, *args: Any, **options: Any) -> list[Trial]:
-        """Trials that differ in their seeds only; a Python configuration becomes part of them by its digest."""
+        """Make trials that differ in their seeds only. A Python configuration becomes part of them by its digest."""
         made = super().trials(*args, **options)
         if made:
             _check(self.settings_in(made[0], made[0].phases[-1]))
@@ -101,7 +101,7 @@ class CommaiDomain(Domain[CommaiSettings]):
         return [msgspec.structs.replace(trial, files={module: _digest(module)}) for trial in made]
 
     def world(self, trial: Trial) -> World:
-        """The teacher of a trial."""
+        """Make the world of a trial."""
         from openfield.domains.commai.world import CommaiWorld
 
         for name, digest in trial.files.items():
@@ -112,7 +112,7 @@ class CommaiDomain(Domain[CommaiSettings]):
         return CommaiWorld(trial, self.settings_in(trial, first), changed)
 
     def adapt(self, found: Any) -> AgentFactory | None:
-        """A learner of the original's kind, with `next(symbol)` and `reward(r)`, as an agent."""
+        """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""
         if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
             return None
         from openfield.domains.commai.agents.learner_agent import make_learner_agent
@@ -120,29 +120,29 @@ class CommaiDomain(Domain[CommaiSettings]):
         return lambda spec, seed: make_learner_agent(found(), spec)
 
     def prepare(self, launch: Launch, command: str) -> Launch:
-        """What the original's options mean together."""
+        """Apply the options of the original together."""
         return prepare(launch, command)
 
     def view(self) -> AgentFactory:
-        """A person at a terminal, asked at every pause."""
+        """Return a factory for a person at a terminal, asked at every pause."""
         from openfield.domains.commai.agents.human import make_human
 
         return make_human()
 
     def wire(self) -> Wire:
-        """ZeroMQ PAIR, as remote learners of the original speak it."""
+        """Make the wire of remote learners: ZeroMQ PAIR."""
         from openfield.domains.commai.wire.server import PairWire
 
         return PairWire()
 
     def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> Awaitable[None]:
-        """Plays these replies over the wire, for the conformance kit."""
+        """Play these replies over the wire, for the conformance kit."""
         from openfield.domains.commai.wire.server import play_pair
 
         return play_pair(host, port, replies)
 
     def progress(self, episode: EpisodeEnd) -> str:
-        """Which task of the curriculum, which instance, how long the streak."""
+        """Return the task of the curriculum, the instance and the streak, as text."""
         told = episode.detail or {}
         place = f" ({told['at']} of {told['of']})" if "at" in told else ""
         streak = f", streak {told['streak']}" if "streak" in told else ""
@@ -150,7 +150,7 @@ class CommaiDomain(Domain[CommaiSettings]):
 
 
 def _check(settings: CommaiSettings) -> None:
-    """Finds what is wrong with a curriculum before anything starts."""
+    """Check a curriculum before anything starts."""
     from openfield.domains.commai.tasks.catalogue import task_ids
     from openfield.domains.commai.world import open_scheduler
 

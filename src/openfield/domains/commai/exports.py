@@ -1,6 +1,7 @@
-"""The original's `results.out`: what a run says in the sections that file had.
+"""Two exports of a result: the original's `results.out`, and a table of every task as JSON.
 
-An export of a result; `--summary FILE` writes it when a run is done.
+`--summary FILE` and `--table FILE` write them when a run is done, `openfield export` later. The numbers of the table
+are those of `openfield.metrics.gradual`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from openfield.result import Result
 
 @dataclass
 class TaskTotals:
-    """What a task has seen."""
+    """Steps, reward and instances of one task."""
 
     steps: int = 0
     reward: float = 0.0
@@ -35,7 +36,7 @@ class TaskTotals:
 
 
 def write_results(result: Result, path: Path) -> None:
-    """Writes the summary of all cells of a result, one agent after the other."""
+    """Write the original's summary of all cells of a result, one agent after the other."""
     texts = []
     for run_path in result.paths:
         with Run(run_path) as run:
@@ -46,14 +47,14 @@ def write_results(result: Result, path: Path) -> None:
 
 
 def export_results(path: Path, target: Path, cell: str | None) -> str:
-    """Writes the summary of a run file, for `openfield export --format results`."""
+    """Write the original's summary of a run file, for `openfield export --format results`."""
     write_results(Result([path]), target)
     return f"The original's summary in {target}"
 
 
-def books_of(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
-    """Steps, rewards and instances by task; a reward is booked on the task that earned it."""
-    books: dict[str, TaskTotals] = {}
+def total_tasks(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
+    """Return steps, reward and instances by task. A reward counts for the task that earned it."""
+    totals: dict[str, TaskTotals] = {}
     steps, reward = 0, 0.0
     for step in run.steps(cell.id, cell.attempt):
         if (turn := step.turn) is None:
@@ -62,24 +63,26 @@ def books_of(run: Run, cell: CellRecord) -> dict[str, TaskTotals]:
         if step.truth is None or not step.truth.episode_over:
             steps += 1
             continue
-        book = books.setdefault(step.truth.detail["task"], TaskTotals())
-        steps += turn.last == "terminated"  # a truncated one comes after the last step; others show the next task
-        book.steps, book.reward, book.instances = book.steps + steps, book.reward + reward, book.instances + 1
+        task = totals.setdefault(step.truth.detail["task"], TaskTotals())
+        steps += turn.last == "terminated"  # a truncated turn comes after the last step; others show the next task
+        task.steps, task.reward, task.instances = task.steps + steps, task.reward + reward, task.instances + 1
         steps, reward = 1, 0.0
-    return books
+    return totals
 
 
 def _lines(run: Run, cell: CellRecord) -> Iterator[str]:
-    books = books_of(run, cell)
-    steps, reward = sum(book.steps for book in books.values()), sum(book.reward for book in books.values())
+    totals = total_tasks(run, cell)
+    steps, reward = sum(task.steps for task in totals.values()), sum(task.reward for task in totals.values())
     yield from _section(
         "General results",
         [("Average reward", _ratio(reward, steps)), ("Total time", steps), ("Total reward", int(reward))],
     )
-    yield from _section("Average reward per task", [(n, _ratio(b.reward, b.steps)) for n, b in books.items()])
-    yield from _section("Total reward per task", [(name, int(book.reward)) for name, book in books.items()])
-    yield from _section("Total time per task", [(name, book.steps) for name, book in books.items()])
-    yield from _section("Number of trials per task", [(name, book.instances) for name, book in books.items()])
+    yield from _section(
+        "Average reward per task", [(name, _ratio(task.reward, task.steps)) for name, task in totals.items()]
+    )
+    yield from _section("Total reward per task", [(name, int(task.reward)) for name, task in totals.items()])
+    yield from _section("Total time per task", [(name, task.steps) for name, task in totals.items()])
+    yield from _section("Number of trials per task", [(name, task.instances) for name, task in totals.items()])
 
 
 def _section(title: str, rows: Iterable[tuple[str, object]]) -> Iterator[str]:
@@ -96,20 +99,20 @@ BUDGETS = (10_000, 100_000, 1_000_000)
 
 
 def write_table(result: Result, path: Path) -> None:
-    """Writes the table of a result."""
+    """Write the table of a result."""
     cells = [cell for cell in result.cells if cell.trial.domain == "commai" and cell.attempt]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode([describe_cell(cell, cells) for cell in cells])))
 
 
 def export_table(path: Path, target: Path, cell: str | None) -> str:
-    """Writes the table of a run file, for `openfield export --format tasks`."""
+    """Write the table of a run file, for `openfield export --format tasks`."""
     write_table(Result([path]), target)
     return f"What each task took, in {target}"
 
 
 def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:
-    """Everything about one agent in one trial; cells with a single task, by the same agent, are the scratch ones."""
+    """Return all numbers of one agent in one trial. Its cells with a single task are the baseline of transfer."""
     scratch = [other for other in cells if other.agent == cell.agent and len(task_rows(other)) == 1]
     ratios = transfer(cell, scratch) if len(task_rows(cell)) > 1 else {}
     return {

@@ -1,6 +1,6 @@
-"""What may change about a conversation, level by level of the hierarchy.
+"""The novelties of CommAI, level by level of the hierarchy.
 
-Every novelty is a change of the settings that the world puts into force between two instances.
+Every novelty is a change of the settings that the world applies between two instances.
 """
 
 from __future__ import annotations

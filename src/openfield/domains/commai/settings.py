@@ -1,6 +1,6 @@
-"""What can be set about the CommAI domain: the curriculum, the criterion of success, the channel, the limits.
+"""The settings of CommAI: the curriculum, the criterion of success, the channel and the limits.
 
-A trial keeps what differs from these defaults; the environment, its tasks and its scheduler read them.
+A trial keeps what differs from these defaults. The environment, its tasks and its scheduler read them.
 """
 
 from __future__ import annotations
@@ -30,55 +30,60 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
             description="The curriculum in order: task ids, or `all`, `micro`, `mini` and legacy set names.",
         ),
     ] = ("all",)
-    scheduler: Annotated[SchedulerName, Meta(description="Who chooses the next task.")] = "consecutive"
+    scheduler: Annotated[SchedulerName, Meta(description="How the next task is chosen.")] = "consecutive"
     success_threshold: Annotated[
-        int, Meta(ge=1, description="How many solved instances finish a task (in a row, if consecutive).")
+        int, Meta(ge=1, description="Solved instances that finish a task (in a row, if consecutive).")
     ] = 5
     cyclic: Annotated[bool, Meta(description="Whether a finished curriculum starts again instead of ending.")] = False
     dependencies: Annotated[
-        tuple[str, ...], Meta(description="For the dependencies scheduler: `a>b` says that b needs a.")
+        tuple[str, ...], Meta(description="For the dependencies scheduler: `a>b` means that b needs a.")
     ] = ()
     unlock_threshold: Annotated[
-        int, Meta(ge=1, description="For the dependencies scheduler: solved instances that unlock what needs a task.")
+        int,
+        Meta(
+            ge=1,
+            description="For the dependencies scheduler: solved instances that unlock the tasks behind a task.",
+        ),
     ] = 10
-    retest: Annotated[bool, Meta(description="Whether all tasks come once more at the end, to see what was kept.")] = (
-        False
-    )
-    max_steps: Annotated[int, Meta(ge=1, description="How many steps a trial lasts at most.")] = 100_000
+    retest: Annotated[
+        bool, Meta(description="Whether all tasks are played again at the end, to measure retention.")
+    ] = False
+    max_steps: Annotated[int, Meta(ge=1, description="The maximum number of steps of a trial.")] = 100_000
     bit_mode: Annotated[bool, Meta(description="Whether a step carries a bit instead of a byte.")] = False
     scramble: Annotated[
-        Scramble, Meta(description="Whether every word is replaced by a made-up one, pronounceable or not.")
+        Scramble, Meta(description="Whether every word is replaced by a made-up one: pronounceable (readable) or not.")
     ] = ""
     compat: Annotated[
-        Literal["", "round1"], Meta(description="`round1` restores quirks of the original that are mended by default.")
+        Literal["", "round1"],
+        Meta(description="`round1` restores quirks of the original that are otherwise repaired."),
     ] = ""
     strict: Annotated[
         bool,
         Meta(description="Whether a winning streak must cover every key, and mini tasks take 20 solved instances."),
     ] = False
     max_reward_per_task: Annotated[
-        int, Meta(ge=0, description="Once a task has paid this much, it pays nothing any more.")
+        int, Meta(ge=0, description="The maximum reward of a task; after that it pays nothing.")
     ] = 2_147_483_647
     required_consecutive_rewards: Annotated[
         int, Meta(ge=1, description="Correct answers in a row that end a micro instance.")
     ] = 10
     success_tolerance: Annotated[
-        float, Meta(ge=0, description="The larger, the more questions may be asked before success does not count.")
+        float, Meta(ge=0, description="The larger, the more questions a learner may take for a success.")
     ] = 4.0
     failed_task_tolerance: Annotated[
         Annotated[float, Meta(ge=0)] | None,
-        Meta(description="The larger, the later a micro instance is given up; the task's own if not set."),
+        Meta(description="The larger, the later a micro instance is given up; by default the task's own value."),
     ] = None
     alphabet_size: Annotated[
         Annotated[int, Meta(ge=1, le=26)] | None,
-        Meta(description="Letters in micro1 to micro4; 10 in the first and 4 in the others if not set."),
+        Meta(description="Letters in micro1 to micro4; by default 10 in the first and 4 in the others."),
     ] = None
     mapping_size: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,
-        Meta(description="Keys of the large mappings; 10, and 8 in micro6, if not set."),
+        Meta(description="Keys of the large mappings; by default 10, and 8 in micro6."),
     ] = None
     distinct: Annotated[
-        bool, Meta(description="Whether random questions are redrawn until a mapping has its full size.")
+        bool, Meta(description="Whether random questions are drawn again until a mapping has its full size.")
     ] = False
     configuration: Annotated[
         dict[str, Any], Meta(description="A configuration in the original's form; replaces tasks and scheduler.")
@@ -87,26 +92,26 @@ class CommaiSettings(Settings, frozen=True, kw_only=True):
         str, Meta(description="A Python file whose create_tasks() makes the scheduler; replaces tasks and scheduler.")
     ] = ""
     onset_instances: Annotated[
-        int, Meta(ge=0, description="After how many instances a novelty starts, unless after a number of steps.")
+        int, Meta(ge=0, description="Instances before a novelty starts, unless onset_steps is set.")
     ] = 20
     onset_steps: Annotated[
-        int, Meta(ge=0, description="After how many steps a novelty starts, at the next instance; 0 counts instances.")
+        int, Meta(ge=0, description="Steps before a novelty starts, at the next instance; 0 counts instances instead.")
     ] = 0
     alphabet: Annotated[
-        Alphabet, Meta(description="Whether letters and digits are other ones, or other bytes altogether.")
+        Alphabet, Meta(description="`shifted` replaces letters and digits by others, `foreign` by unused bytes.")
     ] = ""
-    separators: Annotated[bool, Meta(description="Whether other marks stand for dot, semicolon and colon.")] = False
+    separators: Annotated[bool, Meta(description="Whether other marks replace dot, semicolon and colon.")] = False
     vocabulary: Annotated[
-        Literal["common", "rare"], Meta(description="Whether tasks draw their words from the common ones or the rest.")
+        Literal["common", "rare"], Meta(description="Whether tasks draw common words or only rare ones.")
     ] = "common"
     feedback: Annotated[
-        Feedback, Meta(description="Whether praise and blame are swapped, said in other words, or not said at all.")
+        Feedback, Meta(description="How praise and blame are changed: swapped, in other words, or left out.")
     ] = ""
     synonyms: Annotated[bool, Meta(description="Whether keywords of questions are replaced by synonyms.")] = False
     reward_sign: Annotated[Literal[-1, 1], Meta(description="-1 turns every reward into its opposite.")] = 1
-    reward_delay: Annotated[int, Meta(ge=0, le=1000, description="By how many steps rewards come late.")] = 0
-    intruder: Annotated[str, Meta(description="A task that takes every second instance, unannounced.")] = ""
+    reward_delay: Annotated[int, Meta(ge=0, le=1000, description="Steps by which rewards are late.")] = 0
+    intruder: Annotated[str, Meta(description="The id of a task that takes every second instance.")] = ""
     show_world: Annotated[
-        bool, Meta(description="Whether feedback shows the map of the grid world, where a task is set in it.")
+        bool, Meta(description="Whether feedback shows the map of the grid world, if the task has one.")
     ] = False
     skips: Annotated[bool, Meta(description="Whether the learner may give up an instance by saying SKIP.")] = False

@@ -1,6 +1,6 @@
-"""The CommAI world: a teacher behind the core's turns, one byte each way, instances hidden from the learner.
+"""The CommAI world: a teacher behind the core's turns, one byte each way.
 
-A rollout steps it. What a learner may see is the byte and the reward; where instances and novelties begin is truth.
+A rollout steps it. The learner sees only the byte and the reward. Where instances and novelties begin is truth.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from openfield.errors import AgentProtocol, InvalidInput, OpenfieldError
 from openfield.trial import Trial
 
 SKIP = "SKIP"
-"""What a person says to be given the next instance."""
+"""The action with which a person gives up an instance."""
 Exchange = Callable[[Any], tuple[str, int]]
 
 
 class CommaiWorld:
-    """A trial of the domain.
+    """The world of one trial.
 
     Args:
         trial: The trial.
@@ -47,13 +47,13 @@ class CommaiWorld:
         self.truth = Truth()
         self.over = False
         self.alphabet: dict[int, int] = {}
-        """Which byte stands for which, where another one does."""
+        """Which byte stands for which; the others stand for themselves."""
         self._seed, self._red_light = trial.seed, trial.red_light
         self._settings, self._changed = settings, changed
         self._novel = False
 
     def reset(self) -> Turn:
-        """Starts the curriculum and shows the teacher's first byte."""
+        """Start the curriculum and show the teacher's first byte."""
         settings = self._settings
         self.environment: Environment = make_environment(settings, self._seed, open_scheduler(settings))
         self.environment.watch = self._end_instance
@@ -62,8 +62,8 @@ class CommaiWorld:
         self._penalties = self._instances = 0
         self._counts: dict[str, int] = {}
         self._ended: Truth | None = None
-        self._stirred = False  # whether the truth changes with this step: an instance ended now, or in the last one
-        self._until = self._since = 0  # up to where the text is simply said on, and where it was when last looked at
+        self._stirred = False  # whether the truth changes with this step: an instance ended in it or in the last one
+        self._until = self._since = 0  # where `step` stops saying text by itself; `at` of the last call
         if self._changed is not None and not (settings.onset_instances or settings.onset_steps):
             self._change(self._changed)
         else:
@@ -75,10 +75,10 @@ class CommaiWorld:
         return msgspec.structs.replace(self._turns[reward][symbol], first=True)
 
     def step(self, reply: Reply) -> Turn:
-        """Takes the learner's symbol, shows the teacher's next one with the reward.
+        """Take the learner's symbol and show the teacher's next one with the reward.
 
-        Most steps are one more symbol of a text being said, at which nothing but a penalty can happen: they are done
-        here, without the environment, up to the symbol it must hear.
+        Most steps say one more symbol of a text, and only a penalty can happen at them. They are done here, without the
+        environment, up to the next symbol it must hear.
         """
         environment = self.environment
         at = environment.at
@@ -103,26 +103,26 @@ class CommaiWorld:
         return self._turns[reward][symbol]
 
     def look(self, query: str) -> Any:
-        """Reads the map of the grid world, if the task under way is set in it (`map`), or the `task` itself."""
+        """Return the `map` of the grid world, if the current task has one, or the name of the current `task`."""
         task = self.environment.task
         if query == "map":
             return task.world.map() if task is not None and task.world is not None else ""
         if query == "task":
             return task.name if task is not None else ""
-        raise OpenfieldError(f"Nothing to look at by the name '{query}'. Known: map, task.")
+        raise OpenfieldError(f"There is no view '{query}'. Known: map, task.")
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     def _skip(self, action: Any) -> str | None:
-        """Has the instance under way time out, if that was asked for and may be; nothing is heard then."""
+        """Let the current instance time out if the learner asks for it and may; it hears nothing then."""
         if action != SKIP or not self._settings.skips:
-            raise AgentProtocol(f"the learner said {_short(action)}, which is no symbol; a symbol is {self._symbols}")
+            raise AgentProtocol(f"the learner said {_short(action)}; a symbol is {self._symbols}")
         self.environment.time_out()
         return None
 
     def _settle(self, symbol: str, reward: int) -> Turn:
-        """A step at which an instance or the trial ends, or the one after."""
+        """Return the turn of a step at which an instance or the trial ends, or of the step after."""
         turn = self._turns[reward][symbol]
         self._until = 0
         self._overheard = self._price(self.environment.prices)
@@ -139,7 +139,7 @@ class CommaiWorld:
         return msgspec.structs.replace(turn, ask=Ask.NONE, last=ending)
 
     def _end_instance(self) -> None:
-        """Notes how an instance went, and changes the world if it is time; called by the environment."""
+        """Note the result of an instance, and apply the novelty if it is time. The environment calls it."""
         detail = self._describe(self.environment.result)
         self._stirred = True
         self._instances += 1
@@ -155,7 +155,7 @@ class CommaiWorld:
         return self._instances >= settings.onset_instances
 
     def _change(self, settings: CommaiSettings) -> None:
-        """Puts other settings into force, from the next instance on."""
+        """Apply other settings, from the next instance on."""
         environment = self.environment
         environment.settings = settings
         if settings.scramble != self._settings.scramble:
@@ -166,7 +166,7 @@ class CommaiWorld:
         self._tune(settings)
 
     def _tune(self, settings: CommaiSettings) -> None:
-        """Makes the tables between bytes and characters, and between rewards and turns."""
+        """Make the tables between bytes and characters, and between rewards and turns."""
         table = self.alphabet = make_byte_table(settings)
         if isinstance(self.environment, BitEnvironment):
             self.environment.alphabet = table
@@ -185,7 +185,7 @@ class CommaiWorld:
         self._leisurely = out_of_reach and not (settings.bit_mode or settings.reward_delay)
 
     def _price(self, prices: Prices) -> dict[Any, Turns | None]:
-        """What is shown after an action taken while the teacher talks; None where the environment must be asked."""
+        """Return the turns shown after an action while the teacher talks; None if the environment must decide."""
         table = self._priced.get(id(prices))
         if table is None:
             turns: dict[int | None, Turns] = {0: self._free, -1: self._turns[-1]}
@@ -194,7 +194,7 @@ class CommaiWorld:
         return table
 
     def _truth(self, detail: dict[str, Any]) -> Truth:
-        """What is true of the turn that ends an instance; it already shows the first symbol of the next."""
+        """Return the truth of the turn that ends an instance. It already shows the next one's first symbol."""
         marks = detail["marks"]
         performance = marks.count("+") / len(marks) if marks else None
         return Truth(novel=self._novel, episode_over=True, performance=performance, detail=detail)
@@ -223,7 +223,13 @@ class CommaiWorld:
 class Turns(dict[str, Turn]):
     """The turns that show a symbol with one reward, made once each: a trial has a few hundred at most.
 
-    With a look at the map they are made every time, because the map may have changed.
+    With `look` they are made every time, because the map may have changed.
+
+    Args:
+        shown: From the teacher's symbol to the observation.
+        reward: The reward of these turns.
+        red_light: The red light of these turns.
+        look: Reads the map that the feedback shows; None shows none.
     """
 
     def __init__(
@@ -243,7 +249,7 @@ class Turns(dict[str, Turn]):
 
 
 def open_scheduler(settings: CommaiSettings) -> Scheduler:
-    """The scheduler of a trial: from a configuration of the original's, a Python file, or the settings."""
+    """Make the scheduler of a trial: from a configuration of the original, a Python file, or the settings."""
     if settings.configuration:
         return read_original(settings.configuration, "configuration")
     if settings.module:
@@ -252,7 +258,7 @@ def open_scheduler(settings: CommaiSettings) -> Scheduler:
 
 
 def _hearing(table: dict[int, int], bits: bool) -> dict[Any, str]:
-    """Every form an action may have, and the symbol it is to the teacher."""
+    """Return the teacher's symbol for every form an action may have."""
     if bits:
         return {0: "0", 1: "1", "0": "0", "1": "1"}
     heard = [BYTES[table.get(code, code)] for code in range(256)]
@@ -260,13 +266,13 @@ def _hearing(table: dict[int, int], bits: bool) -> dict[Any, str]:
 
 
 def _showing(table: dict[int, int], bits: bool) -> Callable[[str], int]:
-    """What number a symbol of the teacher is to the learner; one that is no byte is a question mark."""
+    """Return the function from the teacher's symbol to its number; what is not a byte is a question mark."""
     codes = {symbol: table.get(ord(symbol), ord(symbol)) for symbol in BYTES}
     return int if bits else lambda symbol: codes.get(symbol, ord("?"))
 
 
 def _delayed(exchange: Exchange, steps: int) -> Exchange:
-    """The same exchange, with rewards that come so many steps late."""
+    """Return the same exchange with rewards that come `steps` later."""
     waiting = deque([0] * steps)
 
     def late(heard: Any) -> tuple[str, int]:
@@ -278,7 +284,7 @@ def _delayed(exchange: Exchange, steps: int) -> Exchange:
 
 
 def _place(scheduler: Scheduler) -> dict[str, int]:
-    """Where a curriculum stands, if it has an order."""
+    """Return the position in the curriculum, if it has an order."""
     inner = scheduler.scheduler if isinstance(scheduler, IntrudedScheduler) else scheduler
     tasks = len(inner.tasks)
     if isinstance(inner, IncrementalScheduler | ConsecutiveScheduler):

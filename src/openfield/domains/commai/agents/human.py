@@ -1,7 +1,7 @@
-"""A person as a learner, in three modes: asked at every pause, at every dot, or at every step.
+"""A person as a learner, asked at every pause, at every dot, or at every step.
 
-`openfield play commai` and the original's human learners end here; what is typed is said symbol by symbol and recorded
-like anybody's.
+`openfield play commai` and the human learners of the original use it. What the person types is said symbol by symbol
+and recorded like any learner's answers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ from openfield.errors import Cancelled
 Mode = Literal["line", "dot", "immediate"]
 """When a person is asked: at a dot or when the teacher was silent twice; at a dot; at every step."""
 _SILENCE = " "
-_RESTLESS = 300
-"""Steps after which a person in line mode is asked even if the teacher never paused, as in micro1 to micro5.2."""
+_MAX_UNASKED = 300
+"""Steps after which a person in line mode is asked even if the teacher never pauses, as in micro1 to micro5.2."""
 
 
 def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) -> AgentFactory:
-    """A factory for the person at this terminal."""
+    """Return a factory for the person at this terminal.
+
+    Args:
+        mode: When the person is asked.
+        screen: Whether to use the whole screen.
+        delay: Seconds to wait after each step.
+    """
 
     def make(spec: Spec, seed: int) -> Agent:
         view: View = ScreenView(delay) if screen else LineView(delay)
@@ -34,12 +40,12 @@ def make_human(mode: Mode = "line", screen: bool = False, delay: float = 0.0) ->
 
 
 class Human:
-    """Says what a person types, one symbol a step; while nothing is typed, silence.
+    """Says what a person types, one symbol a step, and is silent while nothing is typed.
 
     Args:
         view: Where the person looks and types.
         mode: When the person is asked.
-        bits: Whether symbols are bits; they are then put together, and taken apart, behind the person's back.
+        bits: Whether symbols are bits. They are joined to characters for the person.
     """
 
     stateless = True
@@ -55,7 +61,7 @@ class Human:
         self._unasked = 0  # steps since the person was asked
 
     def __call__(self, turn: Turn) -> Reply:
-        """Shows a turn, and asks the person if it is time to."""
+        """Show a turn, and ask the person when it is time."""
         self._earned += int(turn.reward)
         if self._reader is None:
             return self._step(chr(turn.observation), turn)
@@ -70,7 +76,7 @@ class Human:
         return bit
 
     def close(self) -> None:
-        """Gives the terminal back."""
+        """Restore the terminal."""
         self._view.close()
 
     def _step(self, symbol: str, turn: Turn) -> Reply:
@@ -96,26 +102,26 @@ class Human:
         return REPLIES[ord(said)]
 
     def _ask(self) -> str | None:
-        """A line of symbols; what is none is asked for again."""
-        note = "The teacher does not pause here; --mode immediate asks at every step." if self._is_restless() else ""
+        """Read a line, and ask again if it has a character that is not a symbol."""
+        note = "The teacher does not pause here; --mode immediate asks at every step." if self._is_overdue() else ""
         self._unasked = 0
         line = self._view.ask(self._streams, note)
         while line is not None and (foreign := next((symbol for symbol in line if ord(symbol) > 255), "")):
-            line = self._view.ask(self._streams, f"'{foreign}' is no symbol: its code is above 255. Try again.")
+            line = self._view.ask(self._streams, f"'{foreign}' is not a symbol: its code is above 255. Try again.")
         return line
 
     def _is_time(self) -> bool:
         if self._mode == "immediate":
             return True
         dot = self._heard.endswith(".")
-        return dot if self._mode == "dot" else dot or self._heard == _SILENCE * 2 or self._is_restless()
+        return dot if self._mode == "dot" else dot or self._heard == _SILENCE * 2 or self._is_overdue()
 
-    def _is_restless(self) -> bool:
-        return self._mode == "line" and self._unasked > _RESTLESS
+    def _is_overdue(self) -> bool:
+        return self._mode == "line" and self._unasked > _MAX_UNASKED
 
 
 def _single_dots(line: str) -> str:
-    """Runs of dots are one: the second would be an answer to the next question."""
+    """Replace runs of dots by one: the second dot would answer the next question."""
     while ".." in line:
         line = line.replace("..", ".")
     return line

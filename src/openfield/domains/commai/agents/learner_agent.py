@@ -1,4 +1,4 @@
-"""Learners as agents: those that come with the domain, and anybody's class with `next` and `reward`.
+"""Learners as agents: those that come with the domain, and any class with `next(symbol)`.
 
 A rollout shows them turns; `openfield run commai --agent NAME` makes them.
 """
@@ -21,21 +21,21 @@ _BITS: dict[Any, Reply] = {"0": REPLIES[0], "1": REPLIES[1], 0: REPLIES[0], 1: R
 
 
 class EchoAgent:
-    """Says what it hears."""
+    """Repeats what it hears."""
 
     stateless = True
 
     def __init__(self, spec: Spec, seed: int) -> None:
-        """Needs to know nothing."""
+        """Ignore the trial: an echo needs to know nothing."""
 
     def __call__(self, turn: Turn) -> Reply:
-        """The same byte."""
+        """Return the same byte."""
         reply: Reply = REPLIES[turn.observation]
         return reply
 
 
 class SilentAgent:
-    """Says nothing: spaces, which in bits begin with a zero."""
+    """Says only spaces. In bit mode it says only zeros."""
 
     stateless = True
 
@@ -43,21 +43,21 @@ class SilentAgent:
         self._silence = SILENCE if not speaks_bits(spec) else REPLIES[0]
 
     def __call__(self, turn: Turn) -> Reply:
-        """Silence."""
+        """Return silence."""
         return self._silence
 
 
 class LearnerAgent:
-    """Lets a learner, any object with `next(symbol)` and perhaps `reward(r)`, answer turns.
+    """Lets a learner answer turns: any object with `next(symbol)` and, if it likes, `reward(r)`.
 
-    A learner that also has `belief`, a number or a method without arguments, says with it how likely it holds that its
-    world has changed; None says nothing.
+    A learner may also have `belief`, a number or a method without arguments: the probability that its world has
+    changed. None says nothing.
     """
 
     def __init__(self, learner: Any, spec: Spec) -> None:
         self.learner = learner
         if not callable(getattr(learner, "next", None)):
-            raise InvalidInput(f"{type(learner).__name__} is no learner: it needs a method next(symbol).")
+            raise InvalidInput(f"{type(learner).__name__} is not a learner: it has no method next(symbol).")
         self._answer = learner.next
         self._reward = getattr(learner, "reward", None)
         self._believes = hasattr(learner, "belief")
@@ -66,7 +66,7 @@ class LearnerAgent:
         self._symbols = ("0", "1") if bits else BYTES
 
     def __call__(self, turn: Turn) -> Reply:
-        """Tells the learner its reward, then the symbol; gives what it says."""
+        """Tell the learner its reward, then the symbol, and return its answer."""
         if self._reward is not None:
             self._reward(int(turn.reward))
         if turn.ask is Ask.NONE:
@@ -79,7 +79,7 @@ class LearnerAgent:
         return Reply(reply.action, self._belief()) if self._believes else reply
 
     def _understand(self, said: Any) -> Reply:
-        """Bytes and numbers are symbols too, None is silence."""
+        """Accept bytes and numbers as symbols, and None as silence."""
         if said is None:
             return REPLIES[ord(" ")] if len(self._symbols) == 256 else REPLIES[0]
         if isinstance(said, bytes) and said.decode("latin-1") in self._replies:
@@ -96,34 +96,34 @@ class LearnerAgent:
 
 
 class SavingLearnerAgent(LearnerAgent):
-    """The same for a learner that can save itself."""
+    """The same for a learner that can save its state."""
 
     def save(self) -> bytes:
-        """The learner's state."""
+        """Return the learner's state."""
         state: bytes = self.learner.save()
         return state
 
     def load(self, state: bytes) -> None:
-        """Makes the learner what it was."""
+        """Restore the learner's state."""
         self.learner.load(state)
 
 
 def make_learner_agent(learner: Any, spec: Spec) -> Agent:
-    """The agent that a learner is."""
+    """Make the agent of a learner; it can save its state if the learner can."""
     saves = callable(getattr(learner, "save", None)) and callable(getattr(learner, "load", None))
     return (SavingLearnerAgent if saves else LearnerAgent)(learner, spec)
 
 
 def make_random(spec: Spec, seed: int) -> Agent:
-    """Says anything printable, or any bit."""
+    """Make an agent that says random printable symbols, or random bits."""
     return LearnerAgent(RandomLearner(seed, "01") if speaks_bits(spec) else RandomLearner(seed), spec)
 
 
 def make_memorising(spec: Spec, seed: int) -> Agent:
-    """Repeats what earned a reward."""
+    """Make an agent that repeats what earned a reward."""
     return LearnerAgent(MemorisingLearner(), spec)
 
 
 def make_mapper(spec: Spec, seed: int) -> Agent:
-    """Learns mappings, and notices symbols it has never heard."""
+    """Make an agent that learns mappings and notices symbols it has never heard."""
     return LearnerAgent(NoticingLearner(MappingLearner()), spec)

@@ -1,6 +1,6 @@
-"""Learners that do not understand anything: the floor under every result.
+"""Simple learners: the floor under every result.
 
-They speak the environment's symbols, bytes or bits, and are driven by a session.
+They speak the environment's symbols, bytes or bits. `NoticingLearner` adds a belief to another learner.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Any
 
 
 class EchoLearner:
-    """Says what it hears."""
+    """Repeats what it hears."""
 
     def next(self, symbol: str) -> str:
-        """The symbol itself."""
+        """Return the symbol itself."""
         return symbol
 
     def reward(self, reward: int) -> None:
-        """Does not care."""
+        """Ignore the reward."""
 
 
 class SilentLearner:
-    """Says nothing but spaces."""
+    """Says only spaces."""
 
     def next(self, symbol: str) -> str:
-        """A space."""
+        """Return a space."""
         return " "
 
     def reward(self, reward: int) -> None:
-        """Does not care."""
+        """Ignore the reward."""
 
 
 class RandomLearner:
-    """Says anything.
+    """Says random symbols.
 
     Args:
-        seed: Where its randomness starts.
+        seed: The seed of its randomness.
         alphabet: The symbols it chooses from.
     """
 
@@ -45,11 +45,11 @@ class RandomLearner:
         self._alphabet = alphabet
 
     def next(self, symbol: str) -> str:
-        """Any symbol of its alphabet."""
+        """Return a random symbol of its alphabet."""
         return self._alphabet[int(self._rng.random() * len(self._alphabet))]
 
     def reward(self, reward: int) -> None:
-        """Does not care."""
+        """Ignore the reward."""
 
 
 class MemorisingLearner:
@@ -61,14 +61,14 @@ class MemorisingLearner:
         self._at = 0
 
     def next(self, symbol: str) -> str:
-        """The next symbol of the text it remembers."""
+        """Return the next symbol of the remembered text."""
         said = self._best[self._at % len(self._best)] if self._best else " "
         self._at += 1
         self._said.append(said)
         return said
 
     def reward(self, reward: int) -> None:
-        """Remembers what it said since the last reward, if it was good, and forgets its memory if it was bad."""
+        """Remember the text since the last reward if it was good, and forget the remembered one if it was bad."""
         if reward > 0:
             self._best, self._at = "".join(self._said), 0
         elif reward < 0:
@@ -77,18 +77,18 @@ class MemorisingLearner:
             self._said.clear()
 
 
-CHILDHOOD = 600
-"""Symbols after which new ones are a surprise."""
+CALIBRATION_SYMBOLS = 600
+"""Symbols after which a new one is a surprise."""
 SURPRISES, WITHIN = 4, 30
-"""So many new symbols within so many are no accident: by then an instance brings two at most, mostly none."""
+"""So many new symbols within so many symbols mean a change; an instance brings two at most by then, mostly none."""
 SURE = 0.9
 
 
 class NoticingLearner:
-    """Passes everything on, and keeps a belief.
+    """Lets another learner talk, and believes that the world has changed when several unknown symbols come at once.
 
     Args:
-        learner: Who talks.
+        learner: The learner that talks.
     """
 
     def __init__(self, learner: Any) -> None:
@@ -96,13 +96,13 @@ class NoticingLearner:
         self._answer = learner.next
         self.reward = learner.reward
         self.belief: float | None = None
-        """How likely the world has changed; None until there is something to say."""
+        """The probability that the world has changed; None until there is something to say."""
         self._known: set[str] = set()
         self._heard = 0
         self._surprises: deque[int] = deque(maxlen=SURPRISES)
 
     def next(self, symbol: str) -> Any:
-        """The other learner's answer."""
+        """Return the other learner's answer."""
         self._heard += 1
         if symbol not in self._known:
             self._notice(symbol)
@@ -110,7 +110,7 @@ class NoticingLearner:
 
     def _notice(self, symbol: str) -> None:
         self._known.add(symbol)
-        if self._heard < CHILDHOOD:
+        if self._heard < CALIBRATION_SYMBOLS:
             return
         self._surprises.append(self._heard)
         if len(self._surprises) == SURPRISES and self._heard - self._surprises[0] <= WITHIN:

@@ -1,7 +1,7 @@
-"""An honest baseline: it learns mappings from feedback and reward, and keeps what proves useful for the next instance.
+"""A baseline that really learns: it finds mappings from feedback and reward, and keeps what helps in the next instance.
 
-It knows nothing of the task under way. What it carries on is when to speak, which symbols answer themselves, and how
-long answers are; what it forgets, as soon as a sure answer fails, is the mapping itself.
+It is told nothing about the task. It keeps when to speak, which symbols are their own answer, and how long answers are.
+It forgets the mapping as soon as a proven answer fails.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 
 SILENCE = " "
 _SYMBOLS = string.ascii_lowercase + string.digits + string.ascii_uppercase + ' ,.!;?-:"'
-_PATIENCE = 200
-"""Judged answers without a streak after which another moment to speak is tried."""
+_TRIAL_VERDICTS = 200
+"""Verdicts without a streak after which it tries another moment to speak."""
 _STREAK = 8
 _IDLE = 2
 
@@ -20,8 +20,8 @@ _IDLE = 2
 class MappingLearner:
     """Learns which answer belongs to which question.
 
-    A moment to speak is one of: after every symbol, after the second or third since the last verdict, or after the dot
-    of a question. One that has not led to a streak for a while is given up for the next.
+    It speaks at one of four moments: after every symbol, after the second or the third since the last verdict, or after
+    the dot of a question. If a moment brings no streak for a while, it tries the next one.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class MappingLearner:
         self._wrong = False
 
     def reward(self, reward: int) -> None:
-        """Learns from a verdict."""
+        """Learn from a verdict."""
         if not reward:
             return
         self._count(reward)
@@ -50,7 +50,7 @@ class MappingLearner:
         self._heard, self._plan, self._answer = "", "", ""
 
     def next(self, symbol: str) -> str:
-        """Speaks when it thinks that it is its turn."""
+        """Return a symbol of the answer when it is time to speak, otherwise silence."""
         self._heard += symbol
         if self._plan:
             return self._say()
@@ -70,18 +70,18 @@ class MappingLearner:
         return said
 
     def _wait(self) -> str:
-        """The answer is out and no verdict comes: after some silence, it was too short."""
+        """Add a dot to an answer that gets no verdict: after some silence, it was too short."""
         if not self._heard.endswith(SILENCE * (_IDLE + len(self._answer))):
             return SILENCE
         self._answer += "."
         return "."
 
     def _count(self, reward: int) -> None:
-        """Stays with a moment that wins and shifts from one that does not."""
+        """Count a verdict, and try another moment to speak if there was no streak for long."""
         self._judged += 1
         self._streak = self._streak + 1 if reward > 0 else 0
         self._best = max(self._best, self._streak)
-        if self._judged >= _PATIENCE:
+        if self._judged >= _TRIAL_VERDICTS:
             if self._best < _STREAK:
                 self._moment = (self._moment + 1) % 4
                 self._forget()
@@ -101,13 +101,13 @@ class MappingLearner:
             self._tried.setdefault(asked, set()).add(answer)
 
     def _correct(self, feedback: str) -> None:
-        """Feedback tells the answer, perhaps behind some noise: what all feedback to a question ends with."""
+        """Learn the answer from feedback: the common end of all feedback to this question."""
         before = self._known.get(self._asked)
         self._known[self._asked] = feedback if before is None else _common_end(before, feedback)
         self._shape = self._known[self._asked]
 
     def _forget(self) -> None:
-        """A sure answer failed: this is another mapping."""
+        """Forget the mapping: a proven answer failed, so there is another one."""
         self._known.clear()
         self._proven.clear()
         self._tried.clear()
@@ -122,7 +122,7 @@ class MappingLearner:
         return text.endswith(".") and ";" in text
 
     def _split(self) -> tuple[str, str]:
-        """What was said into feedback to the last answer and the next question."""
+        """Split what was said into the feedback to the last answer and the next question."""
         text = self._heard
         if self._moment == 0:
             return "", text[-1]

@@ -1,6 +1,6 @@
-"""The learner that knows all answers, because it asks the instance itself: the ceiling in reports and tests.
+"""The oracle: a learner that knows all answers, because the instance tells it. It is the ceiling in reports and tests.
 
-It needs the environment it talks to, so it can only play at home.
+It needs the environment it talks to, so it plays only in the process that runs the world.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SILENCE = " "
 
 
 class Oracle:
-    """Says what the instance hints at, as soon as the teacher is silent, in the environment's own symbols."""
+    """Says the hint of the instance as soon as the teacher is silent, in the environment's own symbols."""
 
     next: Callable[[str], str]
     """The next symbol of the answer, or silence while the teacher talks."""
@@ -38,7 +38,7 @@ class Oracle:
         return next(self._planned, _SILENCE)
 
     def _spell(self, bit: str) -> str:
-        """The same in bits; a new instance hears no half characters."""
+        """Return the next bit; a new instance hears no half character."""
         if self._instance is not self._environment.instance:
             self._instance, self._planned = self._environment.instance, iter("")
         said = next(self._planned, None)
@@ -49,10 +49,10 @@ class Oracle:
         return next(self._planned)
 
     def reward(self, reward: int) -> None:
-        """Does not care: it knows."""
+        """Ignore the reward."""
 
     def _plan(self) -> str:
-        """As much silence as the teacher still needs, or else the answer."""
+        """Return the answer, or as much silence as the teacher still needs."""
         environment = self._environment
         unsaid = environment.unsaid
         if unsaid:
@@ -71,21 +71,21 @@ class OracleAgent:
         self._inner: Agent | None = None
 
     def attend(self, world: World) -> None:
-        """Takes a remote beside the teacher."""
+        """Keep the world, which knows the answers."""
         if not isinstance(world, CommaiWorld):
-            raise InvalidInput("The oracle knows the answers of CommAI only.")
+            raise InvalidInput("The oracle knows only the answers of CommAI.")
         voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)
         self._inner = LearnerAgent(voice, self._spec)
 
     def __call__(self, turn: Turn) -> Reply:
-        """The right answer at the right time."""
+        """Return the next symbol of the right answer, or silence."""
         if self._inner is None:
-            raise InvalidInput("The oracle plays only where openfield shows it the world: openfield run commai.")
+            raise InvalidInput("The oracle plays only in openfield's own process: openfield run commai.")
         return self._inner(turn)
 
 
 class _Voice:
-    """An oracle that spells in whatever bytes the world uses now."""
+    """An oracle that uses the bytes the world uses now."""
 
     def __init__(self, world: CommaiWorld) -> None:
         self._world, self._oracle = world, Oracle(world.environment)
@@ -94,4 +94,4 @@ class _Voice:
         return self._oracle.next(symbol).translate(self._world.alphabet)
 
     def reward(self, reward: int) -> None:
-        """Does not care."""
+        """Ignore the reward."""

@@ -1,6 +1,6 @@
-"""What a person sees of a conversation: three streams under each other, on paper or on the whole screen.
+"""A conversation on a terminal: teacher, learner and rewards as three streams, printed or on the whole screen.
 
-The human agent (human.py) feeds a view step by step and asks it for a line when it is the person's turn.
+The human agent passes every step to a view, and reads a line from it when it is the person's turn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REWARD_SIGNS = {1: "+", -1: "-"}
 
 
 class Streams:
-    """The last symbols of teacher and learner and the rewards between them."""
+    """The last symbols of teacher and learner, and the rewards between them."""
 
     def __init__(self) -> None:
         self.teacher: deque[str] = deque(maxlen=_KEPT)
@@ -28,7 +28,7 @@ class Streams:
         self.map = ""
 
     def hear(self, symbol: str, reward: int, world_map: str) -> None:
-        """Takes what the teacher says, with the reward that comes with it."""
+        """Add the teacher's symbol and the reward that comes with it."""
         self.teacher.append(symbol if symbol.isprintable() else "?")
         self.rewards.append(_REWARD_SIGNS.get(reward, " "))
         self.total += reward
@@ -36,11 +36,11 @@ class Streams:
         self.map = world_map
 
     def say(self, symbol: str) -> None:
-        """Takes what the learner says."""
+        """Add the learner's symbol."""
         self.learner.append(symbol if symbol.isprintable() else "?")
 
     def rows(self, width: int) -> list[str]:
-        """The streams, step under step, the newest at the right; silence is a low line."""
+        """Return the streams as lines, step under step, the newest at the right. Silence is a low line."""
         said = [*self.learner, " "] if len(self.learner) < len(self.teacher) else list(self.learner)
         streams = (("teacher", self.teacher), ("you", said), ("reward", self.rewards))
         return [f"{name:>8} {_last(symbols, width - 9, name != 'reward')}" for name, symbols in streams]
@@ -55,25 +55,25 @@ class View(Protocol):
     """Shows streams to a person and reads what they type."""
 
     def show(self, streams: Streams) -> None:
-        """Shows a step that needs no answer."""
+        """Show a step that needs no answer."""
         ...
 
     def ask(self, streams: Streams, note: str = "") -> str | None:
-        """Reads a line; None if there is nobody any more. A note says why it asks."""
+        """Read a line; return None at the end of the input. A note tells the person why they are asked."""
         ...
 
     def close(self) -> None:
-        """Gives the terminal back."""
+        """Restore the terminal."""
         ...
 
 
 class LineView:
-    """Prints the streams whenever it asks; works on a terminal, a pipe and a file.
+    """Prints the streams whenever it asks. It works on a terminal, a pipe and a file.
 
     Args:
         delay: Seconds to wait after each step.
-        source: Where lines come from.
-        target: Where streams go.
+        source: Where lines are read; by default standard input.
+        target: Where streams are printed; by default standard output.
     """
 
     def __init__(self, delay: float = 0.0, source: TextIO | None = None, target: TextIO | None = None) -> None:
@@ -81,12 +81,12 @@ class LineView:
         self._source, self._target = source or sys.stdin, target or sys.stdout
 
     def show(self, streams: Streams) -> None:
-        """Waits, if it shall."""
+        """Wait for the delay."""
         if self._delay:
             time.sleep(self._delay)
 
     def ask(self, streams: Streams, note: str = "") -> str | None:
-        """Prints where the conversation stands and reads a line."""
+        """Print the streams and read a line."""
         if not self._helped:
             self._target.write(f"{HELP}\n")
             self._helped = True
@@ -97,18 +97,18 @@ class LineView:
         return line.rstrip("\r\n") if line else None
 
     def print(self, streams: Streams) -> None:
-        """Prints where the conversation stands."""
+        """Print the streams."""
         width = shutil.get_terminal_size((80, 24)).columns
         parts = ["-" * width, *streams.rows(width), *streams.map.splitlines(), f"({streams.status})", ""]
         self._target.write("\n".join(parts))
 
     def close(self) -> None:
-        """Ends the line."""
+        """End the line."""
         self._target.write("\n")
 
 
 class ScreenView:
-    """Shows the streams as they go, on the whole screen; `+` and `-` change the pace, `0` resets it, Enter speaks.
+    """Shows every step on the whole screen. `+` and `-` change the delay, `0` resets it.
 
     Args:
         delay: Seconds to wait after each step.
@@ -116,20 +116,20 @@ class ScreenView:
 
     def __init__(self, delay: float = 0.0) -> None:
         self._delay = self._usual = delay
-        self._ahead: deque[int] = deque()  # keys typed before anybody asked
+        self._ahead: deque[int] = deque()  # keys typed before the person was asked
         self._screen: Any = curses.initscr()
         curses.noecho()
         curses.cbreak()
         self._screen.keypad(True)
 
     def show(self, streams: Streams) -> None:
-        """Draws a step and waits for the pace."""
+        """Draw a step and wait for the delay."""
         self._draw(streams, "+ and - change the pace")
         self._screen.timeout(max(int(self._delay * 1000), 0))
         self._pace(self._screen.getch())
 
     def ask(self, streams: Streams, note: str = "") -> str | None:
-        """Reads a line at the bottom of the screen."""
+        """Read a line at the bottom of the screen."""
         typed = ""
         self._screen.timeout(-1)
         while True:
@@ -137,7 +137,7 @@ class ScreenView:
             key = self._ahead.popleft() if self._ahead else self._screen.getch()
             if key in (curses.KEY_ENTER, 10, 13):
                 return typed
-            if key in (-1, 4):  # nobody any more, or Ctrl-D
+            if key in (-1, 4):  # the end of the input, or Ctrl-D
                 return None
             if key in (curses.KEY_BACKSPACE, 8, 127):
                 typed = typed[:-1]
@@ -145,7 +145,7 @@ class ScreenView:
                 typed += chr(key)
 
     def close(self) -> None:
-        """Gives the terminal back."""
+        """Restore the terminal."""
         self._screen.keypad(False)
         curses.nocbreak()
         curses.echo()

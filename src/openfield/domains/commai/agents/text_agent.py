@@ -1,7 +1,7 @@
-"""Whole questions for agents that think in text: what the teacher said goes in, an answer comes out, bytes are ours.
+"""An agent that answers whole questions: it hears the teacher's text, returns a text, and sends it byte by byte.
 
-`TurnAgent` is an agent around any function from text to text, a language model's for instance; `main` makes the same
-of a program that reads a question and writes an answer a line, to be started as `process:`.
+`TextAgent` wraps any function from text to text, such as a call of a language model. `main` does the same for a program
+that reads a question and writes an answer per line; start it as `process:`.
 """
 
 from __future__ import annotations
@@ -18,45 +18,44 @@ from openfield.domains.commai.environment.serializers import speaks_bits
 from openfield.errors import AgentGone, InvalidInput
 
 Answer = Callable[[str, int], str]
-"""Told what the teacher said since the last answer and the reward that brought, gives the next answer."""
+"""From the teacher's text since the last answer, and the reward of that answer, to the next answer."""
 SILENCE = 32
 PAUSE = " " * 8
-"""What a teacher who waits sends; micro8 has up to seven spaces inside a question."""
+"""A teacher who waits sends spaces; micro8 has up to seven of them inside a question."""
 BORDER = ";"
-"""What stands between feedback and a question, and before the last part of a mini task's question."""
+"""Stands between feedback and a question, and before the last part of a mini task's question."""
 
 
 def make_text_agent(answer: Answer, ends: str = ".") -> AgentFactory:
-    """A factory for an agent that answers whole questions.
+    """Return a factory for an agent that answers whole questions.
 
     Args:
-        answer: From what was said and what the last answer earned to the next answer.
-        ends: The marks after which the teacher is taken to wait for an answer; empty takes every single symbol.
+        answer: Called with the teacher's text and the reward of the last answer; returns the next answer.
+        ends: The marks that end a question. If empty, every single symbol is a question.
     """
     return lambda spec, seed: TextAgent(answer, spec, ends)
 
 
 class TextAgent:
-    """Waits until something was asked, has it answered, says the answer symbol by symbol, is silent otherwise.
+    """Waits for a question, has it answered, and says the answer symbol by symbol. Otherwise it is silent.
 
-    An answer must begin with the last symbol of its question, before anybody can know that it was the last, so this is
-    told by form: after an answer, the next question ends with the first dot behind a semicolon. Where there is none,
-    the teacher falls silent and the agent answers late; if that costs a point, dots alone will do until one of them
-    turns out to have stood inside feedback. A teacher who stays silent after an answer waits for more of it, and the
-    agent is asked with an empty text.
+    An answer must begin with the last symbol of its question, so the end of a question is recognised by its form. After
+    an answer, the next question ends with the first dot behind a semicolon. Without a semicolon, the teacher falls
+    silent and the agent answers late. If that costs a point, a dot alone ends a question, until a dot turns out to be
+    inside feedback. If the teacher stays silent after an answer, the agent is asked again with an empty text.
     """
 
     def __init__(self, answer: Answer, spec: Spec, ends: str = ".") -> None:
         if speaks_bits(spec):
-            raise InvalidInput("Whole questions are answered in byte mode only; leave bit_mode out.")
+            raise InvalidInput("A text agent plays in byte mode only. Leave bit_mode out.")
         self._answer, self._ends = answer, tuple(ends)
         self._heard, self._earned, self._said = "", 0, ""
-        self._plain = self._first = True  # whether a dot alone ends a question, as it does with the first one
+        self._plain = self._first = True  # whether a dot alone ends a question, as with the first one
         self._late = False  # whether the last answer came after a pause
-        self._silent = False  # whether it was none
+        self._silent = False  # whether the last answer was empty
 
     def __call__(self, turn: Turn) -> Reply:
-        """The next symbol of an answer, or silence."""
+        """Return the next symbol of an answer, or silence."""
         self._listen(chr(turn.observation), int(turn.reward))
         if turn.ask is Ask.NONE:
             return Reply()
@@ -68,13 +67,13 @@ class TextAgent:
         return Reply(symbol if symbol < 256 else ord("?"))
 
     def close(self) -> None:
-        """Closes what answers, if it can be closed."""
+        """Close the answering function if it can be closed."""
         close = getattr(self._answer, "close", None)
         if close is not None:
             close()
 
     def _listen(self, symbol: str, reward: int) -> None:
-        """Takes what the teacher says; whoever is interrupted by the teacher has said enough."""
+        """Take the teacher's symbol; if the teacher interrupts an answer, drop the rest of it."""
         self._earned += reward
         if self._late and reward:
             self._plain, self._late = self._plain or reward < 0, False
@@ -104,13 +103,13 @@ class TextAgent:
 
 
 class AnsweringProgram:
-    """A program that reads `{"said": ..., "reward": ...}` and writes its answer, a line each."""
+    """A program that reads `{"said": ..., "reward": ...}` and writes its answer, one line each."""
 
     def __init__(self, command: str) -> None:
         words = shlex.split(command)
         if not words:
             raise InvalidInput(
-                "Say which program answers: python -m openfield.domains.commai.agents.text_agent COMMAND"
+                "Name the program that answers: python -m openfield.domains.commai.agents.text_agent COMMAND"
             )
         try:
             self._program = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -120,7 +119,7 @@ class AnsweringProgram:
             raise InvalidInput(f"'{words[0]}' cannot be started: {error.strerror}.") from None
 
     def __call__(self, said: str, reward: int) -> str:
-        """The program's answer."""
+        """Return the program's answer."""
         if self._program.stdin is None or self._program.stdout is None:
             raise AgentGone("The program has no pipe.")
         try:
@@ -133,7 +132,7 @@ class AnsweringProgram:
         return line.rstrip("\n")
 
     def close(self) -> None:
-        """Ends the program."""
+        """End the program."""
         self._program.terminate()
         self._program.wait()
         for pipe in (self._program.stdin, self._program.stdout):
@@ -142,7 +141,7 @@ class AnsweringProgram:
 
 
 def main() -> None:
-    """Speaks openfield's lines on stdio for a program that answers whole questions.
+    """Connect a program that answers whole questions to openfield's process protocol on standard input and output.
 
     `process:'python -m openfield.domains.commai.agents.text_agent COMMAND'`
     """

@@ -1,7 +1,7 @@
-"""The environment: one symbol in, one symbol and a reward out, in the exact order of the original.
+"""The environment: hear one symbol, answer with one symbol and a reward, in the exact order of the original.
 
-Sessions and worlds call `next`; tasks speak through it. Whatever can be done when an instance starts or ends is done
-there, because nearly all steps are one more symbol of a text being said.
+Sessions and worlds call `next`, and tasks speak through `say` and `finish`. All work that can be done when an instance
+starts or ends is done there, because almost every step only says the next symbol of a text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from openfield.errors import AgentProtocol
 
 
 class Tally:
-    """What a task has seen so far: instances, steps, rewards, verdicts."""
+    """Counts of one task: instances, steps, reward and solved instances."""
 
     __slots__ = ("instances", "reward", "solved", "steps")
 
@@ -35,18 +35,18 @@ class Tally:
 
 
 class Environment:
-    """A teacher that follows a curriculum, in byte mode: a symbol is a character with a code below 256.
+    """A teacher that follows a curriculum in byte mode: a symbol is a character with a code below 256.
 
-    `task`, `instance`, `finished`, `result` and `over` say where the conversation is; `text`, `at`, `spoken`, `prices`
-    and `tally` are what a world needs to say a text on by itself. Nothing is shared with any other environment,
-    provided that tasks and scheduler were made for this one.
+    `task`, `instance`, `finished`, `result` and `over` tell where the conversation is. A world uses `text`, `at`,
+    `spoken`, `prices` and `tally` to say the rest of a text by itself. An environment shares nothing with another one
+    if its tasks and its scheduler were made for it alone.
 
     Args:
         scheduler: Chooses the tasks.
-        settings: The settings tasks read.
-        seed: Where all randomness starts.
-        serializer: Changes the words on their way, if anything does.
-        learner: Whom an error about a symbol blames.
+        settings: The settings that tasks read.
+        seed: The seed of all randomness.
+        serializer: Encodes the teacher's words and decodes the learner's; None leaves them as they are.
+        learner: The name of the learner in error messages.
     """
 
     __slots__ = (
@@ -99,17 +99,17 @@ class Environment:
         self.task: Task | None = None
         self.instance: Instance | None = None
         self.finished = 0
-        """How many instances have ended and been replaced."""
+        """Instances that have ended and been replaced."""
         self.result: bool | None = None
         """The verdict of the instance that was replaced last."""
         self.over = False
         """Whether the curriculum is finished."""
         self.running = False
-        """Whether an instance is under way that has no verdict yet."""
+        """Whether the current instance has no verdict yet."""
         self.halted = False
-        """Whether a session should not go on: the curriculum is finished, or somebody stopped it."""
+        """Whether a session must stop: the curriculum is finished, or `stop` was called."""
         self.penalties = 0
-        """How many interruptions had their price so far."""
+        """Interruptions so far that had a price."""
         self.watch: Callable[[], None] | None = None
         """Called whenever an instance has ended, before the next one starts."""
         self.serializer = serializer
@@ -118,10 +118,10 @@ class Environment:
         self._tallies: dict[str, Tally] = {}
         self.tally = Tally()
         self.text = ""
-        self.at = 0  # how much of the text has been said
-        self._end = 0  # how long it is
-        self.spoken = 0  # how long it is without the spaces at its end
-        self._due = 0  # how much of it may be said before the instance times out
+        self.at = 0  # symbols of the text said so far
+        self._end = 0  # the length of the text
+        self.spoken = 0  # its length without the spaces at its end
+        self._due = 0  # symbols that may be said before the instance times out
         self._priority = 0
         self._limit = 0
         self._separated = True
@@ -131,26 +131,26 @@ class Environment:
         self._hear: Callable[[str], int] = _deaf
         self._overhear: Callable[[str], int] = _deaf
 
-    # What learners and sessions use
+    # For learners and sessions
 
     def next(self, heard: Any) -> tuple[str, int]:
-        """Takes the learner's symbol (None: nothing heard), gives the teacher's and the reward for what was heard.
+        """Take the learner's symbol (None: nothing) and return the teacher's symbol with the reward for what was heard.
 
-        This is one function because a call more would cost a tenth of the step.
+        This is one function because one more call would cost a tenth of the step.
         """
         at = self.at
-        tally = self.tally  # a reward is booked on the task that earned it, even if another one starts now
+        tally = self.tally  # a reward counts for the task that earned it, even if another one starts now
         try:
             price = self.prices[heard]
         except (KeyError, TypeError):
             self._admit(heard)
             price = None
-        if at < self.spoken:  # talking: nothing can end or time out, and most symbols have a fixed price
+        if at < self.spoken:  # talking: nothing ends or times out here, and most symbols have a fixed price
             if price == 0:
                 self.at = at + 1
                 return self.text[at], 0
             self.penalties += 1
-            reward = self._overhear(heard) if price is None else price  # before the symbol is taken, which may change
+            reward = self._overhear(heard) if price is None else price  # before `at` moves on: it may queue text
             self.at = at + 1
             if tally.reward >= self._cap:
                 return self.text[at], 0
@@ -175,30 +175,30 @@ class Environment:
 
     @property
     def unsaid(self) -> int:
-        """How many symbols are still to be said before nothing but spaces remains."""
+        """Symbols left to say before only spaces remain."""
         return self.spoken - self.at if self.at < self.spoken else 0
 
     @property
     def instance_steps(self) -> int:
-        """How many steps the current instance has lasted."""
+        """Steps of the current instance so far."""
         return self._limit - self._due + self.at
 
     def time_out(self) -> None:
-        """Makes the running instance time out as soon as the teacher has nothing left to say."""
+        """Let the running instance time out as soon as the teacher has nothing left to say."""
         self._limit -= self._due
         self._due = 0
 
     def tallies(self) -> dict[str, Tally]:
-        """What every task has seen so far, by name, in the order of first appearance."""
+        """Return the counts of every task by name, in the order of first appearance."""
         copies = {name: copy.copy(tally) for name, tally in self._tallies.items()}
         if self.task is not None and not self.over:
             copies[self.task.name].steps += self.instance_steps
         return copies
 
-    # What tasks and worlds use
+    # For tasks and worlds
 
     def say(self, text: str, priority: int = 1) -> None:
-        """Queues a text behind what is still unsaid, unless that is more important."""
+        """Queue a text behind the unsaid rest, or drop it if that rest has a higher priority."""
         at = self.at
         if at < self.spoken and priority < self._priority:
             return
@@ -206,7 +206,7 @@ class Environment:
         if self.serializer is not None:
             text = self.serializer.encode(text)
         if at < self._end:
-            text = self.text + text  # `_at` must stay as it is: `next` relies on it in mid-text
+            text = self.text + text  # `at` must stay as it is: `next` relies on it in mid-text
         else:
             self._due -= at
             self.at = 0
@@ -215,9 +215,9 @@ class Environment:
         self.spoken = end if end and text[-1] != SILENCE else len(text.rstrip(SILENCE))
 
     def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
-        """Ends the instance: the verdict goes to the scheduler and, if it pays, to the learner as the last reward.
+        """End the instance. The scheduler gets the verdict, and so does the learner as its last reward if it `pays`.
 
-        The first verdict is final; with `compat="round1"` a different one overturns it.
+        The first verdict is final. With `compat="round1"` a different verdict replaces it.
         """
         if self._verdict is not None and (self._final or self._verdict == result):
             return
@@ -228,7 +228,7 @@ class Environment:
     # The steps at which the teacher listens
 
     def _wind_up(self, heard: str | None) -> int:
-        """After the verdict: the last words, a separator, the reward, the next instance."""
+        """Go on after the verdict: say the last words, then a separator, then pay and switch."""
         if self.at < self._end:
             return self._hear(heard) if heard is not None else 0
         if self._separated and not self.over:
@@ -244,7 +244,7 @@ class Environment:
         self.running = False
 
     def _switch(self) -> None:
-        """Reports the verdict and starts the next instance, or ends the curriculum."""
+        """Report the verdict and start the next instance, or end the curriculum."""
         previous = self.task
         if previous is not None:
             self._retire()
@@ -284,7 +284,7 @@ class Environment:
             self.prices = ASKED
 
     def _close(self) -> None:
-        """Nothing follows; whoever goes on gets spaces. The last step is booked on the task it ended."""
+        """End the curriculum. Further steps hear spaces; the last step counts for the task it ended."""
         self.tally.steps += 1
         self.over = self.halted = self._separated = True
         self.running = False
@@ -292,12 +292,12 @@ class Environment:
         self.tally = Tally()
 
     def _pause(self) -> str:
-        """Says one space because there is nothing to say."""
+        """Say one space because nothing is queued."""
         self._due -= 1
         return SILENCE
 
     def _admit(self, heard: object) -> None:
-        """Refuses what is no symbol."""
+        """Refuse a value that is not a symbol."""
         raise AgentProtocol(f"{self.learner} said {heard!r}. A symbol here is {self.symbols}.")
 
 
@@ -306,9 +306,9 @@ def _deaf(symbol: str) -> int:
 
 
 class BitEnvironment(Environment):
-    """The same teacher in bit mode: eight steps carry a byte of UTF-8, and all limits count bits.
+    """The same teacher in bit mode: eight steps carry one byte of UTF-8, and all limits count bits.
 
-    `alphabet` translates characters on their way out and in; it must be its own inverse.
+    `alphabet` translates characters on their way out and in. It must be its own inverse.
     """
 
     __slots__ = ("_reader", "alphabet")
@@ -320,13 +320,13 @@ class BitEnvironment(Environment):
         self._reader = BitReader()
 
     def next(self, heard: Any) -> tuple[str, int]:
-        """Takes the learner's bit (None: nothing heard), gives the teacher's and the reward for what was heard."""
+        """Take the learner's bit (None: nothing) and return the teacher's bit with the reward for what was heard."""
         character = None if heard is None else self._reader.feed(self._bit(heard))
         return super().next(character if character is None else character.translate(self.alphabet))
 
     @property
     def unsaid(self) -> int:
-        """How many characters are still to be begun before nothing but spaces remains."""
+        """Characters left to begin before only spaces remain."""
         return max(0, (self.spoken - self.at) // 8)
 
     def _bit(self, heard: object) -> str:
@@ -336,14 +336,14 @@ class BitEnvironment(Environment):
         return bit
 
     def _admit(self, heard: object) -> None:
-        """Lets every character pass that bits can spell."""
+        """Accept every character that bits can spell."""
 
     def _switch(self) -> None:
         self._reader.clear()
         super()._switch()
 
     def say(self, text: str, priority: int = 1) -> None:
-        """Replaces what is unsaid except for a character sent in part, unless that is more important."""
+        """Replace the unsaid rest, except a character sent in part, unless that rest has a higher priority."""
         if not text or (self.at < self.spoken and priority < self._priority):
             return
         self._priority = priority
@@ -353,7 +353,7 @@ class BitEnvironment(Environment):
         self._end, self.spoken = len(self.text), strip_spaces(self.text)
 
     def _pause(self) -> str:
-        """Begins to say a space, which takes eight bits."""
+        """Begin to say a space, which takes eight bits."""
         self._due -= self.at
         self.text, self.at, self._end, self.spoken = SPACE_BITS, 1, len(SPACE_BITS), 0
         return self.text[0]

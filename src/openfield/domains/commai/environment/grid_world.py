@@ -1,6 +1,6 @@
-"""The grid world: an endless plane with things on it, in which the learner walks, looks, takes and gives.
+"""The grid world: an endless plane with objects, in which the learner walks, looks, takes and gives.
 
-Navigation tasks are set in it. It hears every symbol before the task does and answers commands that end in a dot.
+Navigation tasks are set in it. It hears every symbol before the task does, and obeys commands that end in a dot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from openfield.domains.commai.environment.stage import Stage
 Place = tuple[int, int]
 
 DIRECTIONS: dict[str, Place] = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}
-"""What a step in each direction adds; y grows southward."""
+"""The offset of a step in each direction; y grows southward."""
 NAMES = tuple(DIRECTIONS)
 VIEW = 2
 """The map shows this many cells in each direction."""
@@ -25,7 +25,7 @@ _ARROWS = dict(zip(NAMES, "^>v<", strict=True))
 
 
 class GridObject(msgspec.Struct, frozen=True):
-    """Something that lies on a cell."""
+    """An object that lies on a cell."""
 
     name: str
     pickable: bool = True
@@ -33,7 +33,7 @@ class GridObject(msgspec.Struct, frozen=True):
 
 
 class GridWorld:
-    """The state of the world and its answers to commands; it starts anew whenever another world was in between."""
+    """The state of the world and its answers to commands. It starts again when a task of another world was played."""
 
     def __init__(self) -> None:
         self._stage: Stage | None = None
@@ -41,24 +41,24 @@ class GridWorld:
         self.clear()
 
     def clear(self) -> None:
-        """Empties the world and puts the learner at its origin, facing north."""
+        """Clear the world and put the learner at its origin, facing north."""
         self.position: Place = (0, 0)
         self.facing = "north"
         self.things: dict[Place, GridObject] = {}
         self.inventory: Counter[str] = Counter()
         self.wanted: Counter[str] = Counter()
-        """What the teacher asked for and will accept."""
+        """Objects the teacher has asked for and will accept."""
         self.given: list[str] = []
-        """What the teacher was given, in order."""
+        """Objects given to the teacher, in order."""
 
     def start(self, stage: Stage) -> None:
-        """Begins afresh in front of this teacher."""
+        """Clear the world and answer through this stage from now on."""
         self._stage = stage
         self._heard = ""
         self.clear()
 
     def listen(self, then: Callable[[str], int], talking: bool) -> Callable[[str], int]:
-        """A listener that lets the world hear a symbol before the task does."""
+        """Return a listener that lets the world hear each symbol before the task does."""
         self._heard = ""
         attend = self.overhear if talking else self.hear
 
@@ -69,7 +69,7 @@ class GridWorld:
         return listen
 
     def hear(self, symbol: str) -> None:
-        """Takes a symbol; a dot may complete a command."""
+        """Take a symbol, and obey the command that a dot completes."""
         self._heard = (self._heard + symbol)[-_MAX_COMMAND:]
         if symbol == "." and self._stage is not None:
             sentence, self._heard = self._heard, ""
@@ -77,7 +77,7 @@ class GridWorld:
             self._obey(sentence if serializer is None else serializer.decode(sentence), self._stage)
 
     def overhear(self, symbol: str) -> None:
-        """Forgets what was said while the teacher talked."""
+        """Forget what was said while the teacher talked."""
         self._heard = ""
 
     @property
@@ -86,24 +86,24 @@ class GridWorld:
         return step(self.position, self.facing)
 
     def put(self, place: Place, thing: GridObject) -> None:
-        """Puts a thing on a cell."""
+        """Put an object on a cell."""
         self.things[place] = thing
 
     def map(self) -> str:
-        """The cells around the learner as five lines of five characters."""
+        """Return the cells around the learner as five lines of five characters."""
         x, y = self.position
         reach = range(-VIEW, VIEW + 1)
         rows = [[self._sign((x + east, y + south)) for east in reach] for south in reach]
         rows[VIEW][VIEW] = _ARROWS[self.facing]
         return "\n".join("".join(row) for row in rows)
 
-    def turn(self, way: int) -> str:
-        """Turns left (-1) or right (1)."""
-        self.facing = NAMES[(NAMES.index(self.facing) + way) % 4]
-        return f"You turned {'left' if way < 0 else 'right'}, you are now facing {self.facing}."
+    def turn(self, quarters: int) -> str:
+        """Turn left (-1) or right (1)."""
+        self.facing = NAMES[(NAMES.index(self.facing) + quarters) % 4]
+        return f"You turned {'left' if quarters < 0 else 'right'}, you are now facing {self.facing}."
 
     def move(self) -> str:
-        """Steps forward unless something is in the way."""
+        """Step forward unless an object is in the way."""
         thing = self.things.get(self.ahead)
         if thing is not None and not thing.traversable:
             return "You can't move."
@@ -111,12 +111,12 @@ class GridWorld:
         return "You moved."
 
     def look(self) -> str:
-        """Says what is in front."""
+        """Say what lies on the cell ahead."""
         thing = self.things.get(self.ahead)
         return f"There is {with_article(thing.name)}." if thing else "There is nothing here."
 
     def pick_up(self, name: str) -> str:
-        """Takes the thing in front, if it is that one and can be taken."""
+        """Take the object ahead if it has this name and can be taken."""
         thing = self.things.get(self.ahead)
         if thing is None or thing.name != name:
             return f"There is no {name} here."
@@ -127,7 +127,7 @@ class GridWorld:
         return f"You picked up the {name}."
 
     def give(self, name: str) -> str:
-        """Hands a thing to the teacher, who takes only what was asked for; nobody can give what they do not have."""
+        """Hand an object to the teacher, who takes only what was asked for and what the learner has."""
         if self.wanted[name] <= 0:
             return f"I haven't asked you for {with_article(name)}."
         if self.inventory[name] <= 0:
@@ -150,13 +150,13 @@ class GridWorld:
 
 
 def step(place: Place, direction: str) -> Place:
-    """The neighbouring cell in a direction."""
+    """Return the neighbouring cell in a direction."""
     x, y = DIRECTIONS[direction]
     return place[0] + x, place[1] + y
 
 
 def with_article(name: str) -> str:
-    """`a` or `an` and the name."""
+    """Return the name with `a` or `an` before it."""
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 

@@ -1,30 +1,28 @@
-"""A learner and an environment in conversation, with the statistics of the original.
+"""A learner and an environment in conversation, without a rollout: nothing is recorded but the counts per task.
 
-This is the domain's own loop; trials that are recorded go through a rollout instead.
+Benchmarks, tests and task authors use it. Recorded trials go through a rollout instead.
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
-import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, Protocol
 
 from openfield.domains.commai.environment.environment import Environment, Tally
 from openfield.errors import AgentProtocol, InvalidInput
+from openfield.registry import load
 
 
 class Learner(Protocol):
     """Answers every symbol with a symbol, and is told every reward."""
 
     def next(self, symbol: str) -> str | int | None:
-        """Takes the teacher's symbol, gives its own."""
+        """Take the teacher's symbol and return the learner's."""
         ...
 
     def reward(self, reward: int) -> None:
-        """Is told what its last symbol earned, 0 included, just before the next one arrives."""
+        """Take the reward of the last symbol, 0 included, just before the next symbol arrives."""
         ...
 
 
@@ -50,7 +48,7 @@ class LearnerSession:
         self._heard: str | int | None = None
 
     def run(self, steps: int | None = None) -> int:
-        """Goes on until the curriculum is finished, somebody stops it, or these steps are done; returns how many."""
+        """Play until the curriculum is finished, `stop` is called or `steps` are done; return the steps played."""
         environment, heard, observe = self.environment, self._heard, self._observe
         environment.halted = environment.over
         exchange, answer, reward = environment.next, self.learner.next, self.learner.reward
@@ -71,7 +69,7 @@ class LearnerSession:
         return count
 
     def stop(self) -> None:
-        """Ends `run` before its next step."""
+        """End `run` before its next step."""
         self.environment.halted = True
 
     @property
@@ -80,27 +78,27 @@ class LearnerSession:
         return sum(tally.reward for tally in self.tallies().values())
 
     def tallies(self) -> dict[str, Tally]:
-        """Steps, instances and rewards by task."""
+        """Return steps, instances and rewards by task."""
         return self.environment.tallies()
 
 
 class LearnerAdapter:
-    """Makes a learner of anything that has `next(symbol)`: `reward` may be missing, symbols may be bytes or numbers.
+    """Turns any object with `next(symbol)` into a learner. `reward` may be missing; symbols may be bytes or numbers.
 
     Args:
         learner: The object.
-        name: What errors call it.
+        name: The learner's name in error messages.
     """
 
     def __init__(self, learner: Any, name: str = "") -> None:
         self.name = name or type(learner).__name__
         if not callable(getattr(learner, "next", None)):
-            raise InvalidInput(f"{self.name} is no learner: it needs a method next(symbol).")
+            raise InvalidInput(f"{self.name} is not a learner: it has no method next(symbol).")
         self._learner = learner
         self._reward = getattr(learner, "reward", None)
 
     def next(self, symbol: str) -> str | None:
-        """The learner's answer as a character."""
+        """Return the learner's answer as a character."""
         answer: Any = self._learner.next(symbol)
         if isinstance(answer, bytes):
             answer = answer.decode("latin-1")
@@ -111,27 +109,19 @@ class LearnerAdapter:
         raise AgentProtocol(f"{self.name} said {answer!r}. A symbol is one character with a code from 0 to 255.")
 
     def reward(self, reward: int) -> None:
-        """Tells the learner, if it wants to know."""
+        """Tell the learner its reward if it has a method for it."""
         if self._reward is not None:
             self._reward(reward)
 
 
 def load_learner(path: str, *args: Any) -> LearnerAdapter:
-    """The learner behind a dotted path like `my_learners.Clever` or `my_learners:Clever`, made with these arguments.
+    """Make the learner at a dotted path like `my_learners.Clever` or `my_learners:Clever`.
 
     Raises:
-        InvalidInput: There is no such class.
+        InvalidInput: The path has no module, or the module cannot be imported.
+        UnknownName: The module has no such class.
     """
     module_name, _, name = path.replace(":", ".").rpartition(".")
     if not module_name:
-        raise InvalidInput(f"Learner '{path}' is no dotted path. Write it like 'my_module.MyLearner'.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        made = getattr(importlib.import_module(module_name), name)(*args)
-    except ModuleNotFoundError as error:
-        raise InvalidInput(f"Learner '{path}' cannot be imported: {error}.") from error
-    except AttributeError:
-        raise InvalidInput(f"Learner '{path}': the module {module_name} has no class {name}.") from None
-    return LearnerAdapter(made, path)
+        raise InvalidInput(f"Learner '{path}' has no module. Write it like 'my_module.MyLearner'.")
+    return LearnerAdapter(load(f"{module_name}:{name}")(*args), path)

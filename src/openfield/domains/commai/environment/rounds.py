@@ -1,6 +1,6 @@
-"""Questions with their answers and feedback, and where an instance gets them from: drawn at random or from a script.
+"""Questions with their answers and feedback, and the sources an instance draws them from: random, shuffled or scripted.
 
-Tasks deal rounds, instances ask them; a script replaces the dealing and leaves everything else as it is.
+A micro instance asks the rounds of its source one by one. A script replaces the source and changes nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from openfield.errors import InvalidInput
 
 
 class Round(msgspec.Struct, frozen=True, gc=False):
-    """A question, what a perfect learner answers (terminator included), and what the teacher says then."""
+    """One question, the answer of a perfect learner with its terminator, and the feedback."""
 
     question: str
     answer: str
@@ -24,19 +24,19 @@ class Round(msgspec.Struct, frozen=True, gc=False):
     wrong: str = ""
     """Feedback after a wrong answer."""
     accepts: Callable[[str], bool] | None = None
-    """Which answers are correct; only `answer` itself if None."""
+    """Tells whether an answer is correct; None accepts only `answer`."""
 
 
 class RoundSource(Protocol):
-    """Where the rounds of one instance come from."""
+    """Gives the rounds of one instance."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """All questions there can be; empty if that is no fixed set."""
+        """All possible questions; empty if they are not a fixed set."""
         ...
 
     def draw(self) -> Round:
-        """The next round."""
+        """Return the next round."""
         ...
 
 
@@ -44,10 +44,9 @@ class RoundScript:
     """Rounds written down beforehand, one list per instance, asked in exactly this order.
 
     Args:
-        instances: The rounds of each instance; a plain `(question, answer, feedback)` serves as a round whose feedback
-            does not depend on the answer.
-        keys: All questions there could have been, one list per instance, for criteria that count them; those that
-            occur if not given.
+        instances: The rounds of each instance. A plain `(question, answer, feedback)` is a round with the same
+            feedback to every answer.
+        keys: All possible questions, one list per instance, for criteria that count them; by default those that occur.
     """
 
     def __init__(
@@ -60,10 +59,10 @@ class RoundScript:
         self._dealt = 0
 
     def deal(self) -> ScriptedRounds:
-        """The rounds of the next instance."""
+        """Return the rounds of the next instance."""
         number = self._dealt
         if number >= len(self._instances):
-            raise InvalidInput(f"The script has {len(self._instances)} instances; one more was started.")
+            raise InvalidInput(f"The script has {len(self._instances)} instances, and one more was started.")
         self._dealt += 1
         return ScriptedRounds(self._instances[number], self._keys[number] if self._keys else None, number)
 
@@ -74,10 +73,10 @@ class ScriptedRounds:
     def __init__(self, rounds: Sequence[Round], keys: Sequence[str] | None, number: int) -> None:
         self.keys: Sequence[str] = keys if keys is not None else sorted({entry.question for entry in rounds})
         self._rounds = iter(rounds)
-        self._complaint = f"Instance {number} of the script has {len(rounds)} questions; one more was answered."
+        self._complaint = f"Instance {number} of the script has {len(rounds)} questions, and one more was answered."
 
     def draw(self) -> Round:
-        """The next round; after the last, silence, whose answer nobody has written down."""
+        """Return the next round; after the last, one of silence that accepts no answer."""
         return next(self._rounds, None) or Round("", ".", accepts=self._complain)
 
     def _complain(self, answer: str) -> bool:
@@ -85,7 +84,7 @@ class ScriptedRounds:
 
 
 class UniformRounds:
-    """Draws rounds uniformly and puts them back."""
+    """Draws rounds uniformly, with replacement."""
 
     __slots__ = ("_random", "_rounds")
 
@@ -98,12 +97,12 @@ class UniformRounds:
         return [entry.question for entry in self._rounds]
 
     def draw(self) -> Round:
-        """Any of the rounds."""
+        """Return a random round."""
         return self._rounds[int(self._random() * len(self._rounds))]
 
 
 class ShuffledRounds(UniformRounds):
-    """Deals rounds like cards: several copies of each, shuffled anew when all are gone."""
+    """Draws several copies of each round without replacement, and starts again when none is left."""
 
     __slots__ = ("_copies", "_left")
 
@@ -113,15 +112,18 @@ class ShuffledRounds(UniformRounds):
         self._left: list[Round] = []
 
     def draw(self) -> Round:
-        """The next card. Drawing from a random place is the same as shuffling first, and takes a third of the time."""
+        """Return the next round.
+
+        Drawing from a random place is the same as shuffling first, and takes a third of the time.
+        """
         left = self._left
         if not left:
             left = self._left = [*self._rounds] * self._copies
         at = int(self._random() * len(left))
-        card, last = left[at], left.pop()
-        if card is not last:
+        drawn, last = left[at], left.pop()
+        if drawn is not last:
             left[at] = last
-        return card
+        return drawn
 
 
 def _round(entry: Round | tuple[str, str] | tuple[str, str, str]) -> Round:

@@ -1,6 +1,6 @@
-"""Who chooses the next task: at random, in turn, by successes, by consecutive successes, by what they unlock.
+"""Schedulers choose the next task: at random, in turn, by successes, by successes in a row, or by dependencies.
 
-The environment reports each verdict and then asks for a task; None ends the curriculum.
+The environment reports each verdict and then asks for a task. None ends the curriculum.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from openfield.errors import InvalidInput, UnknownName
 
 
 class Scheduler(Protocol):
-    """Chooses tasks."""
+    """Chooses the task of each instance."""
 
     tasks: Sequence[Task]
 
     def next_task(self, rng: random.Random) -> Task | None:
-        """The task of the next instance; None if the curriculum is finished."""
+        """Return the task of the next instance, or None if the curriculum is finished."""
         ...
 
     def record(self, result: int) -> None:
-        """Takes the verdict of the instance that just ended."""
+        """Take the verdict of the instance that just ended."""
         ...
 
 
 class RandomScheduler:
-    """Chooses uniformly, every time."""
+    """Chooses uniformly."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.tasks = _some(tasks)
 
     def next_task(self, rng: random.Random) -> Task:
-        """Any of the tasks."""
+        """Return a random task."""
         return rng.choice(self.tasks)
 
     def record(self, result: int) -> None:
-        """Does not care."""
+        """Ignore the verdict."""
 
 
 class SequentialScheduler:
-    """Gives each task one instance, round and round."""
+    """Gives each task one instance, in turn, and starts again after the last."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.tasks = _some(tasks)
         self._next = 0
 
     def next_task(self, rng: random.Random) -> Task:
-        """The next task in turn."""
+        """Return the next task in turn."""
         task = self.tasks[self._next % len(self.tasks)]
         self._next += 1
         return task
 
     def record(self, result: int) -> None:
-        """Does not care."""
+        """Ignore the verdict."""
 
 
 class IncrementalScheduler:
-    """Goes on to the next task, round and round, after enough successes; failures take nothing away."""
+    """Goes on to the next task after enough successes, in a circle. Failures take nothing away."""
 
     def __init__(self, tasks: Sequence[Task], success_threshold: int = 2) -> None:
         self.tasks = _some(tasks)
@@ -70,13 +70,13 @@ class IncrementalScheduler:
         self.streak = 0
 
     def next_task(self, rng: random.Random) -> Task:
-        """The task under way."""
+        """Return the current task, or the next one after enough successes."""
         if self.streak >= self.threshold:
             self.streak, self.position = 0, self.position + 1
         return self.tasks[self.position % len(self.tasks)]
 
     def record(self, result: int) -> None:
-        """Counts a success."""
+        """Count a success."""
         if result > 0:
             self.streak += result
 
@@ -103,12 +103,12 @@ class ConsecutiveScheduler:
         self._cyclic = cyclic
         self._thresholds = thresholds or {}
         self.position = 0
-        """Which task is under way."""
+        """The index of the current task."""
         self.streak = 0
         """Its successes in a row."""
 
     def next_task(self, rng: random.Random) -> Task | None:
-        """The task under way, None after the last."""
+        """Return the current task, the next one after enough successes in a row, or None after the last."""
         if self.position < len(self.tasks):
             threshold = self._thresholds.get(self.tasks[self.position].name, self.threshold)
             if self.streak >= threshold:
@@ -118,7 +118,7 @@ class ConsecutiveScheduler:
         return self.tasks[self.position] if self.position < len(self.tasks) else None
 
     def record(self, result: int) -> None:
-        """Counts a success; anything else sets the count to itself, which is 0 for a failure."""
+        """Count a success; any other result becomes the count itself, which is 0 for a failure."""
         self.streak = self.streak + 1 if result == 1 else int(result)
 
 
@@ -128,7 +128,7 @@ class DependenciesScheduler:
     Args:
         tasks: All tasks.
         tasks_dependencies: Pairs (a, b): b needs a.
-        unlock_threshold: Successes that make a task count as solved; tasks of the same kind count together.
+        unlock_threshold: Successes after which a task counts as solved. Tasks of the same kind count together.
     """
 
     def __init__(
@@ -144,13 +144,13 @@ class DependenciesScheduler:
         self._current = ""
 
     def next_task(self, rng: random.Random) -> Task:
-        """Any task that is unlocked."""
+        """Return a random unlocked task."""
         task = rng.choice([task for task in self.tasks if self._unlocked(task)])
         self._current = task.kind
         return task
 
     def record(self, result: int) -> None:
-        """Counts a success for the task that was chosen last."""
+        """Count a success for the task that was chosen last."""
         if result > 0:
             self._solved[self._current] += result
 
@@ -165,11 +165,11 @@ class DependenciesScheduler:
 
 
 class IntrudedScheduler:
-    """Another scheduler's choice, except that every second instance belongs to a task it knows nothing of.
+    """Another scheduler's choice, with a task it does not know in every second instance.
 
     Args:
-        scheduler: The scheduler that goes on as if nothing had happened.
-        intruder: The task in between.
+        scheduler: The scheduler, which hears nothing of the other instances.
+        intruder: The task of every second instance.
     """
 
     def __init__(self, scheduler: Scheduler, intruder: Task) -> None:
@@ -179,12 +179,12 @@ class IntrudedScheduler:
         self._intruding = False
 
     def next_task(self, rng: random.Random) -> Task | None:
-        """The intruder, or what the scheduler chooses."""
+        """Return the intruder and the scheduler's choice in turn."""
         self._intruding = not self._intruding
         return self._intruder if self._intruding else self.scheduler.next_task(rng)
 
     def record(self, result: int) -> None:
-        """Passes on what concerns the scheduler's own tasks."""
+        """Pass on the verdicts of the scheduler's own tasks."""
         if not self._intruding:
             self.scheduler.record(result)
 
@@ -201,5 +201,5 @@ def _refuse_cycles(needs: Mapping[str, set[str]]) -> None:
     except CycleError as error:
         circle = " > ".join(reversed(error.args[1]))
         raise InvalidInput(
-            f"The key tasks_dependencies goes round in a circle: {circle}. Remove one of them."
+            f"The dependencies form a circle: {circle}. Remove one pair of tasks_dependencies."
         ) from None

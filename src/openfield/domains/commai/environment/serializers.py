@@ -1,6 +1,7 @@
-"""How text becomes symbols: as it is, as UTF-8 bits, or with every word replaced by a made-up one.
+"""From text to symbols and back: made-up words, UTF-8 bits, and other bytes for the same characters.
 
-The environment encodes what the teacher says and decodes what the learner said; tasks only ever see plain text.
+The environment encodes what the teacher says and decodes what the learner said, so tasks see plain text only. The
+byte tables of the alphabet novelties are applied by the world, between the environment and the learner.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ class Serializer(Protocol):
     """Changes the words between teacher and learner."""
 
     def encode(self, text: str) -> str:
-        """The teacher's text as the learner gets it."""
+        """Return the teacher's text as the learner gets it."""
         ...
 
     def decode(self, text: str) -> str:
-        """The learner's text as the teacher understands it."""
+        """Return the learner's text as the teacher understands it."""
         ...
 
 
 class Scrambler:
-    """Swaps every alphabetic word for a made-up one of equal length, the same one whenever it occurs.
+    """Swaps every alphabetic word for a made-up one of equal length, always the same one.
 
-    Words come in pairs, so that encoding and decoding are the same bijection: saying the real word yields its
-    made-up one. Case is kept letter by letter; digits, punctuation and spaces pass.
+    Words come in pairs, so encoding and decoding are one bijection: saying the real word yields its made-up one. Case
+    is kept letter by letter; digits, punctuation and spaces stay.
     """
 
     def __init__(self, rng: random.Random, readable: bool = True) -> None:
@@ -46,7 +47,7 @@ class Scrambler:
         self._partner: dict[str, str] = {}
 
     def encode(self, text: str) -> str:
-        """The text with its words swapped."""
+        """Return the text with its words swapped."""
         return _WORD.sub(self._swap, text)
 
     decode = encode
@@ -65,7 +66,7 @@ class Scrambler:
         return partner
 
     def _invent(self, length: int, word: str) -> str:
-        """A word that has no partner yet; short lengths run out, and then any free spelling will do, even its own."""
+        """Return a word without a partner; if none is found, any free letter or the word itself."""
         for attempt in range(_TRIES):
             invented = self._spell(length, self._readable and attempt < _TRIES // 2)
             if invented not in self._partner and invented != word:
@@ -81,7 +82,7 @@ class Scrambler:
 
 
 def make_serializer(settings: CommaiSettings, seed: int) -> Serializer | None:
-    """The serializer these settings ask for; a scrambler has a generator of its own, so tasks draw the same."""
+    """Make the serializer of these settings. It has its own generator, so tasks draw the same with and without it."""
     kind: Scramble = settings.scramble
     if not kind:
         return None
@@ -89,28 +90,28 @@ def make_serializer(settings: CommaiSettings, seed: int) -> Serializer | None:
 
 
 def speaks_bits(spec: Spec) -> bool:
-    """Whether the symbols of a trial are bits, not bytes."""
+    """Return whether the symbols of a trial are bits, not bytes."""
     return isinstance(spec.actions, Discrete) and spec.actions.n == 2
 
 
 def to_bits(text: str) -> str:
-    """The text as the characters 0 and 1: UTF-8, eight per byte, most significant first."""
+    """Return the text as characters 0 and 1: UTF-8, eight bits per byte, most significant first."""
     return "".join(f"{byte:08b}" for byte in text.encode())
 
 
 class BitReader:
-    """Puts bits together to characters; one that takes several bytes waits for its last."""
+    """Joins bits to characters. A character of several bytes is complete with its last one."""
 
     def __init__(self) -> None:
         self._bits = ""
         self._bytes = b""
 
     def clear(self) -> None:
-        """Forgets an unfinished character."""
+        """Forget an unfinished character."""
         self._bits, self._bytes = "", b""
 
     def feed(self, bit: str) -> str | None:
-        """Takes a bit; gives the character it completes, if any."""
+        """Take a bit; return the character it completes, or None."""
         self._bits += bit
         if len(self._bits) < 8:
             return None
@@ -119,7 +120,7 @@ class BitReader:
         return self._decode()
 
     def _decode(self) -> str | None:
-        """Skips leading bytes that belong to no character."""
+        """Skip leading bytes that belong to no character."""
         for start in range(len(self._bytes)):
             try:
                 text = self._bytes[start:].decode()
@@ -131,7 +132,7 @@ class BitReader:
 
 
 def next_character(bits: str, at: int) -> int:
-    """Where the next character starts at or after a bit: behind the one that has been sent in part."""
+    """Return where the next character starts: behind the one that was sent in part, if any."""
     start = -(-at // 8) * 8
     while bits.startswith("10", start):  # a continuation byte of UTF-8
         start += 8
@@ -139,7 +140,7 @@ def next_character(bits: str, at: int) -> int:
 
 
 def strip_spaces(bits: str) -> int:
-    """How many bits remain when the encoded spaces at the end are left out."""
+    """Return how many bits remain without the encoded spaces at the end."""
     end = len(bits)
     while end and bits.startswith(SPACE_BITS, end - 8):
         end -= 8
@@ -148,11 +149,11 @@ def strip_spaces(bits: str) -> int:
 
 _PLAIN = string.ascii_letters + string.digits
 _FOREIGN = "".join(map(chr, range(0xC0, 0xC0 + len(_PLAIN))))
-"""As many bytes of the upper half, in which the original never says anything."""
+"""As many bytes of the upper half, which the original never uses."""
 
 
 def make_byte_table(settings: CommaiSettings) -> dict[int, int]:
-    """Which byte stands for which; those that stand for themselves are left out."""
+    """Return which byte stands for which; bytes that stand for themselves are left out."""
     table: dict[int, int] = {}
     if settings.alphabet == "shifted":
         for letters in (string.ascii_lowercase, string.ascii_uppercase, string.digits):

@@ -1,6 +1,6 @@
-"""What a task may do to the conversation: speak, and end the instance.
+"""The calls a task may make: say a text, and end its instance.
 
-The environment is the one implementation; tasks and the grid world are written against this protocol.
+The environment is the only implementation. Tasks and the grid world depend on this protocol, not on it.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from openfield.domains.commai.settings import CommaiSettings
 
 
 class Stage(Protocol):
-    """What an instance may do to the conversation; the environment is one."""
+    """The side of the environment that a task sees."""
 
     rng: random.Random
     settings: CommaiSettings
     serializer: Serializer | None
-    """What changes the words on their way; an answer must be decoded before it is judged."""
+    """Encodes what the teacher says; an answer must be decoded before it is judged."""
     penalties: int
-    """How many interruptions had their price so far."""
+    """Interruptions so far that had a price."""
 
     @property
     def unsaid(self) -> int:
-        """How many symbols are still to be said before nothing but spaces remains."""
+        """Symbols left to say before only spaces remain."""
         ...
 
     def say(self, text: str, priority: int = 1) -> None:
-        """Queues a text."""
+        """Queue a text behind the unsaid rest, or drop it if that rest has a higher priority."""
         ...
 
     def finish(self, result: bool, text: str = "", pays: bool = True) -> None:
-        """Ends the instance with a verdict."""
+        """End the instance with a verdict; `pays` gives it to the learner as a reward."""
         ...

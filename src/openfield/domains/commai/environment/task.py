@@ -1,6 +1,6 @@
-"""What a task is: a thing that starts instances, each a small state machine that hears symbols and speaks.
+"""Tasks and their instances: a task starts instances, and each instance hears symbols and speaks.
 
-Authors write these two classes; the environment (engine.py) calls them and nothing else does.
+Authors subclass these two classes. Only the environment calls them.
 """
 
 from __future__ import annotations
@@ -14,58 +14,58 @@ from openfield.domains.commai.environment.stage import Stage
 SILENCE = " "
 BYTES = tuple(map(chr, range(256)))
 Prices = Mapping[str | None, int | None]
-"""What a symbol said while the teacher talks costs at once; None where the instance wants to be asked."""
+"""The reward of a symbol said while the teacher talks; None calls `overhear` to find out."""
 
 ASKED: Prices = {**dict.fromkeys(BYTES), SILENCE: 0, None: 0}
-"""Every interruption is overheard."""
+"""Every interruption calls `overhear`."""
 PENALISED: Prices = {**dict.fromkeys(BYTES, -1), SILENCE: 0, None: 0}
 """Every interruption costs a point."""
 DOTS_ASKED: Prices = {**dict.fromkeys(BYTES, 0), ".": None, None: 0}
-"""Dots are overheard, all else is lost."""
+"""Dots call `overhear`; other symbols are lost."""
 
 
 class Instance:
-    """One run of a task, from its first symbol to its verdict. Nothing of it outlives it.
+    """One run of a task, from its first symbol to its verdict. Its state ends with it.
 
-    `hear` and `overhear` return the immediate reward of what was heard: -1, 0 or 1.
+    `hear` and `overhear` return the immediate reward of the symbol: -1, 0 or 1.
     """
 
     __slots__ = ("stage",)
     prices: Prices = ASKED
     marks: str = ""
-    """How its questions were answered so far, `+` or `-` each; empty if the verdict says it all."""
+    """One `+` or `-` per answered question; empty if the instance has only its verdict."""
     original: bool | None = None
-    """What the original criterion says, where a strict one decides."""
+    """The verdict of the original criterion, where a strict one decides."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
 
     def hear(self, symbol: str) -> int:
-        """Takes a symbol said while the teacher was silent."""
+        """Take a symbol said while the teacher was silent."""
         return 0
 
     def overhear(self, symbol: str) -> int:
-        """Takes a symbol said while the teacher was talking, if `prices` has None for it."""
+        """Take a symbol said while the teacher was talking. Called only if `prices` has None for it."""
         return 0
 
     def time_out(self) -> None:
-        """Is told that the time is up; the verdict is failure unless it finishes otherwise."""
+        """End the instance because its time is up; it fails unless a subclass decides otherwise."""
         self.stage.finish(False)
 
     def hint(self) -> str:
-        """What a perfect learner says now that the teacher is silent; empty for silence."""
+        """Return what a perfect learner says when the teacher is silent; empty for silence."""
         return ""
 
 
 class Task(ABC):
-    """A kind of exercise. Its fields may carry something from instance to instance, never between environments."""
+    """A kind of exercise. Its fields may carry state from instance to instance, never between environments."""
 
     max_time: int = 10_000
     """Steps after which an instance times out, as soon as there is nothing left to say."""
     separator: bool = True
-    """Whether one space stands between the end of an instance and the next."""
+    """Whether one space is said between the end of an instance and the next."""
     minimum_threshold: int = 1
-    """How many solved instances a strict curriculum asks for at least."""
+    """Solved instances that a strict curriculum asks for at least."""
 
     def __init__(self, name: str = "", world: GridWorld | None = None) -> None:
         self.name = self.kind = name or type(self).__name__
@@ -73,4 +73,4 @@ class Task(ABC):
 
     @abstractmethod
     def start(self, stage: Stage) -> Instance:
-        """Begins an instance and queues its first message."""
+        """Begin an instance and queue its first message."""

@@ -1,6 +1,7 @@
-"""Every task by its id, in the order of the shipped curriculum; makes a fresh one each time it is asked.
+"""Every task by its id, in the order of the challenge's curriculum.
 
-Schedulers and configuration files get their tasks here, so that no two environments share one.
+Each call of `make_task` makes a new task, so no two environments share one. Schedulers and configuration files get
+their tasks here.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def task_ids(wanted: Iterable[str]) -> list[str]:
-    """The ids behind ids and group names.
+    """Return the task ids that ids and group names stand for.
 
     Raises:
         UnknownName: There is no such task.
@@ -111,5 +112,5 @@ def task_ids(wanted: Iterable[str]) -> list[str]:
 
 
 def make_task(name: str) -> Task:
-    """A fresh task by its id."""
+    """Make a new task by its id."""
     return CATALOGUE[task_ids([name])[0]](name)

@@ -1,6 +1,6 @@
-"""Configuration files: the original's JSON unchanged, its Python modules with `create_tasks()`, and our own TOML.
+"""Read configuration files: the original's JSON unchanged, its Python modules with `create_tasks()`, and our TOML.
 
-All of them end in a scheduler with fresh tasks, which `make_environment` takes; our TOML also sets settings.
+Every file yields a scheduler with new tasks, which `make_environment` takes. A TOML file yields settings as well.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from openfield.registry import load
 from openfield.settings import make_settings
 
 ARGUMENTS = {"max_time": 1, "failed_task_tolerance": 0}
-"""What a file may set about a single task, and the least it may be."""
+"""The numbers a file may set for a single task, and their minimum."""
 
 
 def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Scheduler, CommaiSettings]:
-    """The scheduler and the settings a file (or an equivalent mapping) describes.
+    """Return the scheduler and the settings of a file, or of a mapping in the original's form.
 
     Raises:
-        InvalidInput: The file cannot be used; the message names the key and what would be right.
+        InvalidInput: The file cannot be used. The message names the key and what would be right.
     """
     if isinstance(source, Mapping):
         return read_original(source, "the configuration"), CommaiSettings()
@@ -57,11 +57,11 @@ def load_configuration(source: str | Path | Mapping[str, Any]) -> tuple[Schedule
             raise InvalidInput(f"{path}: {error}") from None
     if path.suffix == ".py":
         return run_configuration(path), CommaiSettings()
-    raise InvalidInput(f"{path} is no configuration: its name must end in .json, .py or .toml.")
+    raise InvalidInput(f"{path} is not a configuration: its name must end in .json, .py or .toml.")
 
 
 def read_original(table: Any, name: str) -> Scheduler:
-    """The scheduler of a configuration in the original's form: `worlds`, `tasks`, `scheduler`."""
+    """Return the scheduler of a configuration in the original's form: `worlds`, `tasks`, `scheduler`."""
     worlds = {key: _world(entry, f"{name}: worlds.{key}") for key, entry in _part(table, "worlds", name).items()}
     tasks = {
         key: _task(key, entry, worlds, f"{name}: tasks.{key}") for key, entry in _part(table, "tasks", name).items()
@@ -70,7 +70,7 @@ def read_original(table: Any, name: str) -> Scheduler:
 
 
 def read_settings(table: Any, name: str) -> CommaiSettings:
-    """The settings of a TOML file, which has them at its top or in a table `[commai]`."""
+    """Return the settings of a TOML file, which has them at its top or in a table `[commai]`."""
     values = table.get("commai", table)
     if not isinstance(values, dict):
         raise InvalidInput(f"{name}: commai must be a table of settings.")
@@ -81,9 +81,9 @@ def read_settings(table: Any, name: str) -> CommaiSettings:
 
 
 def run_configuration(path: Path) -> Scheduler:
-    """The scheduler that `create_tasks()` of a Python file makes; the file must lie in the working directory.
+    """Return the scheduler that `create_tasks()` of a Python file makes. The file must be in the working directory.
 
-    While it runs, the old packages `core`, `tasks` and `worlds` are there, with our classes under their old names.
+    While it runs, the original's packages `core`, `tasks` and `worlds` can be imported, with our classes in them.
     """
     if not path.resolve().is_relative_to(Path.cwd()):
         raise InvalidInput(f"{path} is not inside the working directory. Python configurations run only from there.")
@@ -111,7 +111,7 @@ def _decode(path: Path, decode: Any) -> Any:
 
 
 def _part(table: Any, key: str, name: str) -> dict[str, Any]:
-    """A table that must be there; an empty one is fine."""
+    """Return a table that must be there; it may be empty."""
     if not isinstance(table, Mapping) or not isinstance(table.get(key), dict):
         raise InvalidInput(
             f"{name}: the key '{key}' must be a table. Needed are 'worlds' (may be empty), 'tasks', 'scheduler'."
@@ -135,7 +135,7 @@ def _world(entry: Any, place: str) -> GridWorld:
 
 
 def _task(key: str, entry: Any, worlds: Mapping[str, GridWorld], place: str) -> Task:
-    """A task named as the file names it, so that books and reports do too."""
+    """Make a task with the name it has in the file, which reports use too."""
     path = _type_of(entry, place)
     kind = path if path in CATALOGUE else find_task(path)
     task = _own_task(path, key, place) if kind is None else CATALOGUE[kind](key)
@@ -151,7 +151,7 @@ def _task(key: str, entry: Any, worlds: Mapping[str, GridWorld], place: str) -> 
 
 
 def _own_task(path: str, key: str, place: str) -> Task:
-    """A task of the user's own, a class in a module that can be imported from here."""
+    """Make a task of the user's own: a class in a module that can be imported."""
     module, _, name = path.rpartition(".")
     try:
         found = load(f"{module}:{name}") if module else None
@@ -160,12 +160,12 @@ def _own_task(path: str, key: str, place: str) -> Task:
             raise InvalidInput(f"{place}.type: {UnknownName('task', path, CATALOGUE, label='Ours')}") from None
         raise InvalidInput(f"{place}.type: {error}") from None
     if not (isinstance(found, type) and issubclass(found, Task)):
-        raise InvalidInput(f"{place}.type: {path} is no task; it must be a class that inherits from Task or MicroTask.")
+        raise InvalidInput(f"{place}.type: {path} is not a task: it must be a subclass of Task or MicroTask.")
     return found(key)
 
 
 def _set_argument(task: Task, name: str, value: Any, worlds: Mapping[str, GridWorld], place: str) -> None:
-    """Keyword arguments of the ancestor: a world, or a number an instance reads."""
+    """Set a keyword argument of a task: its world, or a number that its instances read."""
     if name == "world":
         task.world = _lookup(value, worlds, "world", place)
         return
@@ -212,7 +212,7 @@ def _scheduler_argument(key: str, value: Any, known: Sequence[str], tasks: Mappi
 
 
 def _tasks(value: Any, tasks: Mapping[str, Task], place: str, exactly: int | None = None) -> list[Task]:
-    """Task ids as tasks."""
+    """Return the tasks of a list of ids."""
     if not isinstance(value, list) or not value or len(value) != (exactly or len(value)):
         wanted = f"a list of {exactly}" if exactly else "a list of"
         raise InvalidInput(f"{place}: {value!r} must be {wanted} task ids.")
@@ -225,9 +225,9 @@ def _lookup(name: Any, known: Mapping[str, Any], kind: str, place: str) -> Any:
     return known[name]
 
 
-def _number(value: Any, least: int, place: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int if least else int | float) or value < least:
-        raise InvalidInput(f"{place} must be a number of at least {least}, not {value!r}.")
+def _number(value: Any, minimum: int, place: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int if minimum else int | float) or value < minimum:
+        raise InvalidInput(f"{place} must be a number of at least {minimum}, not {value!r}.")
     return value
 
 
@@ -241,7 +241,7 @@ def _import(path: Path) -> types.ModuleType:
 
 
 def _line_in(path: Path, error: BaseException) -> str:
-    """Where in a file an error arose, as text."""
+    """Return the line of a file where an error arose, as text."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     if isinstance(error, SyntaxError):

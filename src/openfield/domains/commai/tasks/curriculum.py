@@ -1,6 +1,6 @@
-"""From settings to an environment: fresh tasks, their scheduler, the serializer, the mode.
+"""From settings to an environment: new tasks, their scheduler, the serializer and the mode.
 
-Worlds, benchmarks and tests start here; configuration files come through configuration.py.
+Worlds, benchmarks and tests start here. Configuration files are read in `configuration.py`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def make_environment(
     scheduler: Scheduler | None = None,
     learner: str = "the learner",
 ) -> Environment:
-    """An environment that shares nothing with any other.
+    """Make an environment that shares nothing with another one.
 
     Args:
         settings: The domain's settings.
-        seed: Where all randomness starts.
-        scheduler: Who chooses the tasks, if not the settings.
-        learner: Whom an error about a symbol blames.
+        seed: The seed of all randomness.
+        scheduler: Chooses the tasks; by default the scheduler of the settings.
+        learner: The name of the learner in error messages.
     """
     chosen = settings or CommaiSettings()
     kind = BitEnvironment if chosen.bit_mode else Environment
@@ -43,7 +43,7 @@ def make_environment(
 
 
 def make_scheduler(settings: CommaiSettings) -> Scheduler:
-    """The scheduler these settings ask for, with fresh tasks."""
+    """Make the scheduler of these settings, with new tasks."""
     tasks = [make_task(name) for name in task_ids(settings.tasks) * (2 if settings.retest else 1)]
     threshold = settings.success_threshold
     if settings.scheduler == "random":

@@ -1,6 +1,6 @@
-"""Descriptions of sets of strings, and strings that do or do not belong to them, as the mini tasks need them.
+"""Descriptions of string sets for the mini tasks, and strings that belong to them or nearly do.
 
-A description is what the teacher shows; `accepts` is the checker, `member` and `stranger` draw strings to verify.
+The teacher shows a description; `accepts` checks a string, `draw_member` and `draw_nonmember` draw one to verify.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LETTERS = string.ascii_uppercase
 _FILLER = 5
 """`anything` stands for up to this many letters between two n-grams."""
 MIN_LETTERS = 2
-"""Letters of a string that nearly belongs."""
+"""Letters of a string that nearly belongs, at least."""
 _TRIES = 20
 
 
@@ -29,14 +29,14 @@ class Description:
     operator: str = "and"
 
     def text(self, rng: Random) -> str:
-        """The description as the teacher says it, its groups in any order."""
+        """Return the description as the teacher says it, its groups in random order."""
         groups = [*self.required, *(f"not {ngram}" for ngram in self.banned)]
         if self.anything:
             groups.append("anything")
         return f" {self.operator} ".join(sample(rng, groups, len(groups)))
 
     def accepts(self, verified: str) -> bool:
-        """Whether the string belongs to the set."""
+        """Return whether the string belongs to the set."""
         if any(ngram in verified for ngram in self.banned):
             return False
         if self.operator == "and" and not all(ngram in verified for ngram in self.required):
@@ -45,7 +45,7 @@ class Description:
 
 
 def draw_member(description: Description, length: int, rng: Random) -> str:
-    """A string that belongs: n-grams in random order until it is longer than `length` and has all it must have."""
+    """Draw a string of the set: n-grams in random order until it is longer than `length` and has all it needs."""
     writer = _Writer(description, rng)
     required = description.required
     missing = set(required) if description.operator == "and" else set()
@@ -61,9 +61,9 @@ def draw_member(description: Description, length: int, rng: Random) -> str:
 
 
 def draw_nonmember(description: Description, length: int, rng: Random) -> str:
-    """A string that nearly belongs: a member with one thing done to it that it cannot bear.
+    """Draw a string that nearly belongs: a member with one edit that excludes it.
 
-    Everything belongs to plain `anything`; its stranger is the empty string, as in the original.
+    Every string belongs to plain `anything`. Its nonmember is the empty string, as in the original.
     """
     if description.anything and not description.required and not description.banned:
         return ""
@@ -91,7 +91,7 @@ class _Writer:
         return ngram
 
     def fill(self, most: int) -> None:
-        """Appends one to five letters that complete nothing: unused ones, or tempting ones of banned n-grams."""
+        """Append up to five letters that complete nothing: unused ones, or letters of banned n-grams."""
         rng, banned = self._rng, self._description.banned
         size = min(between(rng, 1, _FILLER), most)
         if not banned:
@@ -105,7 +105,7 @@ class _Writer:
 
 
 def unused_letters(description: Description) -> str:
-    """Letters that occur in no n-gram."""
+    """Return the letters that occur in no n-gram."""
     used = set("".join(description.required + description.banned))
     return "".join([letter for letter in LETTERS if letter not in used])
 
@@ -133,7 +133,7 @@ def _insert_banned(description: Description, text: str, rng: Random) -> str:
 
 
 def _spoil(description: Description, text: str, rng: Random) -> str:
-    """The edit that always works, for the rare string that bore all others."""
+    """Make the edit that always works, for the rare string that stays a member after all others."""
     if not description.anything:
         return _insert_unused(description, text, rng)
     return (_insert_banned if description.banned else _remove_required)(description, text, rng)
@@ -145,7 +145,7 @@ def _insert(text: str, part: str, rng: Random) -> str:
 
 
 def _overlap(text: str, ngram: str) -> int:
-    """How many letters of the n-gram the text already ends with."""
+    """Return how many letters of the n-gram the text already ends with."""
     for size in range(len(ngram) - 1, 0, -1):
         if text.endswith(ngram[:size]):
             return size
@@ -153,7 +153,7 @@ def _overlap(text: str, ngram: str) -> int:
 
 
 def _covered(text: str, ngrams: tuple[str, ...]) -> bool:
-    """Whether occurrences of the n-grams, overlapping or touching, leave no letter out."""
+    """Return whether occurrences of the n-grams, overlapping or touching, cover every letter."""
     reach = 0
     while reach < len(text):
         ends = [_furthest(text, ngram, reach) for ngram in ngrams]
@@ -165,6 +165,6 @@ def _covered(text: str, ngrams: tuple[str, ...]) -> bool:
 
 
 def _furthest(text: str, ngram: str, reach: int) -> int:
-    """The end of the last occurrence that starts at or before `reach`, if it ends behind it."""
+    """Return the end of the last occurrence that starts at or before `reach`, if it ends behind it."""
     at = text.rfind(ngram, max(0, reach - len(ngram) + 1), reach + len(ngram))
     return at + len(ngram) if at >= 0 else 0

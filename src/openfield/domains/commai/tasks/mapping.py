@@ -1,6 +1,6 @@
-"""Micro tasks that hide a mapping from questions to answers: micro1 to micro6 and micro15.
+"""Micro tasks with a hidden mapping from questions to answers: micro1 to micro6 and micro15.
 
-What an instance hides is drawn when it starts; the micro engine asks and judges.
+The mapping is drawn when an instance starts. The micro engine asks and judges.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ SEQUENCES = (
 
 
 class ConstantTask(MicroTask):
-    """micro1: whatever is asked, the answer is one fixed symbol."""
+    """micro1: the answer to every question is one fixed symbol."""
 
     dotted, single = False, True
 
     def deal(self, stage: Stage) -> RoundSource:
-        """Ten symbols of which one is the answer."""
+        """Draw ten symbols, one of which is the answer."""
         alphabet = sample(stage.rng, SYMBOLS, stage.settings.alphabet_size or 10)
         answer = pick(stage.rng, alphabet)
         return UniformRounds([Round(symbol, answer) for symbol in alphabet], stage.rng)
 
     def knowledge(self, deal: RoundSource) -> Knows:
-        """After the first right answer, or when all other symbols have been tried."""
+        """Expect knowledge after the first right answer, or when all other symbols have been tried."""
         return know_after(len(SYMBOLS), lambda key: True)
 
 
 class LettersTask(MicroTask):
-    """micro2 to micro4: marks answer themselves, letters something that depends on the task.
+    """micro2 to micro4: marks answer themselves, and the answers to letters depend on the task.
 
     Args:
         name: The task's id.
-        answers: What the letters of an instance answer.
-        knows: Makes what decides from when on the learner should know.
+        answers: Draws the answers to the letters of an instance.
+        knows: Makes the rule from when on the learner should know them.
     """
 
     dotted, single = False, True
@@ -73,19 +73,19 @@ class LettersTask(MicroTask):
         self._answers, self._knows = answers, knows
 
     def deal(self, stage: Stage) -> RoundSource:
-        """A few letters and all marks."""
+        """Draw a few letters and add all marks."""
         letters = sample(stage.rng, LETTERS, stage.settings.alphabet_size or 4)
         answers = self._answers(stage.rng, letters)
         return shuffle_rounds([*map(_pair, letters, answers), *_MARKS], stage)
 
     def knowledge(self, deal: RoundSource) -> Knows:
-        """As the task says."""
+        """Return the rule of this task."""
         return self._knows(deal)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How the mappings of a micro5 task look; lengths are inclusive ranges of random digits."""
+    """The form of a micro5 mapping. Lengths are inclusive ranges of random digits."""
 
     question: tuple[int, int] | None = None
     """None: the ten digits themselves."""
@@ -114,7 +114,7 @@ class DigitsTask(MicroTask):
             self._round = functools.cache(self._round)  # a hundred rounds at most
 
     def deal(self, stage: Stage) -> RoundSource:
-        """A mapping of up to ten keys."""
+        """Draw a mapping of up to ten keys."""
         shape, rng = self._shape, stage.rng
         size = stage.settings.mapping_size or 10
         keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
@@ -123,12 +123,12 @@ class DigitsTask(MicroTask):
         return NoisyRounds(deck, shape, rng) if shape.noise else deck
 
     def knowledge(self, deal: RoundSource) -> Knows:
-        """Once every key has been asked."""
+        """Expect knowledge once every key has been asked."""
         return know_when_seen(deal.keys)
 
 
 class NoisyRounds:
-    """A deck whose feedback has fresh random digits in front."""
+    """Rounds of another source with fresh random digits before the feedback."""
 
     def __init__(self, deck: RoundSource, shape: Shape, rng: Random) -> None:
         self._deck, self._shape, self._rng = deck, shape, rng
@@ -139,7 +139,7 @@ class NoisyRounds:
         return self._deck.keys
 
     def draw(self) -> Round:
-        """The next card, with noise."""
+        """Return the next round, with noise."""
         drawn, shape = self._deck.draw(), self._shape
         if shape.noise is None or (shape.noise_chance < 1 and self._rng.random() >= shape.noise_chance):
             return drawn
@@ -153,23 +153,23 @@ class WordMapTask(MicroTask):
     failed_task_tolerance = 2.0
 
     def deal(self, stage: Stage) -> RoundSource:
-        """Eight words and eight answers."""
+        """Draw eight words and eight answers."""
         common, size = load_words(stage.settings.vocabulary)[:MAPPING_WORDS], stage.settings.mapping_size or 8
         pairs = zip(stage.rng.sample(common, size), stage.rng.sample(common, size), strict=True)
         return UniformRounds([make_round(f"random_map: {word}.", f"{answer}.") for word, answer in pairs], stage.rng)
 
     def knowledge(self, deal: RoundSource) -> Knows:
-        """Once every key has been asked."""
+        """Expect knowledge once every key has been asked."""
         return know_when_seen(deal.keys)
 
 
 class SequenceTask(MicroTask):
-    """micro15: what comes next in a row of number words, forwards or (two times in three) backwards."""
+    """micro15: the next in a sequence of number words, forwards or (two times in three) backwards."""
 
     failed_task_tolerance = 2.0
 
     def deal(self, stage: Stage) -> RoundSource:
-        """One of the sequences in one of its directions."""
+        """Draw one of the sequences and its direction."""
         sequence = stage.rng.choice(SEQUENCES).split()
         if stage.rng.random() < 2 / 3:
             sequence.reverse()
@@ -177,7 +177,7 @@ class SequenceTask(MicroTask):
         return UniformRounds([make_round(f"say next after: {word}.", f"{then}.") for word, then in pairs], stage.rng)
 
     def knowledge(self, deal: RoundSource) -> Knows:
-        """Once every key has been asked."""
+        """Expect knowledge once every key has been asked."""
         return know_when_seen(deal.keys)
 
 
@@ -190,47 +190,47 @@ def _digit_round(shape: Shape, key: str, digits: str) -> Round:
 def make_round(
     question: str, answer: str, told: str | None = None, accepts: Callable[[str], bool] | None = None
 ) -> Round:
-    """A round with the feedback of most tasks: praise, or the answer."""
+    """Make a round with the feedback of most tasks: praise, or the answer (`told`, if that differs)."""
     return Round(question, answer, "good job! ;", f"wrong! {answer if told is None else told};", accepts)
 
 
 def shuffle_rounds(rounds: list[Round], stage: Stage) -> ShuffledRounds:
-    """Each of n rounds n times before they are shuffled anew."""
+    """Return a source that asks each of n rounds n times before it starts again."""
     return ShuffledRounds(rounds, stage.rng, len(rounds))
 
 
 def constant_letter(rng: Random, letters: list[str]) -> list[str]:
-    """micro2: one of the letters answers all of them."""
+    """Return the answers of micro2: one of the letters for all of them."""
     return [pick(rng, letters)] * len(letters)
 
 
 def permuted_letters(rng: Random, letters: list[str]) -> list[str]:
-    """micro3: the letters answer each other."""
+    """Return the answers of micro3: a permutation of the letters."""
     return sample(rng, letters, len(letters))
 
 
 def same_letters(rng: Random, letters: list[str]) -> list[str]:
-    """micro4: the letters answer themselves."""
+    """Return the answers of micro4: the letters themselves."""
     return letters
 
 
 def know_constant_letter(deal: RoundSource) -> Knows:
-    """micro2: after the first right answer to a letter, or when all letters have been tried."""
+    """Return the rule of micro2: after the first right answer to a letter, or when all letters were tried."""
     return know_after(len(LETTERS), lambda key: key in LETTERS)
 
 
 def know_each_letter(deal: RoundSource) -> Knows:
-    """micro3: when each letter was found or all others were tried."""
+    """Return the rule of micro3: when each letter was found or all others were tried."""
     return know_by_elimination({key: len(LETTERS) if key in LETTERS else 1 for key in deal.keys})
 
 
 def know_letters_at_once(deal: RoundSource) -> Knows:
-    """micro4: there is nothing to find out."""
+    """Return the rule of micro4: at once."""
     return know_at_once
 
 
 def _draw_keys(lengths: tuple[int, int], size: int, stage: Stage) -> list[str]:
-    """Random keys; equal ones collapse, so there may be fewer than asked for unless they must be distinct."""
+    """Draw random keys. Equal ones collapse, so there may be fewer than `size` unless they must be distinct."""
     keys: dict[str, None] = {}
     while stage.settings.distinct and len(keys) < min(size, 10 ** lengths[0]):
         keys[_digits(stage.rng, lengths)] = None

@@ -1,4 +1,4 @@
-"""The mini tasks: does a string belong to the set that a description describes, `true.` or `false.`?
+"""The mini tasks: tell whether a string belongs to the set that a description describes, `true.` or `false.`.
 
 They follow the older rules of the environment: one question per instance, and the verdict is the reward.
 """
@@ -30,15 +30,15 @@ class MiniTask(Task):
     max_time = 3000
     minimum_threshold = STRICT_MINI_THRESHOLD
     script: RoundScript | None = None
-    """Rounds that replace the task's own: one per instance."""
+    """Rounds that replace the task's own, one per instance."""
 
     def start(self, stage: Stage) -> Instance:
-        """Asks the question."""
+        """Ask the question."""
         drawn = self.script.deal().draw() if self.script else self.ask(stage.rng)
         return MiniInstance(stage, reword(drawn, stage))
 
     def ask(self, rng: Random) -> Round:
-        """A description, a string that belongs to it or not (a fair coin), and what will be said to the answer."""
+        """Draw a description, a string that belongs to it or not (a fair coin), and the feedback."""
         belongs = rng.random() < 0.5
         description, verified = self.draw(rng, belongs)
         answer = "true" if belongs else "false"
@@ -46,12 +46,12 @@ class MiniTask(Task):
         return Round(question, f"{answer}.", pick(rng, PRAISE), f"Wrong. The right answer is: {answer}.")
 
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
-        """A description and a string for it."""
+        """Draw a description and a string for it."""
         raise NotImplementedError
 
 
 class MiniInstance(Instance):
-    """Waits for a dot and looks at what stands before it.
+    """Waits for a dot and judges the text before it.
 
     What the learner says while the teacher talks is lost, except that a dot decides even then.
     """
@@ -66,29 +66,29 @@ class MiniInstance(Instance):
         stage.say(drawn.question)
 
     def hear(self, symbol: str) -> int:
-        """Keeps the symbol; a dot decides."""
+        """Keep the symbol; a dot decides."""
         self._heard.append(symbol)
         if symbol == ".":
             self._decide()
         return 0
 
     def overhear(self, symbol: str) -> int:
-        """Takes a dot, which decides: what stands before it was lost."""
+        """Decide at a dot. The text before it was lost."""
         if symbol == ".":
             self._heard = [symbol]
             self._decide()
         return 0
 
     def time_out(self) -> None:
-        """Fails and tells the answer."""
+        """Fail and tell the answer."""
         self.stage.finish(False, self.round.wrong)
 
     def hint(self) -> str:
-        """The answer."""
+        """Return the answer."""
         return self.round.answer
 
     def _decide(self) -> None:
-        """Text before the answer does no harm: only the end of what was heard counts."""
+        """Judge the end of what was heard; text before the answer does no harm."""
         answer = "".join(self._heard)
         if self.stage.serializer is not None:
             answer = self.stage.serializer.decode(answer)
@@ -98,7 +98,7 @@ class MiniInstance(Instance):
 
 
 class OneNgramTask(MiniTask):
-    """mini0: a single letter, after a thousand instances a pair; each description stays for ten instances."""
+    """mini0: one letter, after a thousand instances a pair. Each description stays for ten instances."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -106,7 +106,7 @@ class OneNgramTask(MiniTask):
         self._ngram = ""
 
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
-        """The n-gram repeated, or random letters."""
+        """Draw the n-gram repeated, or random letters."""
         size = 1 if self._count < _ONE_LETTER_INSTANCES else 2
         if self._count % _KEEP_NGRAM == 0:
             self._ngram = _ngram(rng, LETTERS, size)
@@ -124,13 +124,13 @@ class OneNgramTask(MiniTask):
 class DrawnMiniTask(MiniTask):
     """mini1 to mini4: every instance draws its own description."""
 
-    def __init__(self, name: str, describe: Callable[[Random], Description], longest: int) -> None:
+    def __init__(self, name: str, describe: Callable[[Random], Description], max_length: int) -> None:
         super().__init__(name)
-        self._describe, self._longest = describe, longest
+        self._describe, self._max_length = describe, max_length
 
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
-        """A description, and a member or one that nearly is."""
-        description, length = self._describe(rng), between(rng, 1, self._longest)
+        """Draw a description, and a string that belongs or nearly does."""
+        description, length = self._describe(rng), between(rng, 1, self._max_length)
         return description, (draw_member if belongs else draw_nonmember)(description, length, rng)
 
 
@@ -142,29 +142,29 @@ class MixedMiniTask(MiniTask):
         self._tasks = [DRAWN[number](number) for number in ("mini1", "mini2", "mini3", "mini4")]
 
     def draw(self, rng: Random, belongs: bool) -> tuple[Description, str]:
-        """As one of the others draws it."""
+        """Draw as one of the other tasks does."""
         return pick(rng, self._tasks).draw(rng, belongs)
 
 
 def describe_one(rng: Random) -> Description:
-    """mini1: one n-gram."""
+    """Describe a set of mini1: one n-gram."""
     return Description((_ngram(rng, LETTERS, between(rng, 1, MAX_NGRAM)),))
 
 
 def describe_alternatives(rng: Random) -> Description:
-    """mini2: one to three n-grams joined by `or`, or just `anything`."""
+    """Describe a set of mini2: one to three n-grams joined by `or`, or only `anything`."""
     if rng.random() < 0.05:
         return Description((), anything=True, operator="or")
     return Description(_ngrams(rng, LETTERS), operator="or")
 
 
 def describe_all(rng: Random) -> Description:
-    """mini3: one to three n-grams joined by `and`, half of the time with `anything`."""
+    """Describe a set of mini3: one to three n-grams joined by `and`, half of the time with `anything`."""
     return Description(_ngrams(rng, LETTERS), anything=rng.random() < 0.5)
 
 
 def describe_negations(rng: Random) -> Description:
-    """mini4: as mini3, each n-gram negated half of the time; negated ones share no letter with the others."""
+    """Describe a set of mini4: as mini3, but half of the n-grams are negated and share no letter with the others."""
     own = rng.choices(LETTERS, k=HALF_ALPHABET)
     rest = [letter for letter in LETTERS if letter not in own]
     other = rng.choices(rest, k=HALF_ALPHABET)
@@ -188,7 +188,7 @@ MINI: dict[str, Callable[[str], Task]] = {"mini0": OneNgramTask, **DRAWN, "mini5
 
 
 def _ngrams(rng: Random, letters: str) -> tuple[str, ...]:
-    """One to three n-grams; equal ones collapse."""
+    """Draw one to three n-grams; equal ones collapse."""
     count = between(rng, 1, MAX_GROUPS)
     return tuple(dict.fromkeys(_ngram(rng, letters, between(rng, 1, MAX_NGRAM)) for _ in range(count)))
 

@@ -1,6 +1,7 @@
-"""The dotted class names of the original and what they are called here, so that old configuration files load.
+"""The class names of the original's configuration files, and the classes here that they stand for.
 
-Used by configuration.py alone. Modules do not matter, only the class name does: the original moved classes around.
+Only the class name counts, not its module: the original moved classes around. `original_packages` lets a Python
+configuration import them from the packages they had.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ _SHORT = {
     "propertiesinonebasketonly": "listthepropertiesthatanobjecthasinabasketonly",
     "propertiesinallbaskets": "listthepropertiesthatanobjecthasinallbaskets",
 }
-"""Names people use for some of the longer ones."""
+"""Short names for some of the longer ones."""
 _LEGACY = {group: {name.lower(): f"{group}.{name}" for name in tasks} for group, tasks in LEGACY.items()}
 
 
 def find_task(path: str) -> str | None:
-    """The id of the task a dotted class name stands for; None if there is none."""
+    """Return the id of the task with this dotted class name, or None."""
     parts = path.split(".")
     name = parts[-1]
     micro, mini = _MICRO.fullmatch(name), _MINI.fullmatch(name)
@@ -77,17 +78,17 @@ def find_task(path: str) -> str | None:
 
 
 def find_scheduler(path: str) -> Callable[..., schedulers.Scheduler] | None:
-    """The scheduler a dotted class name stands for."""
+    """Return the scheduler with this dotted class name, or None."""
     return SCHEDULERS.get(path.rpartition(".")[2])
 
 
 def find_world(path: str) -> Callable[[], GridWorld] | None:
-    """The world a dotted class name stands for."""
+    """Return the world with this dotted class name, or None."""
     return WORLDS.get(path.rpartition(".")[2])
 
 
 def make_alias(path: str) -> Any:
-    """What stands for a dotted class name in a Python configuration: call it to get the object."""
+    """Return a stand-in for a dotted class name in a Python configuration; calling it makes the object."""
     task = find_task(path)
     if task is not None:
         return _TaskClass(task)
@@ -95,7 +96,7 @@ def make_alias(path: str) -> Any:
 
 
 class _TaskClass:
-    """Behaves like a task class of the original: called with a world or without, it makes a task."""
+    """Behaves like a task class of the original: a call, with a world or without, makes a task."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -108,7 +109,7 @@ class _TaskClass:
 
 
 def _find_legacy(modules: list[str], name: str) -> str | None:
-    """Names that occur in two sets are told apart by their module."""
+    """Return the id of a legacy task. Names that occur in two sets are told apart by their module."""
     name = _SHORT.get(name, name)
     named = [_SETS[module] for module in modules if module in _SETS]
     for group in [*named, *_LEGACY]:
@@ -119,7 +120,7 @@ def _find_legacy(modules: list[str], name: str) -> str | None:
 
 @contextmanager
 def original_packages() -> Iterator[None]:
-    """Lets `from core.scheduler import ...` and the like find our classes, whatever else is called so meanwhile."""
+    """Make `from core.scheduler import ...` and the like find our classes, whatever else has these names."""
     finder = _OldNames()
     others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in _OLD_PACKAGES}
     sys.meta_path.insert(0, finder)
@@ -133,7 +134,7 @@ def original_packages() -> Iterator[None]:
 
 
 class _OldModule(types.ModuleType):
-    """A module of the original: every class it may have had is found by its name."""
+    """A module of the original, which finds every class by its name."""
 
     def __getattr__(self, name: str) -> Any:
         found = None if name.startswith("__") else make_alias(f"{self.__name__}.{name}")
@@ -146,15 +147,15 @@ class _OldNames:
     """Finds modules of the original's packages."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """A spec for `core`, `tasks`, `worlds` and the modules below; a name with a capital would be a class."""
+        """Return a spec for `core`, `tasks`, `worlds` and the modules below; a capitalised name is a class."""
         first, last = name.split(".")[0], name.rpartition(".")[2]
         if first not in _OLD_PACKAGES or last[:1].isupper():
             return None
         return importlib.util.spec_from_loader(name, loader=self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: Any) -> types.ModuleType:
-        """An empty stand-in."""
+        """Return an empty stand-in."""
         return _OldModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """There is nothing to run."""
+        """Do nothing: there is no code to run."""

@@ -1,6 +1,7 @@
-"""The questions of micro7 to micro14: say, spell, interleave, combine, decide, go on.
+"""The questions of micro7 to micro14 (say, spell, interleave, combine, decide, continue), and the tasks that mix them.
 
-Each function draws one round; the catalogue turns them into tasks, and micro16, 19 and 20 mix them.
+Each function draws one round, and the catalogue turns them into tasks. micro16 mixes them, micro19 replaces keywords by
+synonyms and micro20 by code words.
 """
 
 from __future__ import annotations
@@ -28,49 +29,49 @@ class PhraseContext(NamedTuple):
 
     rng: Random
     word: Callable[[], str]
-    """Draws a word of the dictionary."""
+    """Draws a word of the vocabulary."""
     lenient: bool = False
-    """Whether `and` of micro13.1 accepts every part of its answer, as the original did."""
+    """Whether `and` of micro13.1 accepts every part of its answer, as in the original."""
 
 
 RoundMaker = Callable[[PhraseContext], Round]
 
 
 class PhraseTask(MicroTask):
-    """A task whose rounds are independent of each other."""
+    """A task with independent rounds."""
 
     def __init__(self, name: str, make: RoundMaker) -> None:
         super().__init__(name)
         self._make = make
 
     def ask(self, stage: Stage) -> Round:
-        """A fresh round."""
+        """Draw a new round."""
         return self._make(make_context(stage))
 
 
 def make_context(stage: Stage) -> PhraseContext:
-    """A pen that knows the whole dictionary."""
+    """Make a context with the whole vocabulary."""
     rng, pool = stage.rng, load_words(stage.settings.vocabulary)
     return PhraseContext(rng, lambda: pick(rng, pool), stage.settings.compat == "round1")
 
 
 def say_letter(context: PhraseContext) -> Round:
-    """micro7.1."""
+    """Draw a round of micro7.1."""
     return _repeated(f"say: {(letter := pick(context.rng, LETTERS))}.", f"{letter}.")
 
 
 def say_word(context: PhraseContext) -> Round:
-    """micro7.2."""
+    """Draw a round of micro7.2."""
     return _repeated(f"say: {(word := context.word())}.", f"{word}.")
 
 
 def say_two_words(context: PhraseContext) -> Round:
-    """micro7.3."""
+    """Draw a round of micro7.3."""
     return _repeated(f"say: {(phrase := f'{context.word()} {context.word()}')}.", f"{phrase}.")
 
 
 def say_without_spaces(context: PhraseContext) -> Round:
-    """micro8: leading spaces go, inner ones (also before the dot) become one."""
+    """Draw a round of micro8: leading spaces go, inner ones (also before the dot) become one."""
     first, second = pick(context.rng, LETTERS), pick(context.rng, LETTERS)
     before, inside, behind = (" " * between(context.rng, 0, 6) for _ in range(3))
     answer = first + inside[:1] + second + behind[:1] + "."
@@ -78,29 +79,29 @@ def say_without_spaces(context: PhraseContext) -> Round:
 
 
 def spell_letter(context: PhraseContext) -> Round:
-    """micro9.1."""
+    """Draw a round of micro9.1."""
     return _told(f"spell: {(letter := pick(context.rng, LETTERS))}.", f"{letter} .")
 
 
 def spell_word(context: PhraseContext) -> Round:
-    """micro9.2."""
+    """Draw a round of micro9.2."""
     return _told(f"spell: {(word := context.word())}.", " ".join(word) + " .")
 
 
 def interleave_word(context: PhraseContext) -> Round:
-    """micro9.3."""
+    """Draw a round of micro9.3."""
     word, mark = context.word(), pick(context.rng, "-#,")
     return _told(f"interleave: {word} by {mark}.", mark.join(word) + ".")
 
 
 def say_several(context: PhraseContext) -> Round:
-    """micro10."""
+    """Draw a round of micro10."""
     said = [context.word() for _ in range(between(context.rng, 2, 3))]
     return make_round(" ".join(f"say: {word}" for word in said) + ".", " ".join(said) + ".")
 
 
 def combine_pairs(context: PhraseContext) -> Round:
-    """micro11."""
+    """Draw a round of micro11."""
     first, second = pick(context.rng, PAIRS), pick(context.rng, PAIRS)
     operation, answer = pick(
         context.rng,
@@ -114,7 +115,7 @@ def combine_pairs(context: PhraseContext) -> Round:
 
 
 def combine_sets(context: PhraseContext) -> Round:
-    """micro12."""
+    """Draw a round of micro12."""
     letters, letter = pick(context.rng, TRIPLES), pick(context.rng, "abcd")
     if context.rng.random() < 0.5:
         operation, answer = "union", letters if letter in letters else letters + letter
@@ -124,18 +125,18 @@ def combine_sets(context: PhraseContext) -> Round:
 
 
 def follow_letter(context: PhraseContext) -> Round:
-    """micro14."""
+    """Draw a round of micro14."""
     at = between(context.rng, 0, 24)
     return make_round(f"after {LETTERS[at]} comes what:.", LETTERS[at + 1] + ".")
 
 
 def decide_letters(context: PhraseContext) -> Round:
-    """micro13.1: one of four kinds."""
+    """Draw a round of micro13.1: one of four kinds."""
     return pick(context.rng, (_both, _either, _anything_but, _either_but))(context)
 
 
 def decide_words(context: PhraseContext) -> Round:
-    """micro13.2: all words, or at least one of them."""
+    """Draw a round of micro13.2: all words, or at least one of them."""
     operator = "and" if context.rng.random() < 0.5 else "or"
     count = between(context.rng, 2, 4)
     said = ["".join(sample(context.rng, LETTERS, between(context.rng, 1, 3))) for _ in range(count)]
@@ -203,13 +204,13 @@ class MixedTask(MicroTask):
         self._makers = makers
 
     def deal(self, stage: Stage) -> RoundSource:
-        """The rounds of one of the tasks."""
+        """Draw one of the tasks for the instance."""
         make, context = pick(stage.rng, self._makers), make_context(stage)
         return GeneratedRounds(lambda stage: make(context), stage)
 
 
 class ReworkedTask(MicroTask):
-    """What micro19 and micro20 share: every task comes once before any comes again."""
+    """The common part of micro19 and micro20: every task is played once before any is played again."""
 
     failed_task_tolerance = 2.0
 
@@ -219,7 +220,7 @@ class ReworkedTask(MicroTask):
         self._left: list[RoundMaker] = []
 
     def deal(self, stage: Stage) -> RoundSource:
-        """The reworded rounds of one of the tasks."""
+        """Take the next of the tasks and reword its rounds."""
         if not self._left:
             self._left = sample(stage.rng, self._makers, len(self._makers))
         make = self._left.pop()
@@ -227,7 +228,7 @@ class ReworkedTask(MicroTask):
         return GeneratedRounds(lambda stage: rework(make(context)), stage)
 
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
-        """How the questions of a new instance are reworded, and the words it may use."""
+        """Return the function that rewords the questions of a new instance, and the words it may use."""
         raise NotImplementedError
 
 
@@ -235,7 +236,7 @@ class SynonymTask(ReworkedTask):
     """micro19: keywords become synonyms."""
 
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
-        """Each keyword of a question is replaced by one of its synonyms."""
+        """Replace each keyword of a question by one of its synonyms."""
         rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
 
         def rework(drawn: Round) -> Round:
@@ -248,7 +249,7 @@ class CodeTask(ReworkedTask):
     """micro20: one keyword becomes a code word that the question introduces."""
 
     def rework(self, stage: Stage) -> tuple[Callable[[Round], Round], PhraseContext]:
-        """Six code words are assigned to the keywords; a question uses one of them."""
+        """Assign six code words to the keywords; a question uses one of them."""
         rng, pool = stage.rng, load_words_without(_ALL_SYNONYMS, stage.settings.vocabulary)
         codes = dict(zip(SYNONYMS, sample(rng, pool[_CODE_WORDS], len(SYNONYMS)), strict=True))
 

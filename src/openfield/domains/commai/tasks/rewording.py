@@ -1,6 +1,6 @@
-"""Questions and feedback in other words: synonyms of keywords, praise and blame swapped, renamed or left out.
+"""Questions and feedback in other words: synonyms of keywords; praise and blame swapped, replaced or withheld.
 
-micro19 and micro20 are built on it; novelties switch it on for every task.
+micro19 and micro20 use the synonyms. Novelties apply the rest to every task.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERDICT = re.compile("|".join(rf"^{word}(?=[!.])" for word in _OTHER_WORDS))
 
 
 class RewordedRounds:
-    """A deal whose rounds are said in other words."""
+    """Rounds of another source in other words."""
 
     def __init__(self, deal: RoundSource, stage: Stage) -> None:
         self._deal, self._stage = deal, stage
@@ -47,12 +47,12 @@ class RewordedRounds:
         return self._deal.keys
 
     def draw(self) -> Round:
-        """The next round; a fixed set of questions stays what it is, because they are counted."""
+        """Return the next round. The questions of a fixed set stay as they are, because they are counted."""
         return reword(self._deal.draw(), self._stage, free=not self._deal.keys)
 
 
 def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
-    """A round in the words the settings ask for; its question only if that is free to change."""
+    """Return a round in the words of the settings; its question changes only if it is `free` to."""
     settings = stage.settings
     if settings.synonyms and free:
         drawn = ask_otherwise(drawn, with_synonyms(drawn.question, stage.rng))
@@ -63,13 +63,13 @@ def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:
 
 
 def with_synonyms(question: str, rng: Random) -> str:
-    """The question with each keyword replaced by one of its synonyms."""
+    """Return the question with each keyword replaced by one of its synonyms."""
     chosen = {keyword: pick(rng, synonyms) for keyword, synonyms in SYNONYMS.items()}
     return KEYWORD.sub(lambda match: chosen[match[1]], question)
 
 
 def ask_otherwise(drawn: Round, question: str) -> Round:
-    """The same round with another question."""
+    """Return the same round with another question."""
     return Round(question, drawn.answer, drawn.right, drawn.wrong, drawn.accepts)
 
 

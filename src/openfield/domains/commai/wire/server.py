@@ -1,8 +1,8 @@
-"""The protocol of the original's remote learners: ZeroMQ PAIR, a reward and a symbol out, a symbol back.
+"""Serve remote learners of the original over ZeroMQ PAIR: send a reward and a symbol, receive a symbol.
 
-The codec is bytes in, values out; `PairWire` does the talking, in one thread per conversation, because a thread or an
-event loop's turn per step would cost more than the step. There is no acknowledgement in this protocol: what was said is
-written in good time, and a learner that comes back is shown the turn it has not answered.
+The codec is bytes in, values out. `PairWire` talks to each learner in one thread, because a thread or an event loop's
+turn per step would cost more than the step. The protocol has no acknowledgement: replies are written in good time, and
+a learner that comes back is shown the turn it has not answered.
 """
 
 from __future__ import annotations
@@ -29,61 +29,61 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Dispatcher
 
 HELLO = b"hello"
-PATIENCE = 0.1
-"""Seconds between looks at whether the learner is late or we shall stop."""
+POLL_SECONDS = 0.1
+"""Seconds between checks whether the learner is late or the listener was closed."""
 UNREAD_SECONDS = 5.0
-"""How long a learner that answers may leave so much unread that nothing more can be sent to it."""
+"""Seconds a learner may answer without reading, once nothing more can be sent to it."""
 MAX_PEERS = 256
-"""Connected programs that may wait in silence; of more, the one that has waited longest is hung up on."""
+"""Connected programs that may wait in silence. If there are more, the first one is disconnected."""
 _BITS = (b"0", b"1")
 _BYTES = tuple(symbol.encode() for symbol in BYTES)
 
 
 class Codec:
-    """Messages of the protocol for a trial in bytes or in bits."""
+    """Encodes and decodes the messages of a trial in bytes or in bits."""
 
     def __init__(self, spec: Spec) -> None:
         bits = speaks_bits(spec)
         self._symbols = _BITS if bits else _BYTES
         self._replies = {symbol: Reply(code) for code, symbol in enumerate(self._symbols)}
         self.plain = {encode_frame(symbol): reply for symbol, reply in self._replies.items()}
-        """Replies by all the bytes that arrive when nothing unusual does."""
+        """Replies by the bytes of an ordinary message."""
         self._wanted = "'0' or '1'" if bits else "one character with a code from 0 to 255, in UTF-8"
 
     def encode(self, turn: Turn) -> bytes:
-        """A turn as the two messages a learner reads: the reward in decimal, then the symbol."""
+        """Encode a turn as the two messages a learner reads: the reward in decimal, then the symbol."""
         reward = str(int(turn.reward)).encode()
         return encode_frame(reward) + encode_frame(self._symbols[turn.observation])
 
     def read(self, message: Sequence[bytes]) -> Reply | None:
-        """What a learner sent: its symbol, or None for a hello.
+        """Return the reply in a learner's message, or None for a hello.
 
         Raises:
-            AgentProtocol: It is neither.
+            AgentProtocol: The message is neither.
         """
         reply = self._replies.get(message[0]) if len(message) == 1 else None
         if reply is None and not is_hello(message):
-            raise AgentProtocol(f"the learner sent {_shown(message)}, which is no symbol; a symbol is {self._wanted}")
+            raise AgentProtocol(f"the learner sent {_shown(message)}; a symbol is {self._wanted}")
         return reply
 
 
 def is_hello(message: Sequence[bytes]) -> bool:
-    """Whether a learner introduces itself, with a token behind a space if one is needed."""
+    """Return whether a message is a hello, with or without a token behind a space."""
     return len(message) == 1 and message[0].split(b" ")[0] == HELLO
 
 
 def hello_token(message: Sequence[bytes]) -> str | None:
-    """The token of a hello; learners of the original have none."""
+    """Return the token of a hello, or None; learners of the original have none."""
     return message[0].partition(b" ")[2].decode(errors="replace") or None
 
 
 def is_belated(message: Sequence[bytes]) -> bool:
-    """Whether this is an answer to a conversation that is over: ZeroMQ sends it as soon as it is connected again."""
+    """Return whether a message answers a conversation that is over: ZeroMQ sends it after reconnecting."""
     return len(message) == 1 and len(message[0].decode(errors="replace")) == 1
 
 
 async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
-    """A learner that says what it was told to say, and leaves when it has been shown what came of it."""
+    """Play a learner that says these replies, and leave when the turn after the last one is shown."""
     reader, writer = await asyncio.open_connection(host, port)
     connection = Connection()
     waiting: list[list[bytes]] = []
@@ -110,82 +110,82 @@ async def play_pair(host: str, port: int, replies: Sequence[Reply]) -> None:
 
 
 class PairWire:
-    """Serves learners one after the other on one port; a new `hello` goes on with the trial that was left."""
+    """Serves learners one after the other on one port. A new `hello` goes on with an unfinished trial."""
 
     port = 5556
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled."""
+        """Serve until cancelled."""
         listener, session = PairListener(host, port), None
         try:
             ready(listener.port)
-            while (caller := await asyncio.to_thread(listener.wait_for_caller)) is not None:
-                session = await self._play(dispatcher, listener, caller, session)
+            while (handshake := await asyncio.to_thread(listener.wait_for_handshake)) is not None:
+                session = await self._play(dispatcher, listener, handshake, session)
         finally:
-            listener.close()  # here and now: whoever is cancelled twice would never get to it in another thread
+            listener.close()  # here, not in another thread: a second cancellation would skip it
 
     async def _play(
-        self, dispatcher: Dispatcher, listener: PairListener, caller: Handshake, session: str | None
+        self, dispatcher: Dispatcher, listener: PairListener, handshake: Handshake, session: str | None
     ) -> str | None:
-        """Plays a trial as far as the learner goes; returns the session if that is not its end."""
+        """Play a trial as far as the learner goes; return the session if the trial is not finished."""
         try:
-            remote = await dispatcher.join(token=hello_token(caller.first), session=session)
+            remote = await dispatcher.join(token=hello_token(handshake.first), session=session)
             with remote:
-                await asyncio.to_thread(listener.converse, caller, remote)
+                await asyncio.to_thread(listener.converse, handshake, remote)
         except AgentFault:
-            return None  # booked with the remote; whoever was refused one hears nothing, as ever in this protocol
+            return None  # recorded with the remote; a refused learner hears nothing, as in the original
         finally:
-            listener.drop(caller.peer)
+            listener.drop(handshake.peer)
         return None if remote.rollout.over else remote.session
 
 
 class Peer:
-    """A connected program, which may or may not turn out to be a learner."""
+    """A connected program, which may be a learner."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
         self._connection = Connection()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
-        for limit, seconds in ((socket.SO_RCVTIMEO, PATIENCE), (socket.SO_SNDTIMEO, UNREAD_SECONDS)):
+        for limit, seconds in ((socket.SO_RCVTIMEO, POLL_SECONDS), (socket.SO_SNDTIMEO, UNREAD_SECONDS)):
             whole, part = divmod(int(seconds * 1e6), 1_000_000)  # one system call a step less than Python's timeouts
             sock.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", whole, part))
 
     @property
     def midway(self) -> bool:
-        """Whether a message has come in part: what comes next is the rest of it, whatever it looks like."""
+        """Whether a message has arrived in part: the next bytes are the rest of it, whatever they look like."""
         return self._connection.midway
 
     def read(self) -> list[list[bytes]]:
-        """The messages that have come in; raises EOFError if the peer is gone, BlockingIOError if it says nothing."""
+        """Return the messages that have arrived; raise EOFError if the peer is gone."""
         data = self.socket.recv(4096)
         if not data:
             raise EOFError
         return list(self.feed(data))
 
     def feed(self, data: bytes) -> Iterator[list[bytes]]:
-        """The messages in some bytes; what the protocol wants to be answered is answered."""
+        """Yield the messages in these bytes, and send the answers that ZeroMQ's protocol asks for."""
         yield from self._connection.feed(data)
         self.greet()
 
     def greet(self) -> None:
-        """Sends what has to be sent before or between messages."""
+        """Send what must be sent before or between messages."""
         if outgoing := self._connection.take_outgoing():
             self.socket.sendall(outgoing)
 
 
 class Handshake(NamedTuple):
-    """A peer that has spoken."""
+    """The first messages of a peer."""
 
     peer: Peer
     first: list[bytes]
-    """What it said first, which should be a hello."""
+    """The first message, which should be a hello."""
     rest: list[list[bytes]]
-    """What came right behind."""
+    """The messages right behind it."""
 
 
 class PairListener:
-    """A port that learners connect to; its methods block, and return soon after somebody wants to close it."""
+    """A port that learners connect to. Its methods block, and return soon after `close`."""
 
     def __init__(self, host: str, port: int) -> None:
         place = "" if host in ("", "*") else host
@@ -195,67 +195,67 @@ class PairListener:
         self._peers: dict[int, Peer] = {}
         self._stopping = threading.Event()
 
-    def wait_for_caller(self) -> Handshake | None:
-        """Whoever speaks next; None if it is time to stop. Peers that say nothing may stay and wait."""
+    def wait_for_handshake(self) -> Handshake | None:
+        """Return the first messages of the next peer that speaks, or None after `close`. Silent peers may wait."""
         while not self._stopping.is_set():
             for number in self._ready():
                 if number == self._listener.fileno():
                     self._admit()
-                elif number in self._peers and (caller := self._listen(self._peers[number])) is not None:
-                    return caller
+                elif number in self._peers and (handshake := self._listen(self._peers[number])) is not None:
+                    return handshake
         return None
 
-    def converse(self, caller: Handshake, remote: RemoteRollout) -> None:
-        """Plays until the trial is over, the learner is gone or breaks a rule, or it is time to stop."""
-        if not is_hello(caller.first):
-            raise AgentProtocol(f"the learner sent {_shown(caller.first)} first; it must send {HELLO!r}")
-        peer, codec = caller.peer, Codec(remote.spec)
-        talk = _Talk(peer.socket, remote, codec)
+    def converse(self, handshake: Handshake, remote: RemoteRollout) -> None:
+        """Play until the trial is over, the learner is gone or breaks a rule, or `close` is called."""
+        if not is_hello(handshake.first):
+            raise AgentProtocol(f"the learner sent {_shown(handshake.first)} first; it must send {HELLO!r}")
+        peer, codec = handshake.peer, Codec(remote.spec)
+        conversation = _Conversation(peer.socket, remote, codec)
         try:
-            talk.show(remote.rollout.turn)
-            talk.take(caller.rest)
+            conversation.show(remote.rollout.turn)
+            conversation.take(handshake.rest)
             while not remote.rollout.over:
                 data = self._receive(peer.socket, remote.spec.reply_seconds)
                 heard = None if peer.midway else codec.plain.get(data)
                 if heard is not None:
-                    talk.answer(heard)
+                    conversation.answer(heard)
                 else:
-                    talk.take(peer.feed(data))
+                    conversation.take(peer.feed(data))
         except (EOFError, ConnectionError):
-            return  # whoever comes next with a hello goes on
+            return  # the next learner that says hello goes on
         except BlockingIOError:
             raise AgentTimeout(f"the learner has read nothing for {UNREAD_SECONDS:g} s") from None
 
     def drop(self, peer: Peer) -> None:
-        """Hangs up; another thread that is just sending there stops."""
+        """Close the connection to a peer; another thread that is sending there stops."""
         self._peers.pop(peer.socket.fileno(), None)
         with suppress(OSError):
             peer.socket.shutdown(socket.SHUT_RDWR)
         peer.socket.close()
 
     def close(self) -> None:
-        """Has whatever blocks return, and hangs up on everybody."""
+        """Let all blocking calls return, and close all connections."""
         self._stopping.set()
         for peer in list(self._peers.values()):
             self.drop(peer)
         self._listener.close()
 
     def _ready(self) -> list[int]:
-        """Who has something to say. However many there are: `select` knows no more than a thousand files."""
+        """Return the sockets with something to read. `select` would allow no more than a thousand."""
         poll = select.poll()
         try:
             for number in (self._listener.fileno(), *list(self._peers)):
                 poll.register(number, select.POLLIN)
-            return [number for number, _ in poll.poll(PATIENCE * 1_000)]
+            return [number for number, _ in poll.poll(POLL_SECONDS * 1_000)]
         except (OSError, ValueError):  # closed meanwhile
             return []
 
     def _admit(self) -> None:
-        """Takes in whoever connects, if it is still there and there is room for it."""
+        """Accept a connection if the peer is still there and there is room for it."""
         try:
             peer = Peer(self._listener.accept()[0])
         except OSError:  # no file is left to be opened, or the peer is gone
-            self._stopping.wait(PATIENCE)
+            self._stopping.wait(POLL_SECONDS)
             return
         self._peers[peer.socket.fileno()] = peer
         try:
@@ -266,7 +266,7 @@ class PairListener:
             self.drop(next(iter(self._peers.values())))
 
     def _listen(self, peer: Peer) -> Handshake | None:
-        """A peer that has something to say, if it is not what was meant for a conversation that is over."""
+        """Return the first messages of a peer, without answers to a conversation that is over."""
         try:
             messages = peer.read()
         except (EOFError, OSError, AgentProtocol):
@@ -277,7 +277,7 @@ class PairListener:
         return Handshake(peer, messages[0], messages[1:]) if messages else None
 
     def _receive(self, sock: socket.socket, seconds: float | None) -> bytes:
-        """What the learner sends next."""
+        """Return the next bytes of the learner."""
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             try:
@@ -293,8 +293,8 @@ class PairListener:
             return data
 
 
-class _Talk:
-    """A remote and the socket its turns are shown on; every turn is encoded once."""
+class _Conversation:
+    """A remote rollout and the socket its turns are shown on. Every turn is encoded once."""
 
     def __init__(self, sock: socket.socket, remote: RemoteRollout, codec: Codec) -> None:
         self.remote = remote
@@ -302,7 +302,7 @@ class _Talk:
         self._known: dict[tuple[int, float], bytes] = {}
 
     def take(self, messages: Iterable[list[bytes]]) -> None:
-        """What rarely arrives: several messages at once, pieces of one, a hello in between."""
+        """Handle what rarely arrives: several messages at once, pieces of one, a hello in between."""
         for message in messages:
             heard = self._codec.read(message)
             if heard is None:
@@ -311,7 +311,7 @@ class _Talk:
                 self.answer(heard)
 
     def answer(self, heard: Reply) -> None:
-        """Takes a reply and shows what follows; the last turn is shown, and nothing is waited for."""
+        """Take a reply and show the next turn. The last turn is shown, and no answer is awaited."""
         turn, _ = self.remote.take(heard, durable=False)
         self.show(turn)
         if turn.ask is Ask.NONE:

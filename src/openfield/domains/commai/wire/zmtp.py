@@ -1,6 +1,6 @@
-"""As much of ZeroMQ's protocol (ZMTP 3.0, no security, PAIR sockets) as learners need; bytes in, messages out.
+"""The part of ZeroMQ's protocol that learners need (ZMTP 3.0, no security, PAIR sockets): bytes in, messages out.
 
-The wire speaks it directly: through libzmq a step costs 35 µs and a second thread, over a plain socket a third of that.
+The wire speaks it on a plain socket. Through libzmq a step costs 35 µs and a second thread; this costs a third of that.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from openfield.errors import AgentProtocol
 
 GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 MAX_FRAME_BYTES = 1 << 16
-"""Bytes; whoever sends more is no learner."""
+"""A peer that sends a longer frame is not a learner."""
 MAX_FRAMES = 16
-"""Frames of a message; likewise."""
+"""A peer that sends a message of more frames is not a learner."""
 _MORE, _LONG, _COMMAND = 1, 2, 4
 
 
 class Connection:
-    """What a peer sends, put together; `outgoing` is what it must be sent first."""
+    """One peer's side of a connection: it joins received bytes to messages, and collects the bytes to send."""
 
     def __init__(self) -> None:
         self.outgoing = GREETING
@@ -29,7 +29,7 @@ class Connection:
         self._parts: list[bytes] = []
 
     def feed(self, data: bytes) -> Iterator[list[bytes]]:
-        """The messages that are complete now, each a list of frames.
+        """Yield the messages that are complete now, each a list of frames.
 
         Raises:
             AgentProtocol: The peer does not speak this protocol.
@@ -51,16 +51,16 @@ class Connection:
 
     @property
     def midway(self) -> bool:
-        """Whether a message has come in part."""
+        """Whether a message has arrived in part."""
         return bool(self._data or self._parts)
 
     def take_outgoing(self) -> bytes:
-        """What must be sent now."""
+        """Return the bytes to send now, and forget them."""
         outgoing, self.outgoing = self.outgoing, b""
         return outgoing
 
     def _greet(self) -> bool:
-        """Whether the peer's greeting is complete; it must be one of version 3 without security."""
+        """Return whether the peer's greeting is complete; it must be version 3 without security."""
         data = self._data
         if data[:1] not in (b"", b"\xff") or (len(data) > 9 and data[9] != 0x7F):
             raise AgentProtocol("the peer does not speak ZeroMQ")
@@ -88,7 +88,7 @@ class Connection:
         return data[0], data[start : start + size]
 
     def _obey(self, body: bytes) -> None:
-        """A command: the peer introduces itself, asks whether we live, or complains."""
+        """Handle a command: the peer introduces itself, pings, or reports an error."""
         name, rest = body[1 : 1 + body[0]] if body else b"", body[1 + body[0] :] if body else b""
         if name == b"READY":
             kind = read_properties(rest).get(b"socket-type", b"")
@@ -102,7 +102,7 @@ class Connection:
 
 
 def encode_frame(body: bytes, more: bool = False) -> bytes:
-    """A frame of a message."""
+    """Encode a frame of a message."""
     flags = _MORE if more else 0
     if len(body) < 256:
         return bytes((flags, len(body))) + body
@@ -110,13 +110,13 @@ def encode_frame(body: bytes, more: bool = False) -> bytes:
 
 
 def encode_command(name: bytes, data: bytes) -> bytes:
-    """A command with its data."""
+    """Encode a command with its data."""
     body = bytes((len(name),)) + name + data
     return bytes((_COMMAND, len(body))) + body
 
 
 def read_properties(data: bytes) -> dict[bytes, bytes]:
-    """The properties of a READY command, names in lower case."""
+    """Return the properties of a READY command, with names in lower case."""
     found: dict[bytes, bytes] = {}
     while data:
         name_end = 1 + data[0]

@@ -1,6 +1,8 @@
-"""The bit-based task sets that came with the original environment, repaired; no part of the challenge.
+"""The older task sets, made for bit mode, with their defects repaired. They are not part of the challenge.
 
-`LEGACY` maps the name of a set to its tasks by their original names without the ending `Task`.
+`LEGACY` maps the name of a set to its tasks by their original names without the ending `Task`. Start with
+`dialogue.py`, the kinds of instance they share. Each other module has one or two of the sets; their texts are in
+`phrasebook.py`.
 """
 
 from openfield.domains.commai.tasks.legacy.navigation import NAVIGATION

@@ -1,6 +1,6 @@
-"""The kinds of instance the legacy tasks are made of: a dialogue read sentence by sentence, and one with one question.
+"""The kinds of instance of the legacy tasks: a dialogue read sentence by sentence, and an exercise with one question.
 
-Limits count symbols, as everywhere: bits in bit mode, for which these numbers were chosen, bytes in byte mode.
+Limits count symbols: bytes in byte mode, and bits in bit mode, for which these numbers were chosen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openfield.domains.commai.tasks.legacy.phrasebook import blame, praise, time
 class Dialogue(Instance):
     """An instance that reads sentences: what the learner said up to each dot while the teacher was silent.
 
-    Subclasses write `begin` and `read`, and `hint` if an oracle shall solve them.
+    Subclasses write `begin` and `read`, and `hint` for the oracle.
     """
 
     __slots__ = ("_heard", "rng", "task")
@@ -31,14 +31,14 @@ class Dialogue(Instance):
         self.begin()
 
     def begin(self) -> None:
-        """Says the first words."""
+        """Say the first words."""
         raise NotImplementedError
 
     def read(self, sentence: str) -> None:
-        """Takes what was said up to a dot, the dot included; text of earlier sentences may stand before it."""
+        """Take a sentence with its dot."""
 
     def hear(self, symbol: str) -> int:
-        """Adds a symbol to the sentence; a dot ends it."""
+        """Add a symbol to the sentence, which a dot ends."""
         self._heard.append(symbol)
         if symbol == ".":
             sentence = "".join(self._heard)
@@ -49,29 +49,29 @@ class Dialogue(Instance):
         return 0
 
     def overhear(self, symbol: str) -> int:
-        """Forgets the sentence: what is said while the teacher talks is lost."""
+        """Forget the sentence: what is said while the teacher talks is lost."""
         self._heard.clear()
         return 0
 
     def time_out(self) -> None:
-        """Fails."""
+        """Fail."""
         self.lose(time_is_out(self.rng))
 
     def say(self, text: str) -> None:
-        """Queues a text."""
+        """Queue a text."""
         self.stage.say(text)
 
     def win(self, text: str = "") -> None:
-        """Ends with success and praise."""
+        """End with success and praise."""
         self.stage.finish(True, text or praise(self.rng))
 
     def lose(self, text: str = "") -> None:
-        """Ends with failure and blame."""
+        """End with failure and blame."""
         self.stage.finish(False, text or blame(self.rng))
 
     @property
     def world(self) -> GridWorld:
-        """The world the task is set in."""
+        """The grid world of the task."""
         if self.task.world is None:
             raise TypeError(f"The task {self.task.name} needs a grid world.")
         return self.task.world
@@ -87,7 +87,7 @@ class DialogueTask(Task):
         self._kind, self.max_time = kind, max_time
 
     def start(self, stage: Stage) -> Instance:
-        """Begins the dialogue."""
+        """Begin the dialogue."""
         return self._kind(stage, self)
 
 
@@ -96,9 +96,9 @@ class ExerciseTask(Task):
 
     Args:
         name: The task's id.
-        make: Draws the question; `Round.right` and `Round.wrong` are said at the end, defaults if empty.
-        max_time: The limit.
-        retries: Whether a wrong answer is passed over in silence, so that the learner can try again.
+        make: Draws the question. `Round.right` and `Round.wrong` are said at the end, or defaults if they are empty.
+        max_time: The limit in steps.
+        retries: Whether the teacher ignores a wrong answer, so that the learner can try again.
     """
 
     script: RoundScript | None = None
@@ -108,13 +108,13 @@ class ExerciseTask(Task):
         self._make, self.max_time, self.retries = make, max_time, retries
 
     def start(self, stage: Stage) -> Instance:
-        """Asks the question."""
+        """Ask the question."""
         drawn = self.script.deal().draw() if self.script else self._make(stage.rng)
         return Exercise(stage, self, drawn)
 
 
 class Exercise(Dialogue):
-    """One question; text before the answer does no harm."""
+    """An instance of one question. Text before the answer does no harm."""
 
     __slots__ = ("_retries", "round")
 
@@ -123,11 +123,11 @@ class Exercise(Dialogue):
         super().__init__(stage, task)
 
     def begin(self) -> None:
-        """Asks."""
+        """Ask the question."""
         self.say(self.round.question)
 
     def read(self, sentence: str) -> None:
-        """Judges the answer."""
+        """Judge the answer."""
         accepts = self.round.accepts
         if accepts(sentence) if accepts else sentence.endswith(self.round.answer):
             self.win(self.round.right)
@@ -135,9 +135,14 @@ class Exercise(Dialogue):
             self.lose(self.round.wrong)
 
     def time_out(self) -> None:
-        """Fails, and tells the answer if the round says how."""
+        """Fail, and tell the answer if the round says how."""
         self.lose(self.round.wrong or time_is_out(self.rng))
 
     def hint(self) -> str:
-        """The answer."""
+        """Return the answer."""
         return self.round.answer
+
+
+def exercise(make: Callable[[Random], Round], max_time: int, retries: bool = True) -> Callable[[str], Task]:
+    """Return a factory of exercise tasks."""
+    return lambda name: ExerciseTask(name, make, max_time, retries)

@@ -1,6 +1,6 @@
-"""competition/navigation: fourteen tasks of walking, looking, taking and giving in the grid world.
+"""competition/navigation: fourteen tasks of walking, looking, taking, giving and counting in the grid world.
 
-The world obeys the learner's commands before a task reads the sentence, so every task just looks at the world's state.
+The world obeys the learner's commands before a task reads the sentence, so a task only looks at the world's state.
 """
 
 from __future__ import annotations
@@ -26,73 +26,73 @@ _RELATIVE = {"forward": 0, "right": 1, "back": 2, "left": 3}
 
 
 class GridDialogue(Dialogue):
-    """A dialogue in a tidy world: what earlier tasks left lying about is gone."""
+    """A dialogue in the grid world. It begins by removing what earlier tasks left there."""
 
     __slots__ = ()
 
     def begin(self) -> None:
-        """Lays out the scene and says what to do."""
+        """Prepare the world and say what to do."""
         self.world.things.clear()
         self.world.wanted.clear()
         self.say(self.instruct())
 
     def instruct(self) -> str:
-        """Lays out the scene and words the errand."""
+        """Prepare the world and return the instruction."""
         raise NotImplementedError
 
     def done(self) -> bool:
-        """Whether the errand is done."""
+        """Return whether the learner has done it."""
         raise NotImplementedError
 
     def read(self, sentence: str) -> None:
-        """Looks whether the errand is done."""
+        """End with success once the learner has done it."""
         if self.done():
             self.win()
 
     def any_thing(self) -> str:
-        """Something that can be carried."""
+        """Draw an object that can be carried."""
         return pick(self.rng, load_phrasebook().portable)
 
 
 class Fetching(GridDialogue):
-    """Pick up a thing. Subclasses say where it lies."""
+    """Pick up an object. Subclasses say where it lies."""
 
     __slots__ = ("_had", "_name", "_place")
 
     def place(self, place: Place) -> str:
-        """Puts a thing somewhere and gives its name."""
+        """Put an object on a cell and return its name."""
         self._name, self._place = self.any_thing(), place
         self._had = self.world.inventory[self._name]
         self.world.put(place, GridObject(self._name))
         return self._name
 
     def done(self) -> bool:
-        """Whether the learner has it."""
+        """Return whether the learner has it."""
         return self.world.inventory[self._name] > self._had
 
     def hint(self) -> str:
-        """The next command on the way to it."""
+        """Return the next command on the way to it."""
         return fetch(self.world, self._place, self._name)
 
 
 class Turning(GridDialogue):
     """Turn left or right."""
 
-    __slots__ = ("_goal", "_way")
+    __slots__ = ("_goal", "_side")
 
     def instruct(self) -> str:
-        """Names the way."""
-        self._way = pick(self.rng, ("left", "right"))
-        self._goal = turn_by(self.world.facing, 1 if self._way == "right" else 3)
-        return f"Turn {self._way}."
+        """Name the side."""
+        self._side = pick(self.rng, ("left", "right"))
+        self._goal = turn_by(self.world.facing, 1 if self._side == "right" else 3)
+        return f"Turn {self._side}."
 
     def done(self) -> bool:
-        """Whether the learner faces the right way."""
+        """Return whether the learner faces the right direction."""
         return self.world.facing == self._goal
 
     def hint(self) -> str:
-        """The command."""
-        return f"I turn {self._way}."
+        """Return the command."""
+        return f"I turn {self._side}."
 
 
 class Going(GridDialogue):
@@ -102,11 +102,11 @@ class Going(GridDialogue):
     _goal: Place
 
     def done(self) -> bool:
-        """Whether the learner stands there."""
+        """Return whether the learner stands there."""
         return self.world.position == self._goal
 
     def hint(self) -> str:
-        """The next command on the way."""
+        """Return the next command on the way."""
         return walk(self.world, self._goal)
 
 
@@ -116,7 +116,7 @@ class Moving(Going):
     __slots__ = ()
 
     def instruct(self) -> str:
-        """The cell ahead."""
+        """Choose the cell ahead."""
         self._goal = self.world.ahead
         return "Move forward."
 
@@ -127,10 +127,10 @@ class MovingRelative(Going):
     __slots__ = ()
 
     def instruct(self) -> str:
-        """The cell on one side."""
-        way = pick(self.rng, ("left", "right"))
-        self._goal = step(self.world.position, turn_by(self.world.facing, _RELATIVE[way]))
-        return f"Move {way}."
+        """Choose the cell on one side."""
+        side = pick(self.rng, ("left", "right"))
+        self._goal = step(self.world.position, turn_by(self.world.facing, _RELATIVE[side]))
+        return f"Move {side}."
 
 
 class MovingAbsolute(Going):
@@ -139,42 +139,42 @@ class MovingAbsolute(Going):
     __slots__ = ()
 
     def instruct(self) -> str:
-        """The cell in some direction."""
+        """Choose the cell in some direction."""
         direction = pick(self.rng, NAMES)
         self._goal = step(self.world.position, direction)
         return f"You are facing {self.world.facing}, move {direction}."
 
 
 class PickUp(Fetching):
-    """Pick up the thing in front."""
+    """Pick up the object ahead."""
 
     __slots__ = ()
 
     def instruct(self) -> str:
-        """A thing ahead."""
+        """Put an object ahead."""
         name = self.place(self.world.ahead)
         return f"There is {with_article(name)} in front of you. Pick up the {name}."
 
 
 class PickUpAround(Fetching):
-    """Pick up a thing on a neighbouring cell whose direction is told."""
+    """Pick up an object on a neighbouring cell whose direction is told."""
 
     __slots__ = ()
 
     def instruct(self) -> str:
-        """A thing in some direction."""
+        """Put an object in some direction."""
         direction = pick(self.rng, NAMES)
         name = self.place(step(self.world.position, direction))
         return f"There is {with_article(name)} {direction} from you, you face {self.world.facing}. Pick up the {name}."
 
 
 class PickUpInFront(Fetching):
-    """Pick up a thing some steps ahead."""
+    """Pick up an object some steps ahead."""
 
     __slots__ = ()
 
     def instruct(self) -> str:
-        """A thing one to ten steps ahead."""
+        """Put an object one to ten steps ahead."""
         steps, place = between(self.rng, 1, 10), self.world.position
         for _ in range(steps):
             place = step(place, self.world.facing)
@@ -184,12 +184,12 @@ class PickUpInFront(Fetching):
 
 
 class FindObjectAround(Fetching):
-    """Find a thing that lies on one of the neighbouring cells, and pick it up."""
+    """Find an object that lies on one of the neighbouring cells, and pick it up."""
 
     __slots__ = ()
 
     def instruct(self) -> str:
-        """A thing somewhere around."""
+        """Put an object on a neighbouring cell."""
         name = self.place(step(self.world.position, pick(self.rng, NAMES)))
         return f"There is {with_article(name)} around you. Find the {name} and pick it up."
 
@@ -200,22 +200,22 @@ class Looking(GridDialogue):
     __slots__ = ("_looked",)
 
     def instruct(self) -> str:
-        """Puts something there to see."""
+        """Put an object there to see."""
         self.world.put(self.world.ahead, GridObject(self.any_thing()))
         self._looked = False
         return "Look."
 
     def read(self, sentence: str) -> None:
-        """Waits for the command."""
+        """Wait for the command."""
         self._looked = sentence.endswith(self.hint())
         super().read(sentence)
 
     def done(self) -> bool:
-        """Whether the learner looked."""
+        """Return whether the learner looked."""
         return self._looked
 
     def hint(self) -> str:
-        """The command."""
+        """Return the command."""
         return "I look."
 
 
@@ -225,13 +225,13 @@ class LookAround(GridDialogue):
     __slots__ = ("_seen", "_start")
 
     def instruct(self) -> str:
-        """Nothing but the request."""
+        """Ask for it."""
         self._seen: set[str] = set()
         self._start = self.world.position
         return "Look around."
 
     def read(self, sentence: str) -> None:
-        """Notes each direction; moving fails."""
+        """Note each direction; moving fails."""
         if self.world.position != self._start:
             self.lose()
             return
@@ -240,21 +240,21 @@ class LookAround(GridDialogue):
         super().read(sentence)
 
     def done(self) -> bool:
-        """Whether all directions were seen."""
+        """Return whether all directions were seen."""
         return len(self._seen) == len(DIRECTIONS)
 
     def hint(self) -> str:
-        """Look, turn, look."""
+        """Return the command to look, or to turn if this direction was seen."""
         return "I turn right." if self.world.facing in self._seen else "I look."
 
 
 class Giving(GridDialogue):
-    """Give back what the teacher gave."""
+    """Give an object back to the teacher."""
 
     __slots__ = ("_given", "_name")
 
     def instruct(self) -> str:
-        """Hands a thing over and asks for it."""
+        """Hand an object over and ask for it."""
         self._name, self._given = self.any_thing(), len(self.world.given)
         self.world.inventory[self._name] += 1
         self.world.wanted[self._name] = 1
@@ -263,21 +263,21 @@ class Giving(GridDialogue):
         )
 
     def done(self) -> bool:
-        """Whether the teacher has it."""
+        """Return whether the teacher has it."""
         return len(self.world.given) > self._given
 
     def hint(self) -> str:
-        """The command."""
+        """Return the command."""
         return f"I give you {with_article(self._name)}."
 
 
 class PickUpAroundAndGive(Fetching):
-    """Pick up a thing on a neighbouring cell and give it to the teacher."""
+    """Pick up an object on a neighbouring cell and give it to the teacher."""
 
     __slots__ = ("_given",)
 
     def instruct(self) -> str:
-        """A thing in some direction, wanted."""
+        """Put an object in some direction and ask for it."""
         direction = pick(self.rng, NAMES)
         name = self.place(step(self.world.position, direction))
         self._given = len(self.world.given)
@@ -288,39 +288,39 @@ class PickUpAroundAndGive(Fetching):
         )
 
     def done(self) -> bool:
-        """Whether the teacher has it."""
+        """Return whether the teacher has it."""
         return len(self.world.given) > self._given
 
     def hint(self) -> str:
-        """Fetch, then give."""
+        """Return the command to fetch it, then to give it."""
         if self.world.inventory[self._name] > self._had:
             return f"I give you {with_article(self._name)}."
         return super().hint()
 
 
 class CountingInventory(Dialogue):
-    """Say how many of something one has."""
+    """Say how many objects of a kind the learner has."""
 
     __slots__ = ("_name",)
 
     def begin(self) -> None:
-        """Asks."""
+        """Choose a kind of object and ask."""
         self._name = pick(self.rng, load_phrasebook().portable)
         self.ask()
 
     def ask(self) -> None:
-        """Asks for the number."""
+        """Ask for the number."""
         self.say(f"How many {self._name}s do you have?")
 
     def read(self, sentence: str) -> None:
-        """Judges the number."""
+        """Judge the number."""
         if sentence.endswith(self.hint()):
             self.win()
         else:
             self.lose()
 
     def hint(self) -> str:
-        """The number in letters."""
+        """Return the number in letters."""
         return f"{number_word(min(self.world.inventory[self._name], 10))}."
 
 
@@ -330,7 +330,7 @@ class CountingInventoryGiving(CountingInventory):
     __slots__ = ("_stage_number",)
 
     def begin(self) -> None:
-        """Asks the first time, with few enough things that the number has a word."""
+        """Ask the first time, with few enough objects that the number has a word."""
         self._stage_number = 0
         self._name = pick(self.rng, load_phrasebook().portable)
         self.world.inventory[self._name] = min(self.world.inventory[self._name], 8)
@@ -338,7 +338,7 @@ class CountingInventoryGiving(CountingInventory):
         self.ask()
 
     def read(self, sentence: str) -> None:
-        """Goes from stage to stage; a wrong number ends it."""
+        """Go from stage to stage; a wrong number ends it."""
         if self._stage_number == 2:
             if self.world.wanted[self._name] == 0:
                 self._advance()
@@ -348,7 +348,7 @@ class CountingInventoryGiving(CountingInventory):
             self.lose()
 
     def hint(self) -> str:
-        """The number, or the gift."""
+        """Return the number, or the command to give."""
         if self._stage_number == 2:
             return f"I give you {with_article(self._name)}."
         return super().hint()
@@ -386,7 +386,7 @@ _KINDS: dict[str, tuple[Callable[[Stage, Task], Dialogue], int]] = {
 
 
 def in_grid(kind: Callable[[Stage, Task], Dialogue], max_time: int) -> Callable[[str], Task]:
-    """A factory of tasks set in a grid world; each has its own unless it is given one to share."""
+    """Return a factory of tasks in a grid world; each task has its own unless it is given one to share."""
     return lambda name: DialogueTask(name, kind, max_time, GridWorld())
 
 
@@ -394,31 +394,31 @@ NAVIGATION: dict[str, Callable[[str], Task]] = {name: in_grid(*kind) for name, k
 
 
 def turn_by(facing: str, quarters: int) -> str:
-    """The direction after some quarter turns to the right."""
+    """Return the direction after some quarter turns to the right."""
     return NAMES[(NAMES.index(facing) + quarters) % 4]
 
 
 def face(world: GridWorld, direction: str) -> str:
-    """The command that turns towards a direction; empty if there is nothing to do."""
+    """Return the command that turns towards a direction; empty if none is needed."""
     quarters = (NAMES.index(direction) - NAMES.index(world.facing)) % 4
     return ("", "I turn right.", "I turn right.", "I turn left.")[quarters]
 
 
 def walk(world: GridWorld, goal: Place) -> str:
-    """The next command on the way to a cell; empty on it."""
+    """Return the next command on the way to a cell; empty on it."""
     direction = _heading(world.position, goal)
     return face(world, direction) or "I move forward." if direction else ""
 
 
 def fetch(world: GridWorld, place: Place, name: str) -> str:
-    """The next command on the way to a thing: walk until it lies ahead, then take it."""
+    """Return the next command on the way to an object: walk until it lies ahead, then take it."""
     if world.ahead == place:
         return f"I pick up the {name}."
     return walk(world, place)
 
 
 def _heading(place: Place, goal: Place) -> str:
-    """The direction to go first."""
+    """Return the direction to go first."""
     east, south = goal[0] - place[0], goal[1] - place[1]
     if east:
         return "east" if east > 0 else "west"

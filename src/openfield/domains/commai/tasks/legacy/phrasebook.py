@@ -1,6 +1,6 @@
-"""What the teacher of the legacy tasks says, and what about: read once from data/legacy.toml.
+"""The texts of the legacy tasks: what the teacher says, and what it talks about.
 
-All legacy sets use it; the task modules contain rules only.
+They are read once from `data/legacy.toml`. The task modules contain rules only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from openfield.domains.commai.tasks.draws import pick
 
 
 class Phrasebook(msgspec.Struct, frozen=True):
-    """The table as a value."""
+    """The table of `data/legacy.toml`."""
 
     congratulations: tuple[str, ...]
     failed: tuple[str, ...]
@@ -31,31 +31,31 @@ class Phrasebook(msgspec.Struct, frozen=True):
 
 @functools.cache
 def load_phrasebook() -> Phrasebook:
-    """The table of the package."""
+    """Read the table of the package."""
     text = (resources.files("openfield.domains.commai") / "data" / "legacy.toml").read_bytes()
     return msgspec.toml.decode(text, type=Phrasebook)
 
 
 def praise(rng: Random) -> str:
-    """What is said to a success."""
+    """Draw the words said to a success."""
     return pick(rng, load_phrasebook().congratulations)
 
 
 def blame(rng: Random) -> str:
-    """What is said to a failure."""
+    """Draw the words said to a failure."""
     return pick(rng, load_phrasebook().failed)
 
 
 def time_is_out(rng: Random) -> str:
-    """What is said to somebody too slow."""
+    """Draw the words said when the time is up."""
     return pick(rng, load_phrasebook().timeout)
 
 
 def number_word(number: int) -> str:
-    """A number from zero to ten in letters."""
+    """Return a number from zero to ten in letters."""
     return load_phrasebook().numbers[number]
 
 
 def any_number(rng: Random, number: int) -> str:
-    """A number from zero to ten in letters or digits."""
+    """Return a number from zero to ten in letters or digits."""
     return number_word(number) if rng.random() < 0.5 else str(number)

@@ -1,6 +1,6 @@
-"""competition/counting and competition/objects_properties: what somebody has, and what it is like.
+"""competition/counting and competition/objects_properties: what people have, and what it is like.
 
-Each function draws one question from the phrasebook's baskets; the two tables at the end name the tasks.
+Each function draws one question from the baskets of the phrasebook. The tables at the end name the tasks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from openfield.domains.commai.environment.grid_world import with_article
 from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.draws import between, pick
-from openfield.domains.commai.tasks.legacy.dialogue import ExerciseTask
+from openfield.domains.commai.tasks.legacy.dialogue import exercise
 from openfield.domains.commai.tasks.legacy.phrasebook import blame, load_phrasebook, number_word
 
 _FAKE_CHANCE = 0.2
@@ -22,7 +22,7 @@ _LIST_LIMIT = 5
 
 
 def count_objects(rng: Random) -> Round:
-    """How many of one kind are in a list of one to ten."""
+    """Draw a question: how many of one kind are in a list of one to ten."""
     kinds = load_phrasebook().countable
     owned = [pick(rng, kinds) for _ in range(between(rng, 1, 10))]
     asked = pick(rng, kinds)
@@ -31,7 +31,7 @@ def count_objects(rng: Random) -> Round:
 
 
 def object_exists(yes: str, no: str) -> Callable[[Random], Round]:
-    """Whether somebody has an object."""
+    """Return a function that draws a question: whether a person has an object."""
 
     def make(rng: Random) -> Round:
         owner, things = _basket(rng)
@@ -42,53 +42,53 @@ def object_exists(yes: str, no: str) -> Callable[[Random], Round]:
 
 
 def associate_property(rng: Random) -> Round:
-    """The property that was just stated."""
+    """Draw a question: the property that was just stated."""
     owner, thing, properties = _thing(rng)
     stated = pick(rng, properties)
     return _told(rng, f"{thing} of {owner} is {stated}. how is {thing} of {owner}?", stated)
 
 
 def verify_property(rng: Random) -> Round:
-    """Whether an object has a property."""
+    """Draw a question: whether an object has a property."""
     owner, thing, properties = _thing(rng)
     asked = pick(rng, properties) if rng.random() < 0.5 else pick(rng, _all_properties())
     return _told(rng, f"is {thing} {asked} in {owner}'s basket?", "yes" if asked in properties else "no")
 
 
 def list_properties(rng: Random) -> Round:
-    """All properties of an object."""
+    """Draw a question: all properties of an object."""
     owner, thing, properties = _thing(rng)
     return _listing(rng, f"which properties does {thing} have in {owner}'s basket?", properties)
 
 
 def name_property(rng: Random) -> Round:
-    """Any property of an object."""
+    """Draw a question: any property of an object."""
     owner, thing, properties = _thing(rng)
     return _one_of(rng, f"can you tell me a property of {thing} in {owner}'s basket?", properties)
 
 
 def count_properties(rng: Random) -> Round:
-    """How many properties an object has."""
+    """Draw a question: how many properties an object has."""
     owner, thing, properties = _thing(rng)
     return _told(rng, f"how many properties does {thing} have in {owner}'s basket?", number_word(len(properties)))
 
 
 def list_objects(rng: Random) -> Round:
-    """All objects with a property."""
+    """Draw a question: all objects with a property."""
     owner, things = _basket(rng)
     asked = pick(rng, [quality for qualities in things.values() for quality in qualities])
     return _listing(rng, f"which objects are {asked} in {owner}'s basket?", _having(things, asked))
 
 
 def name_object(rng: Random) -> Round:
-    """Any object with a property."""
+    """Draw a question: any object with a property."""
     owner, things = _basket(rng)
     asked = pick(rng, [quality for qualities in things.values() for quality in qualities])
     return _one_of(rng, f"can you tell me an object that is {asked} in {owner}'s basket?", _having(things, asked))
 
 
 def count_objects_with(rng: Random) -> Round:
-    """How many objects have a property; sometimes none has."""
+    """Draw a question: how many objects have a property; sometimes none has."""
     owner, things = _basket(rng)
     fake = rng.random() < _FAKE_CHANCE
     asked = "ticklish" if fake else pick(rng, _all_properties())
@@ -96,7 +96,7 @@ def count_objects_with(rng: Random) -> Round:
 
 
 def who_has(rng: Random) -> Round:
-    """Whose object has a property."""
+    """Draw a question: whose object has a property."""
     _, thing, _ = _thing(rng)
     asked = pick(rng, _all_properties())
     owners = [owner for owner, things in load_phrasebook().baskets.items() if asked in things.get(thing, ())]
@@ -104,7 +104,7 @@ def who_has(rng: Random) -> Round:
 
 
 def properties_of_one(rng: Random) -> Round:
-    """The properties an object has in one basket only."""
+    """Draw a question: the properties an object has in one basket only."""
     owner, thing, properties = _thing(rng)
     others = {
         quality
@@ -117,7 +117,7 @@ def properties_of_one(rng: Random) -> Round:
 
 
 def properties_of_all(rng: Random) -> Round:
-    """The properties an object has in all baskets."""
+    """Draw a question: the properties an object has in all baskets."""
     _, thing, properties = _thing(rng)
     baskets = load_phrasebook().baskets.values()
     common = [quality for quality in properties if all(quality in things.get(thing, ()) for things in baskets)]
@@ -125,7 +125,7 @@ def properties_of_all(rng: Random) -> Round:
 
 
 def list_enumerations(items: Sequence[str]) -> set[str]:
-    """Every way to list the items: in any order, with blanks, commas, `and`, or commas and a final `and`."""
+    """Return all lists of the items: in any order, with blanks, commas, `and`, or commas and a final `and`."""
     texts: set[str] = set()
     for order in itertools.permutations(items):
         head, last = order[:-1], order[-1]
@@ -136,7 +136,7 @@ def list_enumerations(items: Sequence[str]) -> set[str]:
 
 
 def lists_exactly(said: str, items: Sequence[str]) -> bool:
-    """Whether a text lists exactly these items, in any order and one of the ways of `enumerations`."""
+    """Return whether a text lists exactly these items, in any order and form of `list_enumerations`."""
     if len(items) <= _LIST_LIMIT:
         return any(_ends_with(said, text) for text in list_enumerations(items))
     words = said.rstrip(".").replace(", and ", " ").replace(" and ", " ").replace(", ", " ").split()
@@ -144,7 +144,7 @@ def lists_exactly(said: str, items: Sequence[str]) -> bool:
 
 
 def _ends_with(said: str, text: str) -> bool:
-    """Whether the sentence is the text, or ends with it after a blank."""
+    """Return whether the sentence is the text, or ends with it after a blank."""
     return f" {said}".endswith(f" {text}.")
 
 
@@ -178,7 +178,7 @@ def _thing(rng: Random) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _all_properties() -> list[str]:
-    """Every property there is, sorted."""
+    """Return every property, sorted."""
     return sorted(
         {
             quality
@@ -193,23 +193,19 @@ def _having(things: dict[str, tuple[str, ...]], asked: str) -> list[str]:
     return [thing for thing, properties in things.items() if asked in properties]
 
 
-def _exercise(make: Callable[[Random], Round], max_time: int = 3000, retries: bool = False) -> Callable[[str], Task]:
-    return lambda name: ExerciseTask(name, make, max_time, retries)
-
-
-COUNTING: dict[str, Callable[[str], Task]] = {"SimpleCounting": _exercise(count_objects)}
+COUNTING: dict[str, Callable[[str], Task]] = {"SimpleCounting": exercise(count_objects, 3000, retries=False)}
 PROPERTIES: dict[str, Callable[[str], Task]] = {
-    "ObjectExistence1": _exercise(object_exists("yes.", "no."), retries=True),
-    "ObjectExistence2": _exercise(object_exists("Yes.", "No.")),
-    "AssociateObjectWithProperty": _exercise(associate_property),
-    "VerifyThatObjectHasProperty": _exercise(verify_property),
-    "ListPropertiesOfAnObject": _exercise(list_properties, 3500),
-    "NameAPropertyOfAnObject": _exercise(name_property),
-    "HowManyPropertiesDoesAnObjectHave": _exercise(count_properties),
-    "ListObjectsWithACertainProperty": _exercise(list_objects, 3500),
-    "NameAnObjectWithAProperty": _exercise(name_object),
-    "HowManyObjectsHaveACertainProperty": _exercise(count_objects_with),
-    "WhoHasACertainObjectWithACertainProperty": _exercise(who_has),
-    "ListThePropertiesThatAnObjectHasInABasketOnly": _exercise(properties_of_one, 3500),
-    "ListThePropertiesThatAnObjectHasInAllBaskets": _exercise(properties_of_all, 3500),
+    "ObjectExistence1": exercise(object_exists("yes.", "no."), 3000),
+    "ObjectExistence2": exercise(object_exists("Yes.", "No."), 3000, retries=False),
+    "AssociateObjectWithProperty": exercise(associate_property, 3000, retries=False),
+    "VerifyThatObjectHasProperty": exercise(verify_property, 3000, retries=False),
+    "ListPropertiesOfAnObject": exercise(list_properties, 3500, retries=False),
+    "NameAPropertyOfAnObject": exercise(name_property, 3000, retries=False),
+    "HowManyPropertiesDoesAnObjectHave": exercise(count_properties, 3000, retries=False),
+    "ListObjectsWithACertainProperty": exercise(list_objects, 3500, retries=False),
+    "NameAnObjectWithAProperty": exercise(name_object, 3000, retries=False),
+    "HowManyObjectsHaveACertainProperty": exercise(count_objects_with, 3000, retries=False),
+    "WhoHasACertainObjectWithACertainProperty": exercise(who_has, 3000, retries=False),
+    "ListThePropertiesThatAnObjectHasInABasketOnly": exercise(properties_of_one, 3500, retries=False),
+    "ListThePropertiesThatAnObjectHasInAllBaskets": exercise(properties_of_all, 3500, retries=False),
 }

@@ -1,6 +1,6 @@
-"""competition/repetition: twelve tasks about saying what one is told to say, or nothing.
+"""competition/repetition: twelve tasks of repeating what the teacher says, or being silent.
 
-Each function draws one question; `REPETITION` names the tasks they make.
+Each function draws one question. `REPETITION` names the tasks they make.
 """
 
 from __future__ import annotations
@@ -14,30 +14,25 @@ from openfield.domains.commai.environment.rounds import Round
 from openfield.domains.commai.environment.stage import Stage
 from openfield.domains.commai.environment.task import Instance, Task
 from openfield.domains.commai.tasks.draws import between, pick
-from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, ExerciseTask
+from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, exercise
 from openfield.domains.commai.tasks.legacy.phrasebook import any_number, blame, load_phrasebook
 
 _VERBS = ("say", "repeat")
 
 
 class BeSilentTask(Task):
-    """Nothing must be said until the time is over, which is drawn once per task object."""
+    """The learner must be silent until the time is over, which is drawn once per task."""
 
-    def __init__(self, name: str, least: int = 100, most: int = 1000, question: str = "be silent now.") -> None:
+    def __init__(self, name: str, minimum: int = 100, maximum: int = 1000, question: str = "be silent now.") -> None:
         super().__init__(name)
-        self._least, self._most, self._question = least, most, question
+        self._limits, self.question = (minimum, maximum), question
         self._drawn = False
 
     def start(self, stage: Stage) -> Instance:
-        """Asks for silence."""
+        """Ask for silence."""
         if not self._drawn:
-            self.max_time, self._drawn = between(stage.rng, self._least, self._most), True
+            self.max_time, self._drawn = between(stage.rng, *self._limits), True
         return _Silence(stage, self)
-
-    @property
-    def question(self) -> str:
-        """What is said first."""
-        return self._question
 
 
 class _Silence(Dialogue):
@@ -60,19 +55,19 @@ class _Silence(Dialogue):
 
 
 def repeat_character(rng: Random) -> Round:
-    """One letter."""
+    """Draw a question: repeat one letter."""
     letter = pick(rng, string.ascii_lowercase)
     return Round(f"{pick(rng, _VERBS)} {letter}.", f"{letter}.")
 
 
 def repeat_phrase(rng: Random) -> Round:
-    """A phrase."""
+    """Draw a question: repeat a phrase."""
     phrase = pick(rng, load_phrasebook().phrases)
     return Round(f"{pick(rng, _VERBS)} {phrase}.", f"{phrase}.")
 
 
 def repeat_promised_phrase(rng: Random) -> Round:
-    """A phrase that a promise follows."""
+    """Draw a question: repeat a phrase that a promise follows."""
     phrase = pick(rng, load_phrasebook().phrases)
     return Round(f"{pick(rng, _VERBS)} {phrase} {pick(rng, load_phrasebook().promises)}.", f"{phrase}.")
 
@@ -80,7 +75,7 @@ def repeat_promised_phrase(rng: Random) -> Round:
 def repeat_times(
     join: Callable[[Sequence[str]], str], manner: str = "", promised: bool = False
 ) -> Callable[[Random], Round]:
-    """A phrase two or three times, joined in some manner."""
+    """Return a function that draws a question: repeat a phrase two or three times, joined by `join`."""
 
     def make(rng: Random) -> Round:
         phrase, times = pick(rng, load_phrasebook().phrases), between(rng, 2, 3)
@@ -93,14 +88,14 @@ def repeat_times(
 
 
 def choose_phrase(rng: Random) -> Round:
-    """One of two phrases, either will do."""
+    """Draw a question: say either of two phrases."""
     first, second = rng.sample(load_phrasebook().phrases, 2)
     answers = (f"{first}.", f"{second}.")
     return Round(f"{pick(rng, _VERBS)} {first} or {second}.", answers[0], accepts=lambda said: said.endswith(answers))
 
 
 def combine_phrases(rng: Random) -> Round:
-    """Two or three phrases, some negated; the others must all be said, in any order, joined by `and`."""
+    """Draw a question: say the phrases that are not negated, in any order, joined by `and`."""
     phrases = rng.sample(load_phrasebook().phrases, between(rng, 2, 3))
     negated = [rng.random() < 0.5 for _ in phrases]
     if all(negated):
@@ -118,33 +113,29 @@ def combine_phrases(rng: Random) -> Round:
 
 
 def say_verb(rng: Random) -> Round:
-    """What one does, in the first person."""
+    """Draw a question: say a verb in the first person."""
     verb = pick(rng, load_phrasebook().verbs)
     return Round(f"Say 'I {verb}' to {verb}.", f"I {verb}.")
 
 
 def join_comma_and(parts: Sequence[str]) -> str:
-    """Commas between all but the last two, which `and` joins."""
+    """Join with commas, and the last two with `and`."""
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _exercise(make: Callable[[Random], Round], max_time: int) -> Callable[[str], Task]:
-    return lambda name: ExerciseTask(name, make, max_time)
 
 
 REPETITION: dict[str, Callable[[str], Task]] = {
     "BeSilent": BeSilentTask,
-    "RepeatCharacter": _exercise(repeat_character, 1000),
-    "RepeatWhatISay": _exercise(repeat_phrase, 1000),
-    "RepeatWhatISay2": _exercise(repeat_promised_phrase, 1000),
-    "RepeatWhatISayMultipleTimes": _exercise(repeat_times(" ".join), 10_000),
-    "RepeatWhatISayMultipleTimes2": _exercise(repeat_times(" ".join, promised=True), 10_000),
-    "RepeatWhatISayMultipleTimesSeparatedByComma": _exercise(repeat_times(", ".join, " separated by comma"), 10_000),
-    "RepeatWhatISayMultipleTimesSeparatedByAnd": _exercise(repeat_times(" and ".join, " separated by and"), 10_000),
-    "RepeatWhatISayMultipleTimesSeparatedByCA": _exercise(
+    "RepeatCharacter": exercise(repeat_character, 1000),
+    "RepeatWhatISay": exercise(repeat_phrase, 1000),
+    "RepeatWhatISay2": exercise(repeat_promised_phrase, 1000),
+    "RepeatWhatISayMultipleTimes": exercise(repeat_times(" ".join), 10_000),
+    "RepeatWhatISayMultipleTimes2": exercise(repeat_times(" ".join, promised=True), 10_000),
+    "RepeatWhatISayMultipleTimesSeparatedByComma": exercise(repeat_times(", ".join, " separated by comma"), 10_000),
+    "RepeatWhatISayMultipleTimesSeparatedByAnd": exercise(repeat_times(" and ".join, " separated by and"), 10_000),
+    "RepeatWhatISayMultipleTimesSeparatedByCA": exercise(
         repeat_times(join_comma_and, " separated by comma and and"), 10_000
     ),
-    "RepeatWhatISayDisjunction": _exercise(choose_phrase, 3000),
-    "RepeatWhatISayConjunctionNegation": _exercise(combine_phrases, 3000),
-    "Verb": _exercise(say_verb, 896),
+    "RepeatWhatISayDisjunction": exercise(choose_phrase, 3000),
+    "RepeatWhatISayConjunctionNegation": exercise(combine_phrases, 3000),
+    "Verb": exercise(say_verb, 896),
 }

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,9 @@ from openfield.domains.commai import (
 from openfield.domains.commai.tasks.catalogue import CATALOGUE
 from openfield.domains.commai.tasks.original_names import find_task
 from openfield.errors import InvalidInput
+from support.places import ROOT
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = ROOT / "examples"
 ROUND1 = "tasks.challenge.round1.challenge_micro"
 ORIGINAL = {
     "worlds": {"grid_world": {"type": "worlds.grid_world.GridWorld"}},
@@ -133,7 +133,7 @@ def test_pairs_of_tasks_are_resolved():
         ([["first", "digits", "first"]], "must be a list of 2 task ids"),
         (["first", "digits"], "'first' must be a list of 2 task ids"),
         ("first", "must be a list of pairs"),
-        ([["first", "digits"], ["digits", "first"]], "goes round in a circle: micro"),
+        ([["first", "digits"], ["digits", "first"]], "form a circle: micro"),
     ],
 )
 def test_bad_pairs_are_named_with_their_key(pairs, complaint):
@@ -162,7 +162,7 @@ BROKEN = [
     (["tasks", "x"], {"type": "a.Micro99Task"}, r"tasks\.x\.type: Unknown task 'a\.Micro99Task'"),
     (["tasks", "turn", "world"], "moon", r"tasks\.turn\.world: Unknown world 'moon'"),
     (["tasks", "turn", "args"], {"colour": 3}, r"tasks\.turn\.args\.colour"),
-    (["tasks", "x"], {"type": "json.JSONDecoder"}, r"tasks\.x\.type: json\.JSONDecoder is no task"),
+    (["tasks", "x"], {"type": "json.JSONDecoder"}, r"tasks\.x\.type: json\.JSONDecoder is not a task"),
     (["tasks", "x"], {"type": "json.Decoder"}, r"tasks\.x\.type: Unknown name 'Decoder'"),
     (["tasks", "turn", "args"], [1, 2], r"tasks\.turn\.args must be a table"),
     (["tasks", "turn", "args"], "abc", r"tasks\.turn\.args must be a table"),

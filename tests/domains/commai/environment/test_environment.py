@@ -23,6 +23,7 @@ from openfield.domains.commai import (
 )
 from openfield.domains.commai.environment.serializers import BitReader, to_bits
 from openfield.errors import AgentProtocol, InvalidInput
+from support.places import ROOT
 
 
 class Constant:
@@ -242,7 +243,7 @@ def test_a_script_is_played_to_its_end_and_then_says_that_it_is_too_short():
     assert "".join(symbol for symbol, _ in stream).strip() == "say: x. correct! x.;" * 3
     assert sum(reward for _, reward in stream) == 3
     environment.next("x")
-    with pytest.raises(InvalidInput, match="has 3 questions; one more was answered"):
+    with pytest.raises(InvalidInput, match="has 3 questions, and one more was answered"):
         environment.next(".")
 
 
@@ -284,11 +285,11 @@ def fingerprint(seed):
 
 
 def test_the_same_seed_gives_the_same_stream_in_another_process():
-    code = "from tests.domains.commai.test_engine import fingerprint; print(fingerprint(7))"
+    code = "from domains.commai.environment.test_environment import fingerprint; print(fingerprint(7))"
     others = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": salt, "PYTHONPATH": "."},
+            env={"PYTHONHASHSEED": salt, "PYTHONPATH": str(ROOT / "tests")},
             capture_output=True,
             text=True,
             check=True,

@@ -148,7 +148,7 @@ def test_who_did_not_finish_is_asked_again_and_who_stays_silent_is_not():
 @pytest.mark.parametrize(("words", "says"), [([], "COMMAND"), (["/no/such/program"], "'/no/such/program' cannot be")])
 def test_a_program_that_cannot_be_started_is_named(words, says):
     command = [sys.executable, "-m", "openfield.domains.commai.agents.text_agent", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert says in done.stderr
     assert "Traceback" not in done.stderr
