@@ -108,7 +108,8 @@ class Rollout:
         self._pause_at = limits.episode_turns or NEVER
         self._started = self._shown = time.monotonic_ns()
         self._begin()
-        self._await_reply()
+        self._clocked = self._timed or recorder is not None or heartbeat is not None or limits != UNLIMITED
+        self._start_clock()
 
     @classmethod
     def resume(
@@ -139,6 +140,7 @@ class Rollout:
         if first is None:
             return cls(world, limits, recorder, heartbeat)
         rollout = cls(world, limits)
+        rollout._clocked = True
         rollout._compare(first)
         for step in itertools.islice(steps, max(known - 1, 0)):
             rollout._repeat(step)
@@ -155,8 +157,9 @@ class Rollout:
             if self._repeated is not None:
                 self._rehearse(reply, self._repeated)
             else:
-                took = self._stop_clock()
-                self._check(reply)
+                took = self._stop_clock() if self._clocked else 0
+                if type(reply) is not Reply or reply.belief is not None:
+                    self._check(reply)
                 self._take(reply, took)
                 if self._recorder is not None:
                     self._recorder.settle(took)
@@ -165,7 +168,8 @@ class Rollout:
         except BaseException:
             self._failed = True
             raise
-        self._await_reply()
+        if self._clocked:
+            self._start_clock()
         return self.turn
 
     def stop(self) -> None:
@@ -207,7 +211,7 @@ class Rollout:
             raise WorldFault(f"The world could not start: {type(error).__name__}: {error}") from error
         self._episode.novel = self._truth.novel
 
-    def _await_reply(self) -> None:
+    def _start_clock(self) -> None:
         self._shown = time.monotonic_ns()
         if self._heartbeat is not None and not self.over:
             self._heartbeat[0] = self._shown + self._deadline
@@ -383,7 +387,7 @@ class Rollout:
             self._recorder = self._book
             if self.turns >= self._pause_at:
                 self._pause()
-        self._await_reply()
+        self._start_clock()
 
 
 class _Episode:

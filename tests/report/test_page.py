@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium")
 
 
 class Maze:
-    title = "A small maze"
+    title, metrics = "A small maze", ("performance",)
 
     def describe(self, names: Sequence[str]) -> str:
         if names != ("swap",):
