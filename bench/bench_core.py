@@ -21,12 +21,12 @@ from typing import Any
 
 import openfield as of
 from calibrate import calls_per_second
+from openfield.cell import Cell
 from openfield.errors import Cancelled
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.registry import use_domain
-from openfield.runner.plan import Cell
 
 REPEATS = 9
 LOOP_TURNS = 100_000

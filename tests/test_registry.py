@@ -13,6 +13,7 @@ from openfield import registry
 from openfield.agents.random import RandomAgent
 from openfield.core import Reply, Spec, Turn
 from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.catalogue import installed_metrics
 from openfield.registry import PluginWarning, agent_names, domain_source, find_agent, find_domain, load
 from support import players
 from support.players import Learner, copycat
@@ -164,7 +165,7 @@ def test_metrics_are_the_built_in_ones_and_those_of_plugins(plugins: Any) -> Non
     good = "openfield.metrics.performance:PERFORMANCE"
     plugins("openfield.metrics", extra=good, broken="no_such_module:M", other="support.worlds:FAR")
     with pytest.warns(PluginWarning) as warned:
-        found = registry.installed_metrics()
+        found = installed_metrics()
     assert found == [*BUILT_IN, PERFORMANCE]
     broken, other = (str(warning.message) for warning in warned)
     assert broken.startswith("The metric 'broken' cannot be used")

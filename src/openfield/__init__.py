@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from openfield.lazy import attach
 
 if TYPE_CHECKING:
+    from openfield.api import resume, run, trials
     from openfield.core import Agent, AgentFactory, Ask, Belief, Ending, Reply, Saves, Spec, Truth, Turn, World
     from openfield.domain import Domain
     from openfield.episodic import EpisodicWorld, Play
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from openfield.registry import find_agent, find_domain
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
-    from openfield.runner.run import resume, run, trials
     from openfield.settings import Settings
     from openfield.spaces import Box, Choice, Discrete, Fields, Space
     from openfield.trial import Limits, Phase, Trial
@@ -151,7 +151,7 @@ _HOMES = {
     "registry": ("find_agent", "find_domain"),
     "result": ("Result",),
     "rollout": ("Rollout", "drive"),
-    "runner.run": ("resume", "run", "trials"),
+    "api": ("resume", "run", "trials"),
     "settings": ("Settings",),
     "spaces": ("Box", "Choice", "Discrete", "Fields", "Space"),
     "trial": ("Limits", "Phase", "Trial"),

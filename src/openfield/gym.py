@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from openfield import __version__
+from openfield.cell import Cell
 from openfield.core import Ask, Belief, Reply, Turn
 from openfield.domain import Domain
 from openfield.errors import AgentProtocol, InvalidInput, MissingExtra, OpenfieldError
@@ -25,7 +26,6 @@ from openfield.journal.writer import Journal
 from openfield.record import UNWRITABLE, check_belief
 from openfield.registry import PluginWarning, domain_source, find_domain, installed_domains, use_domain
 from openfield.rollout import Rollout
-from openfield.runner.plan import Cell
 from openfield.runner.player import explain
 from openfield.spaces import Box, Choice, Discrete, Fields, Space
 from openfield.trial import Trial

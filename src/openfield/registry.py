@@ -25,8 +25,9 @@ from openfield.errors import InvalidInput, MissingExtra, OpenfieldError, Unknown
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
-    from openfield.metrics.metric import Metric
 
+PROCESS_AGENT, WIRE_AGENTS = "openfield.agents.process:process_agent", "openfield.agents.legacy"
+"""Where agents in other programs are found. They are named as text: agents stand above the registry."""
 AgentSource = str | Callable[..., Any]
 """What an agent may be given as: a name, a dotted name, a command, a function, a class or a factory."""
 
@@ -44,10 +45,10 @@ def find_domain(source: str) -> Domain[Any]:
         return _domains[source][0]
     if ":" in source or source.endswith(".py"):
         return use_domain(_load_domain(source), source)
-    points = _points("openfield.domains")
+    points = find_entry_points("openfield.domains")
     if source not in points:
         raise UnknownName("domain", source, [*points, *_domains])
-    return use_domain(_made(_load_point(points[source]), source), source)
+    return use_domain(_made(load(points[source].value), source), source)
 
 
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
@@ -63,12 +64,12 @@ def domain_source(name: str) -> str:
 
 def installed_domains() -> list[Domain[Any]]:
     """All installed domains; one that cannot be loaded is a warning."""
-    return list(_loadable(_points("openfield.domains"), find_domain, "domain"))
+    return list(load_all(find_entry_points("openfield.domains"), find_domain, "domain"))
 
 
 def agent_names(domain: Domain[Any] | None = None) -> list[str]:
     """The names of all agents; with a domain, those that come with it as well."""
-    return sorted({*_points("openfield.agents"), *(domain.agents if domain else ())})
+    return sorted({*find_entry_points("openfield.agents"), *(domain.agents if domain else ())})
 
 
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
@@ -76,15 +77,14 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
     if not isinstance(source, str):
         return _adapt(source, domain)
     if source.startswith("process:"):
-        from openfield.agents.process import process_agent
-
-        return process_agent(source.removeprefix("process:"))
+        start: Callable[[str], AgentFactory] = load(PROCESS_AGENT)
+        return start(source.removeprefix("process:"))
     if source in domain.agents:
         built_in = domain.agents[source]
         return _as_factory(load(built_in) if isinstance(built_in, str) else built_in)
-    points = _points("openfield.agents")
+    points = find_entry_points("openfield.agents")
     if source in points:
-        return _as_factory(_load_point(points[source]))
+        return _as_factory(load(points[source].value))
     if ":" in source:
         found = load(source)
         return _adapt(found, domain)
@@ -96,9 +96,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
 def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
     """Sees that an agent can be found, before anything is begun with it."""
     if isinstance(source, str) and source.startswith("wire:"):
-        from openfield.agents.legacy import check_program
-
-        check_program(source, domain)
+        load(f"{WIRE_AGENTS}:check_program")(source, domain)
     else:
         find_agent(source, domain)
 
@@ -116,32 +114,15 @@ def check_extra(domain: Domain[Any]) -> None:
         raise MissingExtra(domain.extra, f"The domain '{domain.name}'") from None
 
 
-def installed_metrics() -> list[Metric]:
-    """The built-in metrics and those of plugins."""
-    from openfield.metrics import BUILT_IN
-
-    points = _points("openfield.metrics")
-    return [
-        *BUILT_IN,
-        *_loadable(points, lambda name: _as_metric(_load_point(points[name]), points[name].value), "metric"),
-    ]
-
-
-def find_metrics(sources: Iterable[str]) -> dict[str, Metric]:
-    """Metrics by what they are given as: a name, `package.module:attribute` or `file.py:attribute`."""
-    known = {metric.name: metric for metric in installed_metrics()}
-    return {source: known[source] if source in known else _load_metric(source, known) for source in sources}
-
-
 def installed_agents() -> list[str]:
     """The names of agents for any domain; one that cannot be loaded is a warning."""
-    points = _points("openfield.agents")
+    points = find_entry_points("openfield.agents")
 
     def find(name: str) -> str:
-        _as_factory(_load_point(points[name]))
+        _as_factory(load(points[name].value))
         return name
 
-    return sorted(_loadable(points, find, "agent"))
+    return sorted(load_all(points, find, "agent"))
 
 
 def load(source: str) -> Any:
@@ -234,7 +215,7 @@ def _positional(function: Callable[..., Any]) -> int:
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def _points(group: str) -> dict[str, EntryPoint]:
+def find_entry_points(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name; our own names cannot be taken."""
     points: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=group), key=lambda point: not point.value.startswith("openfield.")):
@@ -246,27 +227,8 @@ def _points(group: str) -> dict[str, EntryPoint]:
     return points
 
 
-def _load_metric(source: str, known: Iterable[str]) -> Metric:
-    if ":" in source:
-        return _as_metric(load(source), source)
-    if source.endswith(".py"):
-        raise InvalidInput(f"Which metric of {source}? Write {source}:NAME.")
-    raise UnknownName("metric", source, known)
-
-
-def _as_metric(found: Any, source: str) -> Metric:
-    from openfield.metrics.metric import Metric
-
-    if not isinstance(found, Metric):
-        raise InvalidInput(f"'{source}' is a {type(found).__name__}, not a Metric.")
-    return found
-
-
-def _load_point(point: EntryPoint) -> Any:
-    return load(point.value)
-
-
-def _loadable(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Iterator[Any]:
+def load_all(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Iterator[Any]:
+    """Yield what is found under each name, and warn of those that cannot be loaded."""
     for name in names:
         try:
             yield find(name)

@@ -5,14 +5,19 @@ The end of plan -> rollout -> journal -> metrics -> report. Several run files ma
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from openfield.capabilities import HasDetectionRule
 from openfield.errors import InvalidInput, OpenfieldError, UnknownName
 from openfield.journal.reader import SCORED, CellRecord, Run
-from openfield.registry import find_domain, find_metrics, installed_metrics
+from openfield.metrics.catalogue import find_metrics, installed_metrics
+from openfield.registry import find_domain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,7 +43,7 @@ class Result:
         self.facts: dict[str, str] = {}
         for path in self.paths:
             with Run(path) as run:
-                self.cells += run.cells()
+                self.cells += read_cells(run)
                 self.facts |= run.facts
 
     def summary(self, metrics: Sequence[str] | None = None) -> Summary:
@@ -113,3 +118,30 @@ class Result:
             return metric.measure(cell) if domain is None or name in domain.metrics else {}
 
         return metric if metric.relate else replace(metric, measure=measure)
+
+
+def read_cells(run: Run) -> list[CellRecord]:
+    """Return the cells of a run file, with detections by the rules of their domains."""
+    cells, facts = run.cells(), run.facts
+    domains = {name: _find_domain(run, facts.get(f"domain {name}", name)) for name in {c.trial.domain for c in cells}}
+    return [_detect(cell, domains[cell.trial.domain]) for cell in cells]
+
+
+def _find_domain(run: Run, source: str) -> Domain[Any] | None:
+    try:
+        return find_domain(source)
+    except OpenfieldError as error:
+        warnings.warn(f"{run.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=3)
+        return None
+
+
+def _detect(cell: CellRecord, domain: Domain[Any] | None) -> CellRecord:
+    """Return a cell whose episodes say what its domain takes for a detection."""
+    if domain is None or not any(episode.belief for episode in cell.episodes):
+        return cell
+    rule = domain.detection_rule(cell.trial) if isinstance(domain, HasDetectionRule) else domain.detected
+    episodes = [
+        episode if episode.belief is None else msgspec.structs.replace(episode, detected=rule(episode.belief))
+        for episode in cell.episodes
+    ]
+    return msgspec.structs.replace(cell, episodes=tuple(episodes))

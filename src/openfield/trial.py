@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Annotated, Any
 
 import msgspec
@@ -45,7 +46,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 msgspec.structs.force_setattr(self, name, float(seconds))
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
+class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A frozen script; its id is the hash of its content."""
 
     domain: str
@@ -62,7 +63,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}
     """Names and digests of the level and data files the world reads."""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits that stand for everything above."""
         return hash_trial(self)

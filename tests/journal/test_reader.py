@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import sqlite3
-import warnings
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import openfield as of
 from openfield import registry
 from openfield.errors import DamagedRun, UnknownName
 from openfield.journal.reader import Run
+from openfield.result import Result
 from support.players import Learner, copycat
 from support.stories import rows, story
 from support.worlds import tiny_trials
@@ -206,10 +206,9 @@ def test_a_trial_that_is_not_what_it_was_is_damage(run_file: Path) -> None:
 def test_a_run_is_read_without_its_domain_with_a_warning(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(run_file, "UPDATE facts SET value = 'gone.module:TINY' WHERE key = 'domain tiny'")
     with Run(run_file) as run:
-        with pytest.warns(UserWarning, match=r"beliefs of 0\.5 and more count as detections: .*gone"):
-            cells = run.cells()
-        with warnings.catch_warnings():
-            assert len(run.cells(with_episodes=False)) == 4
+        assert len(run.cells()) == 4
+    with pytest.warns(UserWarning, match=r"beliefs of 0\.5 and more count as detections: .*gone"):
+        cells = Result([run_file]).cells
     assert any(episode.detected for episode in cells[0].episodes)
     assert "tiny" in registry._domains
 

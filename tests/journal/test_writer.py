@@ -17,6 +17,7 @@ import pytest
 
 import openfield as of
 from conftest import Spawn
+from openfield.cell import Cell
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, OpenfieldError, RunBusy
 from openfield.journal import schema as database
 from openfield.journal import writer as journal
@@ -26,7 +27,7 @@ from openfield.journal.recorder import Recorder
 from openfield.journal.schema import APPLICATION_ID, SCHEMA_VERSION
 from openfield.journal.writer import Journal, _birth
 from openfield.record import AgentState, AttemptEnd, Chunk, EpisodeEnd
-from openfield.runner.plan import Cell, make_cells
+from openfield.runner.plan import make_cells
 from support.players import Learner
 from support.stories import attempts, rows, story, wait_until
 from support.worlds import tiny_trials

@@ -15,7 +15,7 @@ import pytest
 import openfield as of
 from conftest import Spawn
 from openfield.errors import Cancelled, InvalidInput
-from openfield.journal.reader import MOST_RETRIES, Run
+from openfield.journal.reader import MAX_RETRIES, Run
 from openfield.record import AttemptEnd, Entry, EpisodeEnd
 from openfield.runner import executors
 from openfield.trial import Limits
@@ -96,7 +96,7 @@ def test_a_worker_that_is_killed_is_our_failure_and_its_cell_goes_on_where_it_wa
         dead, fine = run.cells()
     assert (dead.outcome, dead.note) == ("harness_error", "Its worker process died (signal SIGKILL).")
     assert fine.outcome == "done"
-    assert sum(isinstance(entry, AttemptEnd) and entry.torn for entry in seen) == 1 + MOST_RETRIES
+    assert sum(isinstance(entry, AttemptEnd) and entry.torn for entry in seen) == 1 + MAX_RETRIES
     assert (dead.attempt, len(dead.episodes)) == (1, 1)
     assert sum(isinstance(entry, EpisodeEnd) and entry.cell == dead.id for entry in seen) == 1
 
@@ -117,9 +117,7 @@ def test_a_process_that_an_agent_spoiled_fails_no_other_agent(path: Path, capfd:
     of.run([Spoiler, copycat], tiny_trials(1), path, workers=1, watch=ends.append)
     with Run(path) as run:
         assert [(cell.agent, cell.outcome) for cell in run.cells()] == [("Spoiler", "done"), ("copycat", "done")]
-    (failed,) = (end for end in ends if isinstance(end, AttemptEnd) and end.outcome != "done")
-    assert (failed.outcome, failed.torn) == ("harness_error", True)
-    assert "cannot be opened" in failed.note
+    assert {end.outcome for end in ends if isinstance(end, AttemptEnd)} == {"done"}  # a fresh cell opens no file
     assert "Traceback" not in capfd.readouterr().err
 
 

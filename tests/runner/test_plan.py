@@ -7,8 +7,9 @@ import sys
 import msgspec
 import pytest
 
+from openfield.cell import Cell, cell_id
 from openfield.errors import InvalidInput
-from openfield.runner.plan import Cell, agent_text, cell_id, make_cells, name_agents
+from openfield.runner.plan import agent_text, make_cells, name_agents
 from openfield.trial import derive
 from support.players import Learner, Redriven, copycat
 from support.worlds import tiny_trials
@@ -31,7 +32,7 @@ def test_the_same_trial_twice_is_one_cell() -> None:
 def test_ids_and_seeds_are_the_same_in_every_form_and_process() -> None:
     (cell,) = make_cells(["ada"], tiny_trials(1, seed=3, length=4))
     copies = [pickle.loads(pickle.dumps(cell)), msgspec.json.decode(msgspec.json.encode(cell), type=Cell)]
-    read = "import msgspec, sys; from openfield.runner.plan import Cell"
+    read = "import msgspec, sys; from openfield.cell import Cell"
     read += "; c = msgspec.json.decode(sys.stdin.read(), type=Cell)"
     code = f"{read}; print(c.id, c.trial.id, c.seed)"
     words = [sys.executable, "-I", "-c", code]

@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 import openfield as of
+from openfield.cell import Cell
 from openfield.errors import AgentTimeout, Cancelled, OpenfieldError, ReplayMismatch, WorldFault
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.registry import AgentSource
-from openfield.runner.plan import Cell, make_cells
+from openfield.runner.plan import make_cells
 from openfield.runner.player import Job, Player, explain, open_rollout
 from support import worlds
 from support.players import BadCloser, BadSaver, Crasher, Learner, Leaver, Wanderer, copycat

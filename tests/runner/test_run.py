@@ -11,12 +11,12 @@ import pytest
 
 import openfield as of
 from openfield import registry
+from openfield.api import resume
 from openfield.errors import Cancelled, InvalidInput, MissingExtra, ReplayMismatch, RunBusy, UnknownName
 from openfield.journal.reader import Run
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, EpisodeEnd
 from openfield.runner.plan import make_cells
-from openfield.runner.run import resume
 from openfield.trial import Limits
 from support import worlds
 from support.places import MAZE

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from openfield.journal.reader import MOST_RETRIES
+from openfield.cell import Cell
+from openfield.journal.reader import MAX_RETRIES
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd
-from openfield.runner.plan import Cell
 from openfield.serving.assignments import Assignments
 from support.worlds import tiny_trials
 
@@ -63,7 +63,7 @@ def test_our_own_failures_are_not_tried_for_ever(journal: Journal) -> None:
     while (attempt := assignments.attempt(cell, free)) is not None:
         tried += 1
         end(journal, cell, attempt, "harness_error")
-    assert tried == 1 + MOST_RETRIES
+    assert tried == 1 + MAX_RETRIES
 
 
 def test_only_trials_that_nobody_plays_or_finished_are_begun(journal: Journal) -> None:

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from openfield.agents.process import split_command
+from openfield.cell import Cell
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
 from openfield.journal.lock import take_lock
 from openfield.rollout import Rollout
-from openfield.runner.plan import Cell
 from openfield.runner.processes import Guard
 from openfield.serving.dispatch import SingleDispatcher, find_wire
 from openfield.serving.listen import check_port

@@ -36,8 +36,9 @@ def demo(
     from openfield.cli.shared.progress import showing_progress
     from openfield.errors import InvalidInput, MissingExtra
     from openfield.registry import check_extra, find_domain, installed_domains
-    from openfield.runner.plan import make_cells
-    from openfield.runner.run import run
+    from openfield.result import Result
+    from openfield.runner.plan import make_plan
+    from openfield.runner.run import run_plan
 
     if trials < 1:
         raise InvalidInput(f"There is nothing to see with {trials} trials.")
@@ -56,8 +57,10 @@ def demo(
         agents = list(getattr(domain, "demo_agents", ()))
         change = domain.describe(next((trial.novelty for trial in made if trial.novelty), ()))
         print(f"{domain.title}: {' and '.join(agents)} meet a change ({change}).", flush=True)
-        with showing_progress(make_cells(agents, made), output, {domain.name: domain}) as watch:
-            result = run(agents, made, output, workers, watch=watch)
+        plan = make_plan(agents, made)
+        with showing_progress(plan, output) as watch:
+            run_plan(plan, output, workers, watch=watch)
+        result = Result([output])
     if result is not None:
         print_result(result, as_json=False)
         page = result.page(output.with_suffix(".html"))

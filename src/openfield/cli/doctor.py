@@ -39,7 +39,8 @@ def doctor(*, json: bool = False) -> None:
 
 def _broken_plugins() -> list[str]:
     """What is wrong with installed plugins."""
-    from openfield.registry import PluginWarning, installed_agents, installed_domains, installed_metrics
+    from openfield.metrics.catalogue import installed_metrics
+    from openfield.registry import PluginWarning, installed_agents, installed_domains
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PluginWarning)

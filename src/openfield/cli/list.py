@@ -51,7 +51,8 @@ def print_flags(name: str, command: str) -> None:
 
 def _rows(what: Things, name: str | None) -> Rows:
     from openfield.errors import InvalidInput
-    from openfield.registry import find_domain, installed_domains, installed_metrics
+    from openfield.metrics.catalogue import installed_metrics
+    from openfield.registry import find_domain, installed_domains
     from openfield.settings import setting_rows
 
     if what == "metrics":

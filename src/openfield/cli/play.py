@@ -35,10 +35,10 @@ def play(
         What you are called in the record.
     """
     from openfield.agents.human import LineHuman
+    from openfield.api import run
     from openfield.capabilities import HasHuman
     from openfield.errors import Cancelled
     from openfield.registry import find_domain
-    from openfield.runner.run import run
 
     known = find_domain(domain)
     launch = take_flags(known, "play", words)

@@ -23,11 +23,11 @@ def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool 
     """
     from openfield.cli.shared.progress import showing_progress
     from openfield.result import Result
-    from openfield.runner.run import resume as resume_run
+    from openfield.runner.run import read_plan, run_plan
 
-    known = Result([run])
-    cells = [record.cell for record in known.cells]
-    with showing_progress(cells, run, known.domains) as watch, agents_aside(json):
-        result = resume_run(run, workers, retry, watch)
+    plan = read_plan(run, retry)
+    with showing_progress(plan, run) as watch, agents_aside(json):
+        run_plan(plan, run, workers, retry, watch)
+    result = Result([run])
     print_result(result, json)
-    fail_if_nothing_scored(result, cells)
+    fail_if_nothing_scored(result, plan.cells)

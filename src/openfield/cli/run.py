@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,12 +20,11 @@ from openfield.cli.shared.common import (
 from openfield.console import print_json
 
 if TYPE_CHECKING:
+    from openfield.cell import Cell
     from openfield.options import Launch
-    from openfield.registry import AgentSource
     from openfield.result import Result
     from openfield.runner.experiment import Experiment
-    from openfield.runner.plan import Cell
-    from openfield.trial import Trial
+    from openfield.runner.plan import Plan
 
 
 def run(
@@ -107,7 +106,7 @@ def run_experiment(
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain
     from openfield.runner.experiment import make_experiment, naming, read_experiment
-    from openfield.runner.plan import make_cells, name_agents
+    from openfield.runner.plan import make_plan
 
     if domain.endswith(".sqlite"):
         raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
@@ -120,35 +119,24 @@ def run_experiment(
     experiment = make_experiment(_merge(start, launch, changes))
     changed = changes.keys() & {"novelty", "settings"} or words
     with nullcontext() if file is None or changed else naming(file):  # what is wrong need not be the file's fault
-        trials, agents = experiment.make_trials(), name_agents(experiment.agents)
-    if launch.agents and "agents" not in changes:
-        agents = dict(launch.agents)
-    cells = make_cells(agents, trials, experiment.repeats)
-    result = _play(experiment, agents, trials, cells, retry, as_json)
-    _conclude(result, cells, launch, as_json)
+        agents = launch.agents if launch.agents and "agents" not in changes else experiment.agents
+        plan = make_plan(agents, experiment.make_trials(), experiment.repeats)
+    result = _play(plan, experiment, retry, as_json)
+    _conclude(result, plan.cells, launch, as_json)
 
 
-def _play(
-    experiment: Experiment,
-    agents: dict[str, AgentSource],
-    trials: list[Trial],
-    cells: list[Cell],
-    retry: bool,
-    as_json: bool,
-) -> Result:
-    """Plays what is left of an experiment, and shows how far it is."""
+def _play(plan: Plan, experiment: Experiment, retry: bool, as_json: bool) -> Result:
+    """Play what is left of a plan, and show how far it is."""
     from openfield.cli.shared.progress import showing_progress
-    from openfield.registry import check_agent, find_domain
-    from openfield.runner.run import run as run_trials
+    from openfield.result import Result
+    from openfield.runner.run import run_plan
 
-    known = find_domain(experiment.domain)
-    for source in agents.values():
-        check_agent(source, known)
-    with showing_progress(cells, experiment.path, {known.name: known}) as watch, agents_aside(as_json):
-        return run_trials(agents, trials, experiment.path, experiment.workers, experiment.repeats, retry, watch)
+    with showing_progress(plan, experiment.path) as watch, agents_aside(as_json):
+        run_plan(plan, experiment.path, experiment.workers, retry, watch)
+    return Result([experiment.path])
 
 
-def _conclude(result: Result, cells: list[Cell], launch: Launch, as_json: bool) -> None:
+def _conclude(result: Result, cells: Iterable[Cell], launch: Launch, as_json: bool) -> None:
     """Prints what came of it, does what flags of the domain asked for then, and says where it is kept."""
     print_result(result, as_json)
     for finish in launch.finish:

@@ -8,22 +8,19 @@ from __future__ import annotations
 import itertools
 import os
 import sqlite3
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from openfield.capabilities import HasDetectionRule
+from openfield.cell import Cell
 from openfield.core import Belief, PhaseName
-from openfield.domain import Domain, says_novel
-from openfield.errors import DamagedRun, InvalidInput, OpenfieldError, UnknownName
+from openfield.domain import says_novel
+from openfield.errors import DamagedRun, InvalidInput, UnknownName
 from openfield.journal.recorder import fill_truth, read_chunk, read_raw_chunk
 from openfield.journal.schema import explaining, open_to_read
 from openfield.record import Chunk, RawStep, Step
-from openfield.registry import find_domain
-from openfield.runner.plan import Cell
 from openfield.trial import Trial, hash_trial
 
 RESUMABLE = (None, "cancelled")
@@ -32,7 +29,7 @@ SCORED = ("done", "truncated")
 """The outcomes that speak about the agent's behaviour. All others are counted, never scored."""
 OUR_FAILURES = ("world_error", "harness_error")
 """Outcomes that are no behaviour of the agent: the cell is tried again, so many times."""
-MOST_RETRIES = 3
+MAX_RETRIES = 3
 CHUNKS_AT_ONCE = 4
 """How many chunks are in memory at a time: one may be a single reply of half a megabyte, or of fifty."""
 
@@ -51,7 +48,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     belief: Belief | None
     """The last belief reported in the episode."""
     detected: bool
-    """Whether that belief says that the world has changed, by the domain's own rule."""
+    """Whether that belief says that the world has changed: by the common rule here, by the domain's in a `Result`."""
     ended: str
     """`terminated` or `truncated`."""
     detail: Any = None
@@ -115,8 +112,8 @@ class Run:
 
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
         """All cells, or only one, in the order they were entered, each as its latest attempt has it."""
-        trials = dict(self._keyed_trials())
-        episodes = self._episodes(trials) if with_episodes else {}
+        trials = dict(self._keyed_trials(only))
+        episodes = self._episodes() if with_episodes else {}
         rows = self._rows(_LATEST_ATTEMPTS, _LatestAttempt, (only, only))
         return [
             CellRecord(
@@ -187,7 +184,7 @@ class Run:
 
     def _damaged_cells(self) -> Iterator[str]:
         """What cells say of themselves and their own turns do not bear out."""
-        sources = self.agents
+        sources, _ = self.agents, self.facts
         for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
             if hash_trial(msgspec.json.decode(content)) != key:
                 yield f"Trial {key} is not what it was."
@@ -197,12 +194,8 @@ class Run:
             for episode in contradicted(cell.episodes, self.steps(cell.id, cell.attempt)):
                 yield f"Cell {cell.id}, attempt {cell.attempt}: episode {episode} is not what its turns say."
 
-    def _episodes(self, trials: dict[str, Trial]) -> dict[tuple[str, int], list[Episode]]:
+    def _episodes(self) -> dict[tuple[str, int], list[Episode]]:
         episodes: dict[tuple[str, int], list[Episode]] = {}
-        domains = {name: self._domain(name) for name in {trial.domain for trial in trials.values()}}
-        rows = self._rows("SELECT id, trial FROM cells", tuple[str, str])
-        played = {cell: self._known(trials, trial, cell) for cell, trial in rows}
-        rules = {cell: _rule(domains[trial.domain], trial) for cell, trial in played.items()}
         query = "SELECT * FROM episodes ORDER BY cell, attempt, number"
         for cell, attempt, number, phase, novel, turns, performance, data, ended, detail in self._rows(query, _Episode):
             try:
@@ -214,7 +207,7 @@ class Run:
                     turns=turns,
                     performance=performance,
                     belief=belief,
-                    detected=belief is not None and rules[cell](belief),
+                    detected=belief is not None and says_novel(belief),
                     ended=ended,
                     detail=None if detail is None else msgspec.msgpack.decode(detail),
                 )
@@ -224,17 +217,9 @@ class Run:
             episodes.setdefault((cell, attempt), []).append(episode)
         return episodes
 
-    def _domain(self, name: str) -> Domain[Any] | None:
-        """A domain, whose rule it is when a belief is a detection; None if it is not at hand."""
-        source = self.facts.get(f"domain {name}", name)
-        try:
-            return find_domain(source)
-        except OpenfieldError as error:
-            warnings.warn(f"{self.path}: beliefs of 0.5 and more count as detections: {error}", stacklevel=2)
-            return None
-
-    def _keyed_trials(self) -> Iterator[tuple[str, Trial]]:
-        rows = self._rows("SELECT id, content FROM trials ORDER BY rowid", tuple[str, str])
+    def _keyed_trials(self, cell: str | None = None) -> Iterator[tuple[str, Trial]]:
+        """Yield all trials with their ids, or only the trial of a cell."""
+        rows = self._rows(_TRIALS, tuple[str, str], (cell, cell))
         return ((key, self._trial(key, content)) for key, content in rows)
 
     def _trial(self, key: str, content: str) -> Trial:
@@ -264,12 +249,6 @@ class Run:
                 yield from msgspec.convert(rows, list[kind])
 
 
-def _rule(domain: Domain[Any] | None, trial: Trial) -> Callable[[Belief], bool]:
-    if isinstance(domain, HasDetectionRule):
-        return domain.detection_rule(trial)
-    return says_novel if domain is None else domain.detected
-
-
 def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator[int]:
     """The numbers of episodes that are not in line, or whose recorded turns give another performance."""
     last = next(steps, None)
@@ -288,6 +267,10 @@ _Episode = tuple[str, int, int, str, int, int, float | None, bytes | None, str, 
 _Chunk = tuple[str, int, int, int, int, bytes]
 _PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 _BELIEF = msgspec.msgpack.Decoder(Belief)
+_TRIALS = """
+    SELECT id, content FROM trials
+    WHERE ? IS NULL OR id = (SELECT trial FROM cells WHERE id = ?) ORDER BY rowid
+"""
 _LATEST_ATTEMPTS = """
     SELECT id, agent, trial, repeat, number, outcome, note,
       (SELECT max(first + count) FROM chunks WHERE chunks.cell = id AND attempt = number), seconds

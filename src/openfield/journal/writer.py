@@ -20,12 +20,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from openfield.cell import Cell
 from openfield.errors import JournalError, OpenfieldError, RunBusy
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import keep_first
 from openfield.journal.schema import close_written, commit, explain_error, open_to_write
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
-from openfield.runner.plan import Cell
 
 LEASE_SECONDS = 60.0
 """How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""

@@ -16,7 +16,7 @@ import msgspec
 from openfield.capabilities import ChecksEnd, ListsTrials
 from openfield.domain import Domain
 from openfield.errors import InvalidInput, UnknownName
-from openfield.registry import check_agent, check_extra, find_domain
+from openfield.registry import check_extra, find_domain
 from openfield.settings import make_settings
 from openfield.trial import Limits, Trial, with_limits
 
@@ -49,10 +49,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return Path(f"runs/{find_domain(self.domain).name}.sqlite" if self.output is None else self.output)
 
     def make_trials(self) -> list[Trial]:
-        """All trials, and the agents looked for: a wrong name is found before anything starts."""
+        """Return all trials of the experiment."""
         domain = find_domain(self.domain)
-        for source in self.agents.values() if isinstance(self.agents, dict) else self.agents:
-            check_agent(source, domain)
         made: list[Trial] = []
         for novelty in self.novelty if isinstance(self.novelty, list) else [self.novelty]:
             made += make_trials(domain, self.trials or None, self.seed, novelty, self.redlight, self.settings)

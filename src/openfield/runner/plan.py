@@ -1,55 +1,72 @@
-"""Agents x trials x repeats -> cells.
+"""Make a plan: agents x trials x repeats give cells, checked before anything is played.
 
 The start of plan -> rollout -> journal -> metrics -> report.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-
-import msgspec
+from typing import Any
 
 from openfield import __version__
+from openfield.cell import Cell
+from openfield.domain import Domain
 from openfield.errors import AgentFault, InvalidInput
-from openfield.registry import AgentSource, absolute, domain_source
-from openfield.trial import Trial, derive
+from openfield.registry import AgentSource, absolute, check_agent, check_extra, domain_source, find_domain
+from openfield.trial import Trial
 
-LONGEST_NAME = 200
-"""Characters of a name that an agent gives itself over a wire: it is in every table, page and file about it."""
+MAX_NAME = 200
+"""Characters of a name that an agent gives itself over a wire. It is in every table, page and file about the agent."""
 
 
-class Cell(msgspec.Struct, frozen=True):
-    """One agent in one trial."""
+@dataclass(frozen=True)
+class Plan:
+    """The cells of a run, with the agents and domains they need."""
 
-    agent: str
-    trial: Trial
-    repeat: int = 0
-
-    @property
-    def id(self) -> str:
-        """Twelve hexadecimal digits, the same in every process."""
-        return cell_id(self.agent, self.trial.id, self.repeat)
+    cells: tuple[Cell, ...]
+    agents: Mapping[str, AgentSource]
+    domains: Mapping[str, Domain[Any]]
 
     @property
-    def seed(self) -> int:
-        """The agent's own seed; the world's is the trial's, so that all agents meet the same worlds."""
-        return derive(self.trial.seed, "agent", self.agent, self.repeat)
-
-    @property
-    def after(self) -> str | None:
-        """The cell whose saved agent this one starts from."""
-        return None if self.trial.after is None else cell_id(self.agent, self.trial.after, self.repeat)
+    def sources(self) -> dict[str, str | None]:
+        """The agents as text, for the run file."""
+        return {name: agent_text(source) for name, source in self.agents.items()}
 
 
-def cell_id(agent: str, trial: str, repeat: int) -> str:
-    """The id of a cell."""
-    return hashlib.sha256(msgspec.json.encode([agent, trial, repeat])).hexdigest()[:12]
+def make_plan(
+    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
+    trials: Trial | Iterable[Trial],
+    repeats: int = 1,
+) -> Plan:
+    """Pair agents with trials, and check that every domain and agent can be found.
+
+    Args:
+        agents: One agent, several, or several by name.
+        trials: What they are evaluated on.
+        repeats: How often each agent plays each trial.
+    """
+    named = name_agents([agents] if isinstance(agents, str) or callable(agents) else agents)
+    cells = make_cells(named, [trials] if isinstance(trials, Trial) else trials, repeats)
+    if not cells:
+        raise InvalidInput("There is no trial to run.")
+    return check_plan(cells, named)
+
+
+def check_plan(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> Plan:
+    """Return a plan whose domains, extras and agents are all there."""
+    cells = tuple(cells)
+    domains = {name: find_domain(name) for name in sorted({cell.trial.domain for cell in cells})}
+    for domain in domains.values():
+        check_extra(domain)
+    for name, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
+        check_agent(agents[agent], domains[name])
+    return Plan(cells, agents, domains)
 
 
 def make_cells(agents: Iterable[str], trials: Iterable[Trial], repeats: int = 1) -> list[Cell]:
-    """All cells, trial by trial, so that a run cut short still compares the agents."""
+    """Return all cells, trial by trial, so that a run cut short still compares the agents."""
     names = list(agents)
     cells = [Cell(agent, trial, repeat) for trial in trials for repeat in range(repeats) for agent in names]
     known = {cell.id for cell in cells}
@@ -60,7 +77,7 @@ def make_cells(agents: Iterable[str], trials: Iterable[Trial], repeats: int = 1)
 
 
 def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> dict[str, AgentSource]:
-    """Agents by the name their results carry; a mapping names them as it likes."""
+    """Return agents by the name their results carry; a mapping keeps its names."""
     if not agents:
         raise InvalidInput("There is no agent to evaluate. Give at least one, for instance 'random'.")
     if isinstance(agents, Mapping):
@@ -74,7 +91,7 @@ def name_agents(agents: Sequence[AgentSource] | Mapping[str, AgentSource]) -> di
 
 
 def agent_text(source: AgentSource) -> str | None:
-    """The source as text another process can use; None if there is none."""
+    """Return the source of an agent as text another process can use; None if there is none."""
     if isinstance(source, str):
         return absolute(source)
     module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", "")
@@ -84,18 +101,18 @@ def agent_text(source: AgentSource) -> str | None:
 
 
 def facts_of(cells: Iterable[Cell]) -> dict[str, str]:
-    """What a run file says of itself: who wrote it, when, and where its domains are found."""
+    """Return what a run file says of itself: which version wrote it, when, and where its domains are found."""
     names = {cell.trial.domain for cell in cells}
     found = {name: domain_source(name) for name in names}
     sources = {f"domain {name}": absolute(source) for name, source in found.items() if source not in ("", name)}
     return {"openfield": __version__, "started": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", **sources}
 
 
-def check_visitor(name: str) -> None:
-    """Refuses names of agents over a wire that nobody could read.
+def check_agent_name(name: str) -> None:
+    """Refuse a name from a wire that cannot be printed or is too long to read.
 
     Raises:
         AgentFault: It is too long, or holds characters that cannot be printed.
     """
-    if len(name) > LONGEST_NAME or not name.isprintable():
-        raise AgentFault(f"An agent's name is at most {LONGEST_NAME} characters, all of which can be printed.")
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise AgentFault(f"An agent's name is at most {MAX_NAME} characters, all of which can be printed.")

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from openfield.capabilities import PreparesTrials, list_oracles
-from openfield.core import Agent, Saves
+from openfield.cell import Cell
+from openfield.core import Agent, AgentFactory, Saves
 from openfield.domain import Domain, spec_of
 from openfield.errors import (
     AgentDiffers,
@@ -31,10 +32,9 @@ from openfield.errors import (
 from openfield.journal.reader import Run
 from openfield.journal.recorder import Emit, Recorder
 from openfield.record import RawStep
-from openfield.registry import AgentSource, find_agent, find_domain
+from openfield.registry import WIRE_AGENTS, AgentSource, find_agent, find_domain, load
 from openfield.rollout import NEVER, Heartbeat, Rollout, drive
 from openfield.runner.deadline import Deadline
-from openfield.runner.plan import Cell
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -63,6 +63,7 @@ class Player:
         self._stopping = False
         self._interrupted = 0
         self._announced: set[tuple[Path, str]] = set()  # runs and domains that were told of each other
+        self._factories: dict[tuple[str, str], AgentFactory] = {}
 
     def stop(self) -> None:
         """Ends the cell under way as cancelled after its turn; safe to call from a signal handler."""
@@ -110,21 +111,31 @@ class Player:
         domain, trial = find_domain(job.domain), job.cell.trial
         self._announce(job, domain)
         if isinstance(job.agent, str) and job.agent.startswith("wire:"):
-            from openfield.agents.legacy import drive_program, is_watched
-
-            command = job.agent.removeprefix("wire:")
-            rollout = self._open(
-                job, domain, recorder, known=0, heartbeat=None if is_watched(command) else self._heartbeat
-            )
-            return drive_program(rollout, domain, job.cell, command)
+            return self._play_program(job, domain, recorder, job.agent.removeprefix("wire:"))
         ask = Deadline(self._heartbeat, trial.limits.reply_seconds)
-        agent = make_agent(job, domain, ask, _seed_before(job))
+        agent = make_agent(job, self._find_agent(job.agent, domain), domain, ask)
         afterwards.callback(ask.close, agent)
         rollout = self._open(job, domain, recorder, self._prepare(agent, job, domain, recorder, ask), self._heartbeat)
         rollout.save = (lambda: ask.save(agent)) if isinstance(agent, Saves) else None
         if job.agent in list_oracles(domain):
             agent.attend(rollout.world)  # type: ignore[attr-defined]
         return drive(rollout, agent)
+
+    def _play_program(self, job: Job, domain: Domain[Any], recorder: Recorder, command: str) -> str:
+        """Let a program that speaks the domain's wire play the cell."""
+        heartbeat = None if load(f"{WIRE_AGENTS}:is_watched")(command) else self._heartbeat
+        rollout = self._open(job, domain, recorder, known=0, heartbeat=heartbeat)
+        outcome: str = load(f"{WIRE_AGENTS}:drive_program")(rollout, domain, job.cell, command)
+        return outcome
+
+    def _find_agent(self, source: AgentSource, domain: Domain[Any]) -> AgentFactory:
+        """Return the factory of an agent, which is looked for once in each process."""
+        if not isinstance(source, str):
+            return find_agent(source, domain)
+        key = source, domain.name
+        if key not in self._factories:
+            self._factories[key] = find_agent(source, domain)
+        return self._factories[key]
 
     def _announce(self, job: Job, domain: Domain[Any]) -> None:
         """Tells a domain, once, which trials of it the run has: whoever plays one may play others."""
@@ -139,13 +150,15 @@ class Player:
 
         A saved agent goes on right after its last finished episode, whether it is deterministic or not.
         """
+        stateless = getattr(agent, "stateless", False)
+        if not job.steps and (job.start is None or stateless):
+            return NEVER if stateless else 0
         with Run(job.run) as run:
             state = run.state(job.cell.id, job.attempt) if job.steps else None
             if state is not None and isinstance(agent, Saves):
                 ask.load(agent, state[1])
                 recorder.rewind(state[0])
                 return NEVER
-            stateless = getattr(agent, "stateless", False)
             if job.start is not None and not stateless:
                 self._go_on_from(agent, *job.start, domain, run, ask)
         return NEVER if stateless else 0
@@ -172,9 +185,11 @@ class Player:
     def _open(
         self, job: Job, domain: Domain[Any], recorder: Recorder, known: int, heartbeat: Heartbeat | None
     ) -> Rollout:
-        with Run(job.run) as run:
-            past = itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written)
-            self._rollout = open_rollout(domain, job.cell, recorder, list(past), known, heartbeat)
+        past: list[RawStep] = []
+        if recorder.written:
+            with Run(job.run) as run:
+                past = list(itertools.islice(run.raw_steps(job.cell.id, job.attempt), recorder.written))
+        self._rollout = open_rollout(domain, job.cell, recorder, past, known, heartbeat)
         if self._stopping:
             self._rollout.stop()
         return self._rollout
@@ -210,9 +225,9 @@ def open_rollout(
         raise
 
 
-def make_agent(job: Job, domain: Domain[Any], ask: Deadline, before: int | None = None) -> Agent:
-    """A fresh agent for a cell, with the seed it had before if it is to do again what it did then."""
-    factory, spec = find_agent(job.agent, domain), spec_of(domain, job.cell.trial)
+def make_agent(job: Job, factory: AgentFactory, domain: Domain[Any], ask: Deadline) -> Agent:
+    """Make a fresh agent for a cell, with the seed it had before if it must do again what it did then."""
+    spec, before = spec_of(domain, job.cell.trial), _seed_before(job)
     seed = job.cell.seed if before is None or getattr(factory, "stateless", False) else before
     return ask(lambda: factory(spec, seed), "The agent could not be made:")
 

@@ -1,7 +1,4 @@
-"""Runs a plan: hands cells to an executor, keeps the record, retries our own failures, resumes what was begun.
-
-`openfield.run` is the whole of plan -> rollout -> journal; the `Result` it returns leads on to metrics and report.
-"""
+"""Run a plan: hand cells to an executor, keep the record, retry failures of our own, resume what was begun."""
 
 from __future__ import annotations
 
@@ -9,115 +6,79 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
-from openfield.domain import Domain
+from openfield.cell import Cell
 from openfield.errors import Cancelled, DamagedRun, InvalidInput, ReplayMismatch, RunBusy
-from openfield.journal.reader import MOST_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
+from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, SCORED, CellRecord, Run
 from openfield.journal.writer import Journal
 from openfield.record import AttemptEnd, Entry
-from openfield.registry import AgentSource, check_agent, check_extra, domain_source, find_domain, use_domain
-from openfield.result import Result
-from openfield.runner.executors import Executor, Inline, Processes, refuse_unguarded
-from openfield.runner.plan import Cell, agent_text, facts_of, make_cells, name_agents
+from openfield.registry import domain_source, find_domain
+from openfield.runner.executors import Executor, Inline, Processes
+from openfield.runner.plan import Plan, check_plan, facts_of
 from openfield.runner.player import Job
-from openfield.trial import Trial
 
 Watch = Callable[[Entry], None]
 
 
-def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Trial]:
-    """Trials of a domain, given by name or as an object; see `Domain.trials` for the options."""
-    if count < 1:
-        raise InvalidInput(f"There is nothing to run with {count} trials.")
-    known = find_domain(domain) if isinstance(domain, str) else use_domain(domain)
-    return known.trials(count=count, **options)
-
-
-def run(
-    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
-    trials: Trial | Iterable[Trial],
-    journal: str | Path,
-    workers: int = 0,
-    repeats: int = 1,
-    retry: bool = False,
-    watch: Watch | None = None,
-) -> Result:
-    """Evaluates agents on trials and returns the result; calling it again resumes.
+def run_plan(
+    plan: Plan, journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None
+) -> None:
+    """Play all cells of a plan that a run file does not hold yet.
 
     Args:
-        agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice.
-        trials: What they are evaluated on.
-        journal: The run file. What it already holds is not done again.
-        workers: How many processes play cells; 0 plays them here, one after the other.
-        repeats: How often each agent plays each trial, each time with another seed of its own.
-        retry: Whether cells that an agent failed are tried again.
-        watch: Told every entry of the record, for showing progress.
+        plan: What to play.
+        journal: The run file.
+        workers: How many processes play; 0 plays here.
+        retry: Play cells again that an agent failed.
+        watch: Called with every entry of the record, to show progress.
     """
-    refuse_unguarded()
-    named = name_agents([agents] if isinstance(agents, str) or callable(agents) else agents)
-    cells = make_cells(named, [trials] if isinstance(trials, Trial) else trials, repeats)
-    if not cells:
-        raise InvalidInput("There is no trial to run.")
-    _check_agents(cells, named)
     with Journal(journal) as record:
-        texts = {name: agent_text(source) for name, source in named.items()}
-        record.enter(cells, texts, facts_of(cells))
-        CellScheduler(record, cells, named, retry, watch).run(workers)
-    return Result([journal])
+        record.enter(plan.cells, plan.sources, facts_of(plan.cells))
+        CellScheduler(record, plan, retry, watch).run(workers)
 
 
-def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None) -> Result:
-    """Goes on with a run file, needing nothing but the file."""
+def read_plan(journal: str | Path, retry: bool = False) -> Plan:
+    """Return the plan of a run file, to go on with it. The file is all it needs."""
     with Run(journal) as run:
         facts, sources = run.facts, run.agents
         records = run.cells(with_episodes=False)
     _check_records(journal, records, sources)
     cells = [record.cell for record in records]
-    for name in {cell.trial.domain for cell in cells}:
-        find_domain(facts.get(f"domain {name}", name))
+    domains = {name: find_domain(facts.get(f"domain {name}", name)) for name in {cell.trial.domain for cell in cells}}
     agents = {name: source for name, source in sources.items() if source is not None}
     left = [cell for cell, record in zip(cells, records, strict=True) if _is_left(record.outcome, retry)]
     for name in {cell.agent for cell in left} - agents.keys():
         raise InvalidInput(f"The agent '{name}' is not one openfield starts; start its own program again to resume.")
-    _check_agents(left, agents)
-    with Journal(journal) as record:
-        CellScheduler(record, cells, agents, retry, watch).run(workers)
-    return Result([journal])
+    check_plan(left, agents)
+    return Plan(tuple(cells), agents, domains)
 
 
 class CellScheduler:
-    """The cells of a plan on their way to being done."""
+    """Decides which cell is played next, and what follows from how each ended."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        cells: Sequence[Cell],
-        agents: Mapping[str, AgentSource],
-        retry: bool = False,
-        watch: Watch | None = None,
-    ) -> None:
+    def __init__(self, journal: Journal, plan: Plan, retry: bool = False, watch: Watch | None = None) -> None:
         self._journal = journal
-        self._agents = agents
+        self._agents = plan.agents
         self._watch = watch
         self._retry = retry
-        self._cells = {cell.id: cell for cell in cells}
+        self._cells = {cell.id: cell for cell in plan.cells}
+        self._reader = Run(journal.path)
         self._outcomes = {record.id: record.outcome for record in self._read()}
-        self._left = [cell.id for cell in cells if _is_left(self._outcomes[cell.id], retry)]
+        self._left = [cell.id for cell in plan.cells if _is_left(self._outcomes[cell.id], retry)]
         self._running: set[str] = set()
-        self._elsewhere: list[str] = []
+        self._elsewhere: list[str] = []  # cells that another process plays
         self._failures: Counter[str] = Counter()
-        self._torn: set[str] = set()
-        self._anew: set[str] = set()
-        self._changed = ""  # what a world showed that it had not shown before
+        self._torn: set[str] = set()  # cells whose worker died
+        self._anew: set[str] = set()  # cells to be played again from the start
+        self._changed = ""  # how a world differs from its record
         self._stopping = False
 
     def run(self, workers: int) -> None:
-        """Plays all cells that are left."""
+        """Play all cells that are left."""
         if workers < 0:
             raise InvalidInput(f"There cannot be {workers} workers; 0 plays in this process.")
         executor: Executor = Processes(self._emit, workers) if workers else Inline(self._emit)
@@ -130,20 +91,24 @@ class CellScheduler:
                         executor.stop()
         finally:
             executor.close()
+            self._reader.close()
         self._journal.flush()
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Say why cells are left, if any are."""
+        path = self._journal.path
         if self._changed:
             raise ReplayMismatch(
                 f"{self._changed} What was recorded before is untouched. Bring back what it was to go on, "
                 "begin another run file, or play such cells anew with --retry."
             )
         if self._stopping:
-            raise Cancelled(
-                f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(self._journal.path))}"
-            )
+            raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(path))}")
         if self._elsewhere:
             raise RunBusy(
-                f"Another process is working on {len(self._elsewhere)} cells of {self._journal.path}; "
-                f"the others are done. When it has finished: openfield report {quote(str(self._journal.path))}"
+                f"Another process is working on {len(self._elsewhere)} cells of {path}; "
+                f"the others are done. When it has finished: openfield report {quote(str(path))}"
             )
 
     def _start_some(self, executor: Executor) -> None:
@@ -184,12 +149,12 @@ class CellScheduler:
                 self._watch(entry)
 
     def _finish(self, entry: AttemptEnd) -> None:
-        """Books an outcome; our own failures and superseded attempts put the cell back in line."""
+        """Take note of an outcome. Failures of our own and superseded attempts put the cell back in line."""
         self._running.discard(entry.cell)
         self._outcomes[entry.cell] = entry.outcome
         self._failures[entry.cell] += entry.outcome in OUR_FAILURES
         (self._torn.add if entry.torn else self._torn.discard)(entry.cell)
-        again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MOST_RETRIES
+        again = entry.outcome in OUR_FAILURES and self._failures[entry.cell] <= MAX_RETRIES
         differs = entry.outcome == "cancelled" and bool(entry.note)
         if differs and self._retry:
             self._anew.add(entry.cell)
@@ -210,18 +175,17 @@ class CellScheduler:
 
     def _read(self, cell: str | None = None) -> list[CellRecord]:
         self._journal.flush()
-        with Run(self._journal.path) as run:
-            return run.cells(with_episodes=False, only=cell)
+        return self._reader.cells(with_episodes=False, only=cell)
 
 
 def _is_left(outcome: str | None, retry: bool) -> bool:
-    """Whether a cell is still to be played: failures of an agent are tried again only on request."""
+    """Return whether a cell is still to be played. Failures of an agent are tried again only on request."""
     return outcome not in SCORED and (retry or outcome is None or not outcome.startswith("agent_"))
 
 
 @contextmanager
 def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C, or a request to terminate, stops gently; a second Ctrl-C stops at once."""
+    """Stop gently on the first Ctrl-C or request to terminate, and at once on a second Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -240,7 +204,7 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def _check_records(journal: str | Path, records: Iterable[CellRecord], sources: Mapping[str, str | None]) -> None:
-    """Sees that a run file has cells, that they are what they were, and that their agents are entered."""
+    """Check that a run file has cells, that their ids fit their content, and that their agents are entered."""
     if not records:
         raise InvalidInput(
             f"{journal} has no cells yet: it was stopped before it began. The command that made it begins anew."
@@ -250,11 +214,3 @@ def _check_records(journal: str | Path, records: Iterable[CellRecord], sources: 
             raise DamagedRun(f"{journal} is damaged: agent, trial or repeat of cell {record.id} is not what it was.")
         if record.agent not in sources:
             raise DamagedRun(f"{journal} is damaged: its agent '{record.agent}' is not entered.")
-
-
-def _check_agents(cells: Iterable[Cell], agents: Mapping[str, AgentSource]) -> None:
-    """Sees that every domain and agent can be found, before anything is written."""
-    for domain, agent in sorted({(cell.trial.domain, cell.agent) for cell in cells}):
-        known = find_domain(domain)
-        check_extra(known)
-        check_agent(agents[agent], known)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from openfield.journal.reader import MOST_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
+from openfield.cell import Cell
+from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
 from openfield.journal.writer import Journal
-from openfield.runner.plan import Cell, facts_of, make_cells
+from openfield.runner.plan import facts_of, make_cells
 from openfield.trial import Trial
 
 AGAIN = (*RESUMABLE, *OUR_FAILURES, "agent_gone")
@@ -51,7 +52,7 @@ class Assignments:
         self._journal.flush()
         with Run(self._journal.path) as run:
             (record,) = run.cells(with_episodes=False, only=cell.id)
-        again = record.outcome in OUR_FAILURES and record.attempt <= MOST_RETRIES
+        again = record.outcome in OUR_FAILURES and record.attempt <= MAX_RETRIES
         playable = again or record.outcome in RESUMABLE
         if is_taken(cell) or not playable or not self._journal.lease(cell.id):
             return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from openfield.capabilities import HasDispatcher, HasWire, PreparesTrials
+from openfield.cell import Cell
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, OpenfieldError, WorldFault
@@ -18,7 +19,7 @@ from openfield.journal.reader import CellRecord, Run
 from openfield.journal.recorder import Recorder
 from openfield.journal.writer import Journal
 from openfield.registry import find_domain
-from openfield.runner.plan import Cell, check_visitor
+from openfield.runner.plan import check_agent_name
 from openfield.runner.player import explain, open_rollout
 from openfield.serving.assignments import Assignments
 from openfield.serving.jsonlines import JsonLinesWire
@@ -47,7 +48,7 @@ class TrialDispatcher(RecordingDispatcher):
     ) -> RemoteRollout:
         """A remote for an agent: the one it had, or the next of its trials that is left."""
         self.check(token)
-        check_visitor(name or "")
+        check_agent_name(name or "")
         await self.recover()
         async with self._lock:
             self._book()
@@ -62,7 +63,7 @@ class TrialDispatcher(RecordingDispatcher):
 
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
         """Gives an agent trials of its own, and puts on record what it says of itself."""
-        check_visitor(name)
+        check_agent_name(name)
         own = list(trials)
         self._announce(own)
         await asyncio.to_thread(self._assignments.enroll, name, own, facts or {})

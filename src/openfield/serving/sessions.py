@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from openfield.cell import Cell
 from openfield.core import Reply
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentFault, RunBusy
@@ -23,7 +24,7 @@ from openfield.journal.reader import RESUMABLE, Run
 from openfield.journal.recorder import Emit, Recorder
 from openfield.journal.writer import Journal
 from openfield.record import Step
-from openfield.runner.plan import Cell, check_visitor, facts_of
+from openfield.runner.plan import check_agent_name, facts_of
 from openfield.runner.player import open_rollout
 from openfield.serving.recovery import RecordingDispatcher
 from openfield.serving.remote import RemoteRollout
@@ -72,7 +73,7 @@ class SessionDispatcher(RecordingDispatcher):
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
         """Enters a session; returns when it is safely on disk."""
-        check_visitor(agent)
+        check_agent_name(agent)
         repeat = sum(group.agent == agent for group in self.groups.values())
         ids = {known: trial.id for known, trial in trials.items()}
         group = Session(name, agent, repeat, ids, dict(facts))

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from cyclopts import Token
 
+    from openfield.cell import Cell
     from openfield.domain import Domain
     from openfield.journal.reader import CellRecord
     from openfield.options import Launch
     from openfield.result import Result
-    from openfield.runner.plan import Cell
 
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]
 """What a command does not know itself: flags of the domain."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,13 @@ from openfield.domain import Domain
 from openfield.errors import JournalError
 from openfield.journal.reader import Run
 from openfield.record import AttemptEnd, Chunk, Entry, EpisodeEnd
-from openfield.runner.plan import Cell
+from openfield.runner.plan import Plan
 from openfield.runner.run import Watch
 from openfield.trial import Trial
 
-Domains = dict[str, Domain[Any]]
-
 
 @contextmanager
-def showing_progress(cells: Iterable[Cell], run: Path, domains: Domains) -> Iterator[Watch]:
+def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
     """Shows a bar per agent while a run is under way, and gives the watcher that feeds them."""
     columns = (
         TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
@@ -39,16 +37,16 @@ def showing_progress(cells: Iterable[Cell], run: Path, domains: Domains) -> Iter
         TextColumn("{task.fields[note]}", style="dim", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), refresh_per_second=8) as progress:
-        yield _Bars(progress, {cell.id: cell for cell in cells}, run, domains)
+        yield _Bars(progress, plan, run)
 
 
 class _Bars:
     """Translates entries into bars. A bar counts episodes where their number is known, and trials otherwise."""
 
-    def __init__(self, progress: Progress, cells: dict[str, Cell], run: Path, domains: Domains) -> None:
+    def __init__(self, progress: Progress, plan: Plan, run: Path) -> None:
         self._progress = progress
-        self._cells = cells
-        self._domains = domains
+        self._cells = cells = {cell.id: cell for cell in plan.cells}
+        self._domains = plan.domains
         self._episodes = all(phase.episodes for cell in cells.values() for phase in cell.trial.phases)
         self._bars: dict[str, TaskID] = {}
         self._ended: set[str] = set()

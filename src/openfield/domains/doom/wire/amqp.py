@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
+from openfield.cell import Cell
 from openfield.domains.doom.engine import workdir
 from openfield.domains.doom.wire import experiments, ini
 from openfield.domains.doom.wire.private_broker import config_of, lead_to, need_broker
 from openfield.domains.doom.wire.server import PORT, AmqpServer, without_password
 from openfield.errors import InvalidInput, UnknownName
-from openfield.runner.plan import Cell
 from openfield.serving.wire import Dispatcher
 
 FINISHED_SECONDS = 0.05

@@ -19,7 +19,7 @@ from openfield.domains.doom.wire.ini import ServerConfig
 from openfield.domains.doom.wire.messages import RequestExperiment
 from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.journal.reader import SCORED
-from openfield.runner.plan import LONGEST_NAME, check_visitor
+from openfield.runner.plan import MAX_NAME, check_agent_name
 from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
 from openfield.serving.remote import RemoteRollout
 from openfield.settings import make_settings
@@ -30,7 +30,7 @@ NORMAL = (0, 50, 200)
 DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
 """The duel's novelties by the numbers they were published under."""
 SHORT_LIMIT = 200
-LONGEST_MODEL = LONGEST_NAME - 9
+LONGEST_MODEL = MAX_NAME - 9
 """Characters of a model's name; the mark of its secret follows."""
 LONGEST_FACT = 2000
 
@@ -142,7 +142,7 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
 def agent_name(model: str, secret: str) -> str:
     """What a model's experiment is called on record: its name, and something only its secret leads to."""
     name = f"{_read_model(model).model_name}{_mark(secret)}"
-    check_visitor(name)
+    check_agent_name(name)
     return name
 
 

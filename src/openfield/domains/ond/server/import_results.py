@@ -26,7 +26,7 @@ from openfield.domains.ond.trials import session_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.rollout import Rollout
-from openfield.runner.plan import LONGEST_NAME
+from openfield.runner.plan import MAX_NAME
 from openfield.serving.sessions import Session, SessionDispatcher
 
 LOG = logging.getLogger("openfield.ond")
@@ -88,7 +88,7 @@ class _Import:
         trials = {
             story.test.name: session_trial(story.test, story.digests, root, said, version, compat) for story in stories
         }
-        detector = str(facts.get("created", {}).get("detector", "legacy"))[:LONGEST_NAME]
+        detector = str(facts.get("created", {}).get("detector", "legacy"))[:MAX_NAME]
         group = await self._dispatcher.open(session, detector, trials, said)
         done = list(facts.get("tests", {}).get("completed_tests", []))
         for story in sorted(stories, key=lambda story: done.index(story.test.name) if story.listed else len(done)):

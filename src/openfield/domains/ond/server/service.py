@@ -28,7 +28,7 @@ from openfield.domains.ond.trials import budget_hint, session_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import OpenfieldError
 from openfield.journal.receipt import Receipt
-from openfield.runner.plan import LONGEST_NAME
+from openfield.runner.plan import MAX_NAME
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.sessions import Session, SessionDispatcher
 
@@ -89,7 +89,7 @@ class Office:
             test, digests = await asyncio.to_thread(self._load, protocol, area, name)
             trials[name] = session_trial(test, digests, self._shelf.root, facts, self._version, self._compat)
         session = str(uuid.uuid4())
-        detector = _one_word(str(asked["novelty_detector_version"])[:LONGEST_NAME])
+        detector = _one_word(str(asked["novelty_detector_version"])[:MAX_NAME])
         await self._dispatcher.open(session, detector, trials, {"created": self._clock(), **facts})
         return session
 

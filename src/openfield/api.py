@@ -1,0 +1,65 @@
+"""The functions of `import openfield as of`: make trials, run agents on them, go on with a run.
+
+`run` is the whole of plan -> rollout -> journal; the `Result` it returns leads on to metrics and report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from openfield.domain import Domain
+from openfield.errors import InvalidInput
+from openfield.registry import AgentSource, find_domain, use_domain
+from openfield.result import Result
+from openfield.runner.executors import refuse_unguarded
+from openfield.runner.plan import make_plan
+from openfield.runner.run import Watch, read_plan, run_plan
+from openfield.trial import Trial
+
+
+def trials(domain: str | Domain[Any], count: int = 5, **options: Any) -> list[Trial]:
+    """Make trials of a domain, given by name or as an object; see `Domain.trials` for the options."""
+    if count < 1:
+        raise InvalidInput(f"There is nothing to run with {count} trials.")
+    known = find_domain(domain) if isinstance(domain, str) else use_domain(domain)
+    return known.trials(count=count, **options)
+
+
+def run(
+    agents: AgentSource | Sequence[AgentSource] | Mapping[str, AgentSource],
+    trials: Trial | Iterable[Trial],
+    journal: str | Path,
+    workers: int = 0,
+    repeats: int = 1,
+    retry: bool = False,
+    watch: Watch | None = None,
+) -> Result:
+    """Evaluate agents on trials and return the result; calling it again resumes.
+
+    Args:
+        agents: Functions, classes, factories, names or commands; a mapping gives them names of your choice.
+        trials: What they are evaluated on.
+        journal: The run file. What it already holds is not done again.
+        workers: How many processes play cells; 0 plays them here, one after the other.
+        repeats: How often each agent plays each trial, each time with another seed of its own.
+        retry: Play cells again that an agent failed.
+        watch: Called with every entry of the record, to show progress.
+    """
+    refuse_unguarded()
+    run_plan(make_plan(agents, trials, repeats), journal, workers, retry, watch)
+    return Result([journal])
+
+
+def resume(journal: str | Path, workers: int = 0, retry: bool = False, watch: Watch | None = None) -> Result:
+    """Go on with a run file and return the result. The file is all it needs.
+
+    Args:
+        journal: The run file.
+        workers: How many processes play cells; 0 plays them here, one after the other.
+        retry: Play cells again that an agent failed.
+        watch: Called with every entry of the record, to show progress.
+    """
+    run_plan(read_plan(journal, retry), journal, workers, retry, watch)
+    return Result([journal])

@@ -1,0 +1,38 @@
+"""A cell is one agent in one trial: the unit that is planned, played and recorded."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+import msgspec
+
+from openfield.trial import Trial, derive
+
+
+class Cell(msgspec.Struct, frozen=True, dict=True):
+    """One agent in one trial."""
+
+    agent: str
+    trial: Trial
+    repeat: int = 0
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hexadecimal digits, the same in every process."""
+        return cell_id(self.agent, self.trial.id, self.repeat)
+
+    @property
+    def seed(self) -> int:
+        """The agent's own seed. The world's is the trial's, so that all agents meet the same worlds."""
+        return derive(self.trial.seed, "agent", self.agent, self.repeat)
+
+    @property
+    def after(self) -> str | None:
+        """The id of the cell whose saved agent this one starts from."""
+        return None if self.trial.after is None else cell_id(self.agent, self.trial.after, self.repeat)
+
+
+def cell_id(agent: str, trial: str, repeat: int) -> str:
+    """Return the id of a cell from the agent's name, the trial's id and the number of the repeat."""
+    return hashlib.sha256(msgspec.json.encode([agent, trial, repeat])).hexdigest()[:12]
