@@ -17,7 +17,8 @@ from openfield.trial import Limits
 from support.stories import attempts, press_ctrl_c_after, story, wait_until
 from support.worlds import tiny_trials
 
-SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=2.0)
+SPEC = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=60.0)
+HASTY = Spec(domain="tiny", task="Answer.", actions=of.Discrete(2), reply_seconds=0.5)
 HELLO = r"""
 import base64, json, os, sys, time
 def say(**message): print(json.dumps(message), flush=True)
@@ -99,7 +100,6 @@ def test_a_turn_that_asks_nothing_is_shown_and_not_waited_for(program: Any) -> N
 @pytest.mark.parametrize(
     ("code", "fault", "words"),
     [
-        ("hear(); time.sleep(60)", AgentTimeout, "No message within 2 s."),
         ("hear(); sys.exit('out of cheese')", AgentGone, "The program ended (status 1): out of cheese"),
         ("hear(); os.kill(os.getpid(), 9)", AgentGone, "The program ended (status -9)."),
         ("hear(); print('left', flush=True); time.sleep(60)", AgentProtocol, "not a message of the protocol: b'left'"),
@@ -126,17 +126,24 @@ def test_bad_programs_are_told_apart(program: Any, code: str, fault: type[AgentF
     assert words in str(told.value)
 
 
+def test_a_program_that_keeps_silent_runs_out_of_time(program: Any) -> None:
+    agent = start(program("hear(); time.sleep(60)"))
+    agent._patience = 0.2  # once it is there: a slow machine takes its time to start it
+    with pytest.raises(AgentTimeout, match=r"No message within 0\.2 s\."):
+        ask(agent)
+
+
 @pytest.mark.parametrize(
-    ("head", "fault"),
+    ("head", "fault", "spec"),
     [
-        ("import time; time.sleep(60)", AgentTimeout),
-        ("print('welcome!', flush=True); import time; time.sleep(60)", AgentProtocol),
-        ("raise SystemExit(4)", AgentGone),
+        ("import time; time.sleep(60)", AgentTimeout, HASTY),
+        ("print('welcome!', flush=True); import time; time.sleep(60)", AgentProtocol, SPEC),
+        ("raise SystemExit(4)", AgentGone, SPEC),
     ],
 )
-def test_a_program_must_introduce_itself(program: Any, head: str, fault: type[AgentFault]) -> None:
+def test_a_program_must_introduce_itself(program: Any, head: str, fault: type[AgentFault], spec: Spec) -> None:
     with pytest.raises(fault):
-        start(program("", head=head))
+        start(program("", head=head), spec)
 
 
 def test_a_program_that_speaks_unasked_is_noticed(program: Any) -> None:
@@ -153,6 +160,7 @@ def test_a_program_that_speaks_unasked_is_noticed(program: Any) -> None:
 
 def test_a_program_that_does_not_read_runs_out_of_time(program: Any) -> None:
     agent = start(program("time.sleep(60)"))
+    agent._patience = 0.5
     with pytest.raises(AgentTimeout):
         ask(agent, Turn(observation="x" * 1_000_000))
 
@@ -190,9 +198,11 @@ def test_a_program_that_leaves_others_behind_is_gone_and_so_are_they(program: An
 import subprocess
 child = subprocess.Popen(["sleep", "600"])
 open({str(pids)!r}, "w").write(str(child.pid))
-hear(); sys.exit(0)
+sys.exit(0)
 """
     agent = start(program(code))
+    wait_until(lambda: agent._process.poll() is not None)
+    agent._patience = 0.2  # what it left behind keeps its pipes open
     with pytest.raises(AgentGone, match="status 0"):
         ask(agent)
     wait_until(lambda: state(int(pids.read_text())) == "Z")
@@ -216,12 +226,12 @@ def test_outcomes_of_a_run(path: Path, program: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_silent_program_times_out(path: Path, program: Any, workers: int) -> None:
-    command = program("hear(); say(type='reply', action=1); time.sleep(600)")
+    command = program("hear(); time.sleep(600)")
     trials = tiny_trials(1, Limits(reply_seconds=1.0))
     of.run({"silent": f"process:{command}"}, trials, path, workers=workers)
     with Run(path) as run:
         (cell,) = run.cells()
-    assert (cell.outcome, cell.steps) == ("agent_timeout", 2)
+    assert (cell.outcome, cell.steps) == ("agent_timeout", 1)
 
 
 @pytest.mark.parametrize("saves", [False, True])

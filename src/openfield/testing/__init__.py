@@ -34,19 +34,21 @@ class Conformance:
     """Tests to inherit: name the domain, and run them with pytest."""
 
     domain: Domain[Any]
+    patience: float = 60.0
+    """Seconds a world or an agent may need for one answer; a slow machine must not fail a test."""
 
     def test_world(self) -> None:
         """Check the worlds."""
-        _expect(check_world(self.domain))
+        _expect(check_world(self.domain, patience=self.patience))
 
     def test_agents(self) -> None:
         """Check the agents, except oracles."""
         for name in _competitors(self.domain):
-            _expect(check_agent(name, self.domain))
+            _expect(check_agent(name, self.domain, patience=self.patience))
 
     def test_wire(self) -> None:
         """Check the wire."""
-        _expect(check_wire(self.domain))
+        _expect(check_wire(self.domain, patience=2 * self.patience))
 
 
 def _competitors(domain: Domain[Any]) -> list[str]:
