@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from starlette.responses import Response
 
 from openfield.core import Reply
 from openfield.domains.ond.server import archive, http
@@ -20,11 +21,10 @@ from openfield.domains.ond.server import results as rows
 from openfield.domains.ond.server import service as office
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.server.http import serve_http
-from openfield.domains.ond.server.request import Request
-from openfield.domains.ond.server.routes import Answer
 from openfield.domains.ond.world import TestWorld
 from openfield.journal.recorder import read_raw_chunk
 from openfield.record import Chunk, RawStep, Step
+from support.ond.connections import Asked, make_echo
 from support.ond.protocol import TEST, Client, answers, connect, known, refused, write_test
 
 ROUNDS = 20
@@ -59,22 +59,19 @@ def played(data: Path, tmp_path: Path) -> Iterator[tuple[Client, str]]:
 
 def test_a_body_in_many_pieces_is_copied_once() -> None:
     piece = b"x" * 65_536
-    found: list[bytes] = []
-
-    async def keep(request: Request) -> Answer:
-        found.append(request.body)
-        return Answer()
+    found: list[Asked] = []
 
     async def send() -> None:
-        connection, wires = connect(keep)
+        connection, _ = connect(make_echo(found, lambda _: asyncio.sleep(0, Response())))
         connection.data_received(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (256 * len(piece)))
         for _ in range(256):
             connection.data_received(bytes(bytearray(piece)))  # a piece of its own, as from a socket
-        await wires.answered.wait()
+            await asyncio.sleep(0)
+        await asyncio.gather(*connection.tasks)
         connection.connection_lost(None)
 
     assert peak(lambda: asyncio.run(send())) < 2.2 * 256 * len(piece)  # the pieces, and what they make
-    assert found[0] == piece * 256
+    assert found[0].body == piece * 256
 
 
 def test_a_zip_has_one_post_in_memory_at_a_time(played: tuple[Client, str], monkeypatch) -> None:
@@ -140,17 +137,17 @@ def test_a_server_that_ends_gives_up_its_zips(client: Client, monkeypatch: pytes
 def test_a_server_told_to_end_waits_for_no_request_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     told, answers_given = list[int](), list[str]()
 
-    async def answer(request: Request) -> Answer:
+    async def answer(request: Asked) -> Response:
         signal.raise_signal(signal.SIGTERM)
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             answers_given.append("given up")
-        return Answer()
+        return Response()
 
     async def serve() -> None:
         opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.ensure_future(serve_http(answer, "127.0.0.1", 0, opened.set_result))
+        serving = asyncio.ensure_future(serve_http(make_echo([], answer), "127.0.0.1", 0, opened.set_result))
         _, writer = await asyncio.open_connection("127.0.0.1", await opened)
         writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         await asyncio.wait_for(serving, 30)

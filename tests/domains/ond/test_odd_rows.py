@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from openfield.domains.ond.server.request import read_multipart
+from openfield.domains.ond.server.forms import read_multipart
 from openfield.domains.ond.testset.sheet import SHEET, Shelf
 from openfield.errors import InvalidInput
 from support.ond.protocol import TEST, Client, known, refused, write_test

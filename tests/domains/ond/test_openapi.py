@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from openfield.domains.ond.client.rest_client import RestClient
-from openfield.domains.ond.server.routes import HANDLERS
+from openfield.domains.ond.server.routes import OPERATIONS
 from support.ond.protocol import OTHER, TEST, write_test
 from support.ond.serving import server
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 from schemathesis.specs.openapi.checks import positive_data_acceptance  # noqa: E402
 
-OPERATIONS = [(path, method) for path in HANDLERS for method in HANDLERS[path]]
+REQUESTS = [(path, method) for path in OPERATIONS for method in OPERATIONS[path]]
 REFUSED = [positive_data_acceptance]
 """A session that does not exist is refused with 400: the protocol's clients know no 404."""
 QUIET = settings(
@@ -37,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+@pytest.mark.parametrize(("path", "method"), REQUESTS)
 def test_the_document_holds(served: tuple[str, str], path: str, method: str, mode: Any) -> None:
     url, session = served
     operation = schemathesis.openapi.from_url(f"{url}/openapi.json")[path][method]

@@ -197,6 +197,28 @@ def test_the_server_describes_itself(client: Client) -> None:
     assert sum(len(methods) for methods in paths.values()) == 14  # the thirteen, and feedback by POST
 
 
+def test_the_description_comes_from_the_handlers(client: Client) -> None:
+    paths = client.ask("GET", "/openapi.json").json()["paths"]
+    asked = {one["name"]: one for one in paths["/session/dataset"]["get"]["parameters"]}
+    assert [name for name, one in asked.items() if one["required"]] == ["session_id", "test_id", "round_id"]
+    assert asked["round_id"]["schema"] == {"type": "integer", "minimum": 0, "maximum": 10**9}
+    parts = paths["/session/results"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert parts["required"] == ["test_identification"]
+    assert "detection_file" in parts["properties"]
+    assert all(operation["summary"].endswith(".") for one in paths.values() for operation in one.values())
+
+
+def test_the_page_of_the_description_needs_nothing_from_elsewhere(data: Path, tmp_path: Path) -> None:
+    client = Client(data, tmp_path / "t.sqlite", token="secret")
+    page = client.ask("GET", "/secret/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert 'fetch("openapi.json"' in page.text
+    assert "//" not in page.text
+    refused(client.ask("GET", "/docs"), 400, "BadRequest")
+    assert client.ask("GET", "/docs", params={"token": "secret"}).status_code == 200
+    client.close()
+
+
 def test_names_of_parts_are_found_wherever_they_stand(client: Client) -> None:
     session = client.open()
     asked = {"session_id": session, "test_id": TEST, "round_id": 0, "result_types": "detection"}

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import httpx
 import msgspec
 import numpy as np
+from starlette.types import ASGIApp
 
 from openfield.domains.ond import DOMAIN
-from openfield.domains.ond.server.http import Answerer, make_answerer
-from openfield.domains.ond.server.routes import Responder
+from openfield.domains.ond.server.app import make_app
+from openfield.domains.ond.server.http import OndHttpProtocol, make_config
+from openfield.domains.ond.server.routes import Api
 from openfield.domains.ond.server.service import Office
-from openfield.domains.ond.server.transport import Connection
 from openfield.domains.ond.testset.sheet import FACTS, SHEET, Shelf, Test, write_rows
 from openfield.journal.writer import Journal
 from openfield.serving.sessions import SessionDispatcher
@@ -101,18 +102,17 @@ class Wires(asyncio.Transport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.written, self.closed, self.reads, self.answered = b"", False, True, asyncio.Event()
+        self.written, self.closed, self.reads = b"", False, True
 
     def write(self, data: object) -> None:
-        self.written += bytes(data)  # type: ignore[call-overload]
-        self.answered.set()
+        if not self.closed:
+            self.written += bytes(data)  # type: ignore[call-overload]
 
     def is_closing(self) -> bool:
         return self.closed
 
     def close(self) -> None:
         self.closed = True
-        self.answered.set()
 
     def pause_reading(self) -> None:
         self.reads = False
@@ -121,11 +121,10 @@ class Wires(asyncio.Transport):
         self.reads = True
 
 
-def connect(answer: Answerer) -> tuple[Connection, Wires]:
+def connect(app: ASGIApp) -> tuple[OndHttpProtocol, Wires]:
     """A connection as a server has it, without a socket; to be made where an event loop runs."""
-    config, server = SimpleNamespace(loaded_app=answer, timeout_keep_alive=300), SimpleNamespace()
-    server.connections, server.tasks, server.default_headers = set(), set(), [(b"date", b"today")]
-    connection, wires = Connection(config, server, {}), Wires()
+    server = SimpleNamespace(connections=set(), tasks=set(), default_headers=[(b"date", b"today")], total_requests=0)
+    connection, wires = OndHttpProtocol(make_config(app), server, {}), Wires()  # type: ignore[arg-type]
     connection.connection_made(wires)
     return connection, wires
 
@@ -133,21 +132,19 @@ def connect(answer: Answerer) -> tuple[Connection, Wires]:
 class NoSocket(httpx.AsyncBaseTransport):
     """Hands requests to a connection byte by byte as they would come over a socket, and reads what it answers."""
 
-    def __init__(self, answer: Answerer) -> None:
-        self._answer = answer
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        connection, wires = connect(self._answer)
+        connection, wires = connect(self._app)
         head = b"".join(b"%b: %b\r\n" % header for header in request.headers.raw)
         connection.data_received(b"%b %b HTTP/1.1\r\n%b\r\n" % (request.method.encode(), request.url.raw_path, head))
         if body := await request.aread():
             connection.data_received(body)
         try:
-            await wires.answered.wait()
+            await asyncio.gather(*connection.tasks)
         except asyncio.CancelledError:  # as by a server that ends, which cancels what it has not answered
-            for task in connection._server.tasks:
-                task.cancel()
-            await wires.answered.wait()
+            await asyncio.gather(*connection.tasks)
         connection.connection_lost(None)
         return read_answer(wires.written)
 
@@ -166,11 +163,9 @@ class Client(Requests):
     def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
         self.shelf, self.journal = Shelf(root), Journal(run)
         self.dispatcher = SessionDispatcher(self.journal, DOMAIN, token)
-        answer = make_answerer(
-            Responder(Office(self.dispatcher, self.shelf, DOMAIN.version, compat)), self.dispatcher.check
-        )
+        app = make_app(Api(Office(self.dispatcher, self.shelf, DOMAIN.version, compat)), self.dispatcher.check)
         self.loop = asyncio.new_event_loop()
-        self.http = httpx.AsyncClient(transport=NoSocket(answer), base_url="http://ond")
+        self.http = httpx.AsyncClient(transport=NoSocket(app), base_url="http://ond")
 
     def close(self, at_once: bool = False) -> None:
         """Stops the server; at once means as if killed: nothing is booked."""

@@ -133,9 +133,9 @@ class OndDomain(Domain[OndSettings]):
 
     def wire(self) -> Wire:
         """The protocol's own REST interface."""
-        from openfield.domains.ond.server.http import OndWire
+        from openfield.domains.ond.server.wire import OndWire
 
-        return OndWire()
+        return OndWire(self)
 
     def scripted_agent(self, spec: Spec, seed: int) -> Agent:
         """Whose replies the wire can carry: a client's. It knows the samples of the trial the conformance kit plays."""
@@ -155,7 +155,7 @@ class OndDomain(Domain[OndSettings]):
 
     def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
         """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
-        from openfield.domains.ond.server.http import OndWire
+        from openfield.domains.ond.server.wire import OndWire
         from openfield.domains.ond.testset.builder import write_trials
         from openfield.domains.ond.trials import find_shelf
         from openfield.serving.sessions import SessionDispatcher
@@ -171,7 +171,7 @@ class OndDomain(Domain[OndSettings]):
             from openfield.domains.ond.server.import_results import import_results
 
             import_results(options["legacy"], shelf, dispatcher, self.version, bool(options.get("compat")))
-        return OndWire(shelf, options.get("compat", False)), dispatcher
+        return OndWire(self, shelf, options.get("compat", False)), dispatcher
 
 
 def _visit(launch: Launch, changes: dict[str, Any]) -> Any:

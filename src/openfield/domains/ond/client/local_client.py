@@ -13,7 +13,8 @@ from typing import Any
 
 from openfield.domain import Domain
 from openfield.domains.ond.client.rest_client import RestClient
-from openfield.domains.ond.server.routes import Responder
+from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.server.routes import Api
 from openfield.domains.ond.server.service import Office
 from openfield.domains.ond.testset.builder import write_trials
 from openfield.domains.ond.trials import find_shelf
@@ -47,7 +48,7 @@ class LocalClient(RestClient):
             self.root = data or str(write_trials(domain, domain.trials(trials, seed), run.with_suffix(".data")))
             if not Path(self.root).is_dir():
                 raise InvalidInput(f"There is no directory {self.root}.")
-            self._responder = Responder(Office(dispatcher, find_shelf(self.root), domain.version))
+            self._api = Api(Office(dispatcher, find_shelf(self.root), domain.version))
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = LOCAL
             self._open = stack.pop_all()
@@ -60,5 +61,8 @@ class LocalClient(RestClient):
         given = {name: str(value) for name, value in {**request.get("params", {}), **request.get("data", {})}.items()}
         for name, part in request.get("files", {}).items():
             given[name] = (part[1] if isinstance(part, tuple) else part).decode()
-        answer = self._runner.run(self._responder.answer(method, path, given))
+        try:
+            answer = self._runner.run(self._api.answer(method, path, given))
+        except Refusal as error:
+            return self._read(path, error.status, error.encode())
         return self._read(path, answer.status, answer.body)

@@ -1,26 +1,32 @@
-"""What the protocol refuses: a status, a reason existing clients know, a message for their reader.
+"""Refusals of the protocol: a status, a reason that existing clients know, and a message for their reader.
 
-Raised by the ledger and the wire; the shell turns it into the protocol's error object.
+Raised wherever a request is checked; `app.py` turns a refusal into the protocol's error object.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
 
 from openfield.errors import OpenfieldError
 
 
 class Refusal(OpenfieldError):
-    """A request the protocol refuses. Clients know the statuses 400 (their fault) and 500 (ours) and no others."""
+    """A request that the protocol refuses. Clients know the statuses 400 (their fault) and 500 (ours) and no others."""
 
-    def __init__(self, reason: str, message: str, status: int = 400, allow: str = "") -> None:
-        """A refusal.
+    def __init__(self, reason: str, message: str, status: int = 400, headers: Mapping[str, str] | None = None) -> None:
+        """Make a refusal.
 
         Args:
-            reason: What clients go by.
-            message: For their reader.
-            status: Of the answer.
-            allow: The methods an address answers, where another was tried.
+            reason: The word that clients compare.
+            message: The sentence for a person.
+            status: The HTTP status of the response.
+            headers: Further headers of the response.
         """
         super().__init__(message)
-        self.allow = allow
-        self.reason = reason
-        self.status = status
+        self.reason, self.status, self.headers = reason, status, headers
+
+    def encode(self) -> bytes:
+        """Return the protocol's error object; clients insist on all three keys."""
+        return msgspec.json.encode({"reason": self.reason, "message": str(self), "stack_trace": ""})

@@ -1,118 +1,42 @@
-"""The protocol over HTTP: uvicorn accepts connections, `transport.py` reads requests, `wire.py` answers them.
+"""HTTP by uvicorn, with the limits and error objects that clients of OND need.
 
-A thin shell: tokens are checked, failures become error objects, nothing else is decided here.
+Between `wire.py` and the application in `app.py`. Existing clients put all ids of a feedback request into the address,
+and stop when an error is not JSON: so addresses may be long, and every refusal is an error object.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-import msgspec
+import httptools
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.request import Request, read_parameters
-from openfield.domains.ond.server.routes import Answer, Responder, refuse
-from openfield.domains.ond.server.service import Office
-from openfield.domains.ond.testset.sheet import Shelf
-from openfield.errors import AgentFault, JournalError, MissingExtra
-from openfield.serving.sessions import SessionDispatcher
 
-if TYPE_CHECKING:
-    from openfield.serving.wire import Dispatcher
-
+MAX_ADDRESS = 8 << 20
+"""Bytes of an address with its query."""
+MAX_PATH = 8 << 10
+"""Bytes of an address before its query."""
+MAX_HEADERS = 64 << 10
+"""Bytes of all headers of a request."""
+NO_HTTP = "Invalid HTTP request received."
 GRACE = 3
-"""Seconds that requests under way have to be answered in when the server is told to end; a large zip takes longer."""
-ROOTS = ("test", "session", "openapi.json")
-LOG = logging.getLogger("openfield.ond")
-
-Answerer = Callable[[Request], Awaitable[Answer]]
+"""Seconds in which requests under way must be answered when the server is told to end; a large zip takes longer."""
+IDLE = 300
+"""Seconds after which an idle connection is closed."""
 
 
-class OndWire:
-    """Serves the protocol."""
-
-    port = 3307
-
-    def __init__(self, shelf: Shelf | None = None, compat: bool = False) -> None:
-        self._shelf, self._compat = shelf, compat
-
-    async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled."""
-        from openfield.domains.ond.domain import DOMAIN
-        from openfield.domains.ond.server.single_test import UNTIMED, make_single
-
-        if isinstance(dispatcher, SessionDispatcher) and self._shelf is not None:
-            groups, shelf = dispatcher, self._shelf
-            office = Office(groups, shelf, DOMAIN.version, self._compat)
-        else:
-            groups, shelf = make_single(await dispatcher.join())
-            office = Office(groups, shelf, DOMAIN.version, self._compat, lambda: UNTIMED)
-
-        def listening(opened: int) -> None:
-            count = shelf.count()
-            self.offer = f"{count} {'test' if count == 1 else 'tests'} of {DOMAIN.name} on {host}:{opened}"
-            ready(opened)
-
-        await serve_http(make_answerer(Responder(office), groups.check), host, port, listening)
-
-
-def make_answerer(responder: Responder, check: Callable[[str | None], None]) -> Answerer:
-    """What answers whatever came; what went wrong inside is logged here and not shown there."""
-
-    async def answer(request: Request) -> Answer:
-        try:
-            shown, path = _find_token(request)
-            check(shown)
-            if path == "/openapi.json":
-                from openfield.domains.ond.server.openapi import document
-
-                return Answer(msgspec.json.encode(document()), type="application/json")
-            return await responder.answer(request.method, path, read_parameters(request))
-        except Refusal as error:
-            return refuse(error)
-        except asyncio.CancelledError:  # by the server, whose task ends with this answer
-            return refuse(Refusal("ServerError", "The server ends; ask again when it is back.", 500))
-        except AgentFault as error:
-            return refuse(Refusal("BadRequest", str(error)))
-        except JournalError as error:
-            LOG.error("%s", error)
-            return refuse(Refusal("StorageError", "The record cannot be written now; nothing of this was kept.", 500))
-        except Exception:
-            LOG.exception("a request of ond failed")
-            return refuse(Refusal("ServerError", "The server failed on this request.", 500))
-
-    return answer
-
-
-async def serve_http(answer: Answerer, host: str, port: int, ready: Callable[[int], None]) -> None:
-    """Has requests answered until cancelled; tells `ready` the port it listens on."""
-    try:
-        import uvicorn
-
-        from openfield.domains.ond.server.transport import Connection
-    except ImportError:
-        raise MissingExtra("ond", "The server of ond") from None
-    listener = socket.create_server(
-        (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512
-    )
+async def serve_http(app: ASGIApp, host: str, port: int, ready: Callable[[int], None]) -> None:
+    """Serve an application until cancelled; tell `ready` the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=512)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; without it every answer waits 40 ms
-    config = uvicorn.Config(
-        answer,  # which is no ASGI application: only our own connections call it
-        http=Connection,
-        interface="asgi3",
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        proxy_headers=False,
-        timeout_keep_alive=300,
-        timeout_graceful_shutdown=GRACE,
-        ws="none",
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(make_config(app))
     task = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         ready(listener.getsockname()[1])
@@ -120,18 +44,149 @@ async def serve_http(answer: Answerer, host: str, port: int, ready: Callable[[in
     except asyncio.CancelledError:
         server.should_exit = server.force_exit = True
         await task
+        for connection in server.server_state.connections:
+            if isinstance(connection, OndHttpProtocol) and connection.flow.write_paused:
+                connection.transport.abort()  # or a client that reads nothing would be waited for
         raise
     finally:
         listener.close()  # a server told to end while it starts leaves it open
 
 
-def _find_token(request: Request) -> tuple[str | None, str]:
-    """The token a client shows, and the path without it.
+def make_config(app: ASGIApp) -> uvicorn.Config:
+    """Return uvicorn's settings for an application."""
+    return uvicorn.Config(
+        app,
+        http=OndHttpProtocol,
+        interface="asgi3",
+        log_level="error",
+        access_log=False,
+        lifespan="off",
+        proxy_headers=False,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=GRACE,
+        ws="none",
+    )
 
-    Existing clients can show none but by their server's address: `http://HOST:PORT/TOKEN`.
-    """
-    shown = request.headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
-    first, _, rest = request.path.lstrip("/").partition("/")
-    if rest and first not in ROOTS:
-        return first, f"/{rest}"
-    return shown or request.query.get("token"), request.path
+
+class OndHttpProtocol(HttpToolsProtocol):
+    """A connection of a client, as uvicorn's server keeps it."""
+
+    _broken = _in_body = False
+    _head_bytes = _unread = 0  # `_unread`: bytes that the parser keeps because an element is not complete
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the timer that closes an idle connection; uvicorn starts it only after a response."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Free the connection; uvicorn's timer would keep one that broke for another five minutes."""
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self.pipeline.clear()
+
+    def eof_received(self) -> Any:  # uvicorn says None
+        """Answer the last request of a client that sends nothing more."""
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            return None
+        self.cycle.keep_alive = False
+        return True
+
+    def data_received(self, data: bytes) -> None:
+        """Read a piece of a request."""
+        self._unset_keepalive_if_required()
+        self._unread += len(data)
+        try:
+            self.parser.feed_data(data)
+            if self._unread > MAX_HEADERS:
+                raise httptools.HttpParserError("an element has no end")
+        except httptools.HttpParserUpgrade as error:
+            self._read_without_upgrade(data[error.args[0] :])
+        except httptools.HttpParserError:
+            self._stop_reading()
+        else:
+            if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+                self._start_timer()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._head_bytes, self._in_body = 0, False
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the address."""
+        self._unread = 0
+        super().on_url(url)
+        if len(self.url) > MAX_ADDRESS:
+            raise httptools.HttpParserInvalidURLError("the address is too long")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; one that comes after the body is ignored."""
+        self._unread = 0
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > MAX_HEADERS:
+            raise httptools.HttpParserError("the headers are too long")
+        if not self._in_body:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Start to answer; the query is cut off first, because httptools reads at most 64 kB of an address."""
+        self._in_body = True
+        if self.parser.should_upgrade():
+            return
+        path, _, query = self.url.partition(b"#")[0].partition(b"?")
+        if len(path) > MAX_PATH:
+            raise httptools.HttpParserInvalidURLError("the path is too long")
+        self.url = path
+        super().on_headers_complete()
+        self.scope["query_string"] = query
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request; one that asks for another protocol is read again without that wish."""
+        self._unread = 0
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, or refuse what came after the last one and is no HTTP."""
+        last = not self.pipeline
+        super().on_response_complete()
+        if self._broken and last and not self.transport.is_closing():
+            self.send_400_response(NO_HTTP)
+
+    def send_400_response(self, msg: str) -> None:
+        """Send the protocol's error object and close the connection."""
+        body = Refusal("BadRequest", msg).encode()
+        headers = [*self.server_state.default_headers, (b"content-type", b"application/json")]
+        headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+        lines = [b"%b: %b\r\n" % header for header in headers]
+        self.transport.write(b"".join([STATUS_LINE[400], *lines, b"\r\n", body]))
+        self.transport.close()
+
+    def _start_timer(self) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _stop_reading(self) -> None:
+        """Refuse what is no HTTP, after the requests that came before it have been answered."""
+        self._broken = True
+        self.transport.pause_reading()
+        if self.pipeline and self.cycle.more_body:
+            self.pipeline.popleft()  # the broken request itself
+        elif self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            self.send_400_response(NO_HTTP)
+
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Read a request that asks for another protocol as one that does not; the parser leaves its body unread."""
+        method = self.parser.get_method()
+        if method == b"CONNECT":  # which asks for nothing else
+            self._stop_reading()
+            return
+        lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] not in (b"connection", b"upgrade")]
+        self.parser = httptools.HttpRequestParser(self)
+        head = [b"%b %b HTTP/1.1\r\n" % (method, self.url), *lines, b"connection: close\r\n\r\n"]
+        self.data_received(b"".join([*head, rest]))

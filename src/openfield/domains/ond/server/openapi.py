@@ -1,89 +1,69 @@
-"""What the server publishes about itself: an OpenAPI document made from the table of requests.
+"""The OpenAPI description of the server, made from the table of requests and the signatures of their handlers.
 
-Wire -> document; tools that read OpenAPI can try every address. Tests hold the server against it.
+Served at `/openapi.json`, and as a page at `/docs`. Tests hold the server against it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from openfield.domains.ond.server.routes import HANDLERS
+import msgspec
 
-TEXT: dict[str, Any] = {"type": "string"}
-FILLED = TEXT | {"minLength": 1}
-SCHEMAS = {"round_id": {"type": "integer", "minimum": 0, "maximum": 10**9}, "detector_seed": {"type": "integer"}}
-"""What is more than any text."""
-PARAMETERS = {
-    "/test/ids": ("protocol", "domain", "detector_seed", "test_requirements", "test_assumptions"),
-    "/test/metadata": ("session_id*", "test_id*"),
-    "/session/dataset": ("session_id*", "test_id*", "round_id*", "resume"),
-    "/session/feedback": ("session_id*", "test_id*", "feedback_type*", "feedback_ids", "round_id"),
-    "/session/evaluations": ("session_id*", "test_id*", "devmode", "more", "baseline_session_id", "roundwise"),
-    "/test": ("session_id*", "test_id*"),
-    "/session": ("session_id*",),
-    "/session/status": ("after", "session_id", "include_tests", "test_ids", "detector"),
-    "/session/latest": ("session_id*",),
-    "/session/zip": ("session_id*", "test_id"),
+from openfield.domains.ond.server.parameters import Operation, Text
+from openfield.domains.ond.server.results import TYPES
+from openfield.domains.ond.server.routes import OPERATIONS
+
+RESPONSES = {
+    "list_tests": ("text/csv",),
+    "open_session": ("application/json",),
+    "read_metadata": ("application/json",),
+    "read_dataset": ("text/csv",),
+    "read_feedback": ("text/csv", "multipart/form-data"),
+    "post_and_ask": ("text/plain", "text/csv", "multipart/form-data"),
+    "read_evaluation": ("application/json",),
+    "read_latest": ("application/json",),
+    "read_zip": ("application/zip",),
 }
-"""Of requests without a body; a star marks what must be there."""
-PARTS = {
-    "/session": ("configuration*", "test_ids"),
-    "/session/results": ("test_identification*", "detection_file", "classification_file", "characterization_file"),
-    "/session/resultsfeedback": ("test_identification*", "detection_file", "classification_file"),
-    "/session/feedback": ("session_id*", "test_id*", "feedback_type*", "feedback_ids", "round_id"),
-}
-ANSWERS = {
-    "/test/ids": ("text/csv",),
-    "/test/metadata": ("application/json",),
-    "/session/dataset": ("text/csv",),
-    "/session/feedback": ("text/csv", "multipart/form-data"),
-    "/session/resultsfeedback": ("text/plain", "text/csv", "multipart/form-data"),
-    "/session/evaluations": ("application/json",),
-    "/session/latest": ("application/json",),
-    "/session/zip": ("application/zip",),
-}
-"""What comes back; where nothing is said, plain text."""
+"""Handler -> content types of its responses; plain text where nothing is said."""
 ERROR = {
     "type": "object",
     "required": ["reason", "message", "stack_trace"],
-    "properties": dict.fromkeys(("reason", "message", "stack_trace"), TEXT),
+    "properties": {key: {"type": "string"} for key in ("reason", "message", "stack_trace")},
 }
 
 
-def document() -> dict[str, Any]:
-    """The OpenAPI document."""
-    paths = {path: {method.lower(): _operation(path, method) for method in HANDLERS[path]} for path in HANDLERS}
+def describe() -> dict[str, Any]:
+    """Return the OpenAPI description."""
+    paths = {
+        path: {method.lower(): _describe_operation(method, operation) for method, operation in operations.items()}
+        for path, operations in OPERATIONS.items()
+    }
     return {"openapi": "3.1.0", "info": {"title": "openfield ond", "version": "1"}, "paths": paths}
 
 
-def _operation(path: str, method: str) -> dict[str, Any]:
-    doc = (HANDLERS[path][method].__doc__ or "").strip()
-    found: dict[str, Any] = {"summary": doc, "responses": _responses(path, method)}
+def _describe_operation(method: str, operation: Operation) -> dict[str, Any]:
+    types, required = dict(operation.types), operation.required
+    if operation.takes_files:
+        types |= {f"{kind}_file": Text for kind in TYPES}
+    schemas = {name: msgspec.json.schema(annotation) for name, annotation in types.items()}
+    found: dict[str, Any] = {
+        "summary": operation.handler.__doc__,
+        "operationId": f"{operation.handler.__name__}_{method.lower()}",
+        "responses": _describe_responses(operation.handler.__name__),
+    }
     if method == "POST":
-        parts = {name.rstrip("*"): TEXT for name in PARTS[path]}
-        wanted = [name.rstrip("*") for name in PARTS[path] if name.endswith("*")]
-        schema = {"type": "object", "properties": parts, "required": wanted}
-        found["requestBody"] = {"content": {"multipart/form-data": {"schema": schema}}, "required": True}
-    else:
-        found["parameters"] = [_parameter(name) for name in PARAMETERS[path]]
-    return found
+        schema = {"type": "object", "properties": schemas, "required": required}
+        return found | {"requestBody": {"content": {"multipart/form-data": {"schema": schema}}, "required": True}}
+    parameters = [
+        {"name": name, "in": "query", "required": name in required, "schema": schema}
+        for name, schema in schemas.items()
+    ]
+    return found | {"parameters": parameters}
 
 
-def _parameter(name: str) -> dict[str, Any]:
-    plain, needed = name.rstrip("*"), name.endswith("*")
-    schema = SCHEMAS.get(plain, FILLED if needed else TEXT)  # what need not be there may be empty, which says the same
-    return {"name": plain, "in": "query", "required": needed, "schema": schema}
-
-
-def _responses(path: str, method: str) -> dict[str, Any]:
+def _describe_responses(handler: str) -> dict[str, Any]:
     error = {"description": "refused", "content": {"application/json": {"schema": ERROR}}}
-    kinds = ANSWERS.get(path, ("text/plain",))
-    if (path, method) == ("/session", "POST"):
-        kinds = ("application/json",)
-    done = {"description": "done", "content": {kind: {"schema": _body(kind)} for kind in kinds}}
-    answers: dict[str, Any] = {"200": done, "400": error, "500": error}
-    return answers | ({"204": {"description": "past the end of the test"}} if path == "/session/dataset" else {})
-
-
-def _body(kind: str) -> dict[str, Any]:
-    return {"type": "object"} if kind == "application/json" else {}
+    kinds = RESPONSES.get(handler, ("text/plain",))
+    content = {kind: {"schema": {"type": "object"} if kind == "application/json" else {}} for kind in kinds}
+    found: dict[str, Any] = {"200": {"description": "done", "content": content}, "400": error, "500": error}
+    return found | ({"204": {"description": "past the end of the test"}} if handler == "read_dataset" else {})

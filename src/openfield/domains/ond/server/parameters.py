@@ -1,22 +1,63 @@
-"""What requests bring along, read and checked: texts, numbers of rounds, objects and lists, in whatever form they came.
+"""Parameters of requests: declared by the signature of a handler, and checked.
 
-Under `wire.py`; what cannot be used is refused here.
+Between `app.py`, which reads them, and the handlers in `routes.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from openfield.domains.ond.server.errors import Refusal
 
 Parameters = Mapping[str, Any]
+Name = Annotated[str, Meta(min_length=1)]
+"""A text that must be there."""
+Round = Annotated[int, Meta(ge=0, le=10**9)]
+"""The number of a round, also as digits."""
+Object = Annotated[dict[str, Any], Meta(extra_json_schema={"type": "string"})]
+"""A JSON object, also as text."""
+Text = Annotated[Any, Meta(extra_json_schema={"type": "string"})]
+"""A value as it came: a text from forms and queries, any JSON from a JSON body."""
+
+
+class Operation:
+    """A request of the protocol: its handler, and the parameters in the handler's signature."""
+
+    def __init__(self, handler: Callable[..., Awaitable[Any]]) -> None:
+        """Read the signature of a handler."""
+        hints = get_type_hints(handler, include_extras=True)
+        _, *parameters = inspect.signature(handler).parameters.values()
+        named = [one for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        self.handler = handler
+        self.types = {one.name: hints[one.name] for one in named}
+        self.required = [one.name for one in named if one.default is inspect.Parameter.empty]
+        self.takes_files = len(named) < len(parameters)
+        self._names = [name for name in self.required if self.types[name] == Name]
+
+    def bind(self, given: Parameters) -> dict[str, Any]:
+        """Return the arguments of the handler.
+
+        Raises:
+            Refusal: A parameter is missing or cannot be read.
+        """
+        need_texts(given, *self._names)
+        found = {name: given[name] for name in self.types if given.get(name) is not None}
+        for name in self.required:
+            if self.types[name] != Name:
+                (value,) = need(given, name)
+                found[name] = read_round(value) if self.types[name] == Round else read_object(value, name)
+        if self.takes_files:
+            found |= {name: value for name, value in given.items() if name.endswith("_file")}
+        return found
 
 
 def read_round(value: Any) -> int:
-    """A round's number, given as a number or as its digits."""
+    """Return the number of a round, given as a number or as its digits."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 12:
@@ -25,7 +66,7 @@ def read_round(value: Any) -> int:
 
 
 def need(given: Parameters, *names: str) -> list[Any]:
-    """Parameters that must be there."""
+    """Return parameters that must be there."""
     missing = [name for name in names if given.get(name) in (None, "")]
     if missing:
         raise Refusal("MissingParamsError", f"Missing: {', '.join(missing)}.")
@@ -33,7 +74,7 @@ def need(given: Parameters, *names: str) -> list[Any]:
 
 
 def need_texts(given: Parameters, *names: str) -> list[str]:
-    """Parameters that must be there and be text."""
+    """Return parameters that must be there and be text."""
     found = need(given, *names)
     wrong = [name for name, value in zip(names, found, strict=True) if not isinstance(value, str)]
     if wrong:
@@ -41,16 +82,8 @@ def need_texts(given: Parameters, *names: str) -> list[str]:
     return found
 
 
-def read_identification(given: Parameters) -> dict[str, Any]:
-    """What posted results are about."""
-    need(given, "test_identification")
-    asked = read_object(given["test_identification"], "test_identification")
-    need(asked, "session_id", "test_id", "round_id", "result_types")
-    return asked | {key: str(asked[key]) for key in ("session_id", "test_id")}
-
-
 def read_object(value: Any, name: str) -> dict[str, Any]:
-    """A JSON object, given as text or already read."""
+    """Return a JSON object, given as text or already read."""
     try:
         found = msgspec.json.decode(value) if isinstance(value, str) else value
     except (msgspec.DecodeError, RecursionError):
@@ -61,7 +94,7 @@ def read_object(value: Any, name: str) -> dict[str, Any]:
 
 
 def split_list(value: Any) -> Any:
-    """A list that came as text: JSON, or joined by bars."""
+    """Return a list that came as text: as JSON, or joined by bars."""
     if not isinstance(value, str):
         return value
     try:
@@ -71,7 +104,7 @@ def split_list(value: Any) -> Any:
 
 
 def read_list(value: Any, name: str) -> list[Any]:
-    """A list that came as one."""
+    """Return a list that came as one."""
     if not isinstance(value, list):
         raise Refusal("BadRequest", f"{name} must be a list.")
     return value

@@ -1,24 +1,27 @@
-"""The protocol's thirteen requests, as calls on values: parameters in, an answer out, no socket anywhere.
+"""The requests of the protocol: a handler for each, and the table of addresses they are found at.
 
-Stands between `http.py`, which does the talking, and the dispatcher, whose remotes hold rollouts. `service` knows what
-sessions and tests are; this file knows what requests look like.
+Between `app.py`, which reads requests and sends responses, and `service.py`, which knows sessions and tests. Nothing
+here needs a socket. The signature of a handler is its list of parameters; `openapi.py` describes the requests from it.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 
 from openfield.domains.ond.actions import Buy
 from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.server.parameters import (
+    Name,
+    Object,
+    Operation,
     Parameters,
+    Round,
+    Text,
     need,
-    need_texts,
-    read_identification,
     read_list,
     read_object,
     read_round,
@@ -26,169 +29,186 @@ from openfield.domains.ond.server.parameters import (
 )
 from openfield.domains.ond.server.service import Office
 
+IMAGES = "image_classification"
+"""The domain of a request that names none."""
+Seed = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "integer"})]
 
-class Answer(msgspec.Struct, frozen=True):
-    """What goes back to a client."""
+
+class ApiResponse(msgspec.Struct, frozen=True):
+    """A response of the protocol."""
 
     body: bytes = b""
     status: int = 200
-    type: str = "text/plain; charset=utf-8"
-    headers: tuple[tuple[str, str], ...] = ()
+    media_type: str = "text/plain; charset=utf-8"
+    headers: dict[str, str] = {}
 
 
-Handler = Callable[["Responder", Parameters], Awaitable[Answer]]
+class Api:
+    """Answers the requests of the protocol."""
 
+    def __init__(self, service: Office) -> None:
+        self._service = service
 
-class Responder:
-    """Answers requests."""
+    async def answer(self, method: str, path: str, given: Parameters) -> ApiResponse:
+        """Answer a request.
 
-    def __init__(self, office: Office) -> None:
-        self._office = office
+        Raises:
+            Refusal: There is no such request, a parameter cannot be used, or what is asked for is not allowed.
+        """
+        operation = find_operation(method, path)
+        await self._service.recover()
+        response: ApiResponse = await operation.handler(self, **operation.bind(given))
+        return response
 
-    async def answer(self, method: str, path: str, parameters: Parameters) -> Answer:
-        """The answer to a request; refusals are answers too."""
-        try:
-            handler = find_handler(method, path)
-            await self._office.recover()
-            return await handler(self, parameters)
-        except Refusal as error:
-            return refuse(error)
-
-    async def list_tests(self, given: Parameters) -> Answer:
-        """GET /test/ids."""
-        if given.get("test_requirements") is not None:
-            asked = read_object(given["test_requirements"], "test_requirements")
+    async def list_tests(
+        self,
+        protocol: Text = None,
+        domain: Text = None,
+        detector_seed: Seed = None,
+        test_requirements: Text = None,
+        test_assumptions: Text = None,
+    ) -> ApiResponse:
+        """List the tests of a protocol and domain, given alone or as JSON in `test_requirements`."""
+        asked: Mapping[str, Any] = {"protocol": protocol, "domain": domain}
+        if test_requirements is not None:
+            asked = read_object(test_requirements, "test_requirements")
             need(asked, "protocol", "domain", "detector_seed")
-        elif given.get("protocol") is None:
+        elif protocol is None:
             raise Refusal("MissingRequestValue", "protocol is missing.")
-        else:
-            asked = dict(given)
-        protocol, area = str(asked["protocol"]), str(asked.get("domain") or "image_classification")
-        body = self._office.test_list(protocol, area)
-        return _file(body, f"{protocol}_{area}_1234.csv", "attachment")
+        name, area = str(asked["protocol"]), str(asked.get("domain") or IMAGES)
+        return _file(self._service.test_list(name, area), f"{name}_{area}_1234.csv", "attachment")
 
-    async def open_session(self, given: Parameters) -> Answer:
-        """POST /session."""
-        need(given, "configuration")
-        asked = read_object(given["configuration"], "configuration")
-        need(asked, "protocol", "novelty_detector_version")
-        listed = asked.get("test_ids", given.get("test_ids"))
+    async def open_session(self, configuration: Object, test_ids: Text = None) -> ApiResponse:
+        """Open a session for some tests."""
+        need(configuration, "protocol", "novelty_detector_version")
+        listed = configuration.get("test_ids", test_ids)
         if listed is None:
             raise Refusal("MissingParamsError", "test_ids is missing.")
         lines = listed.split("\n") if isinstance(listed, str) else [str(line) for line in read_list(listed, "test_ids")]
         tests = [name for name in (line.strip(" \t\r\n\"',") for line in lines) if name]
         if not tests:
             raise Refusal("EmptyFile", "The list of tests is empty.")
-        return _json({"session_id": await self._office.open(asked, tests)})
+        return _json({"session_id": await self._service.open(configuration, tests)})
 
-    async def read_metadata(self, given: Parameters) -> Answer:
-        """GET /test/metadata."""
-        session, test = need_texts(given, "session_id", "test_id")
-        return _json(self._office.metadata(session, test))
+    async def read_metadata(self, session_id: Name, test_id: Name) -> ApiResponse:
+        """Return what a client may know of a test."""
+        return _json(self._service.metadata(session_id, test_id))
 
-    async def read_dataset(self, given: Parameters) -> Answer:
-        """GET /session/dataset; with `resume`, round 0 does not start the test again."""
-        session, test = need_texts(given, "session_id", "test_id")
-        (number,) = need(given, "round_id")
-        body = await self._office.dataset(session, test, read_round(number), bool(given.get("resume")))
+    async def read_dataset(self, session_id: Name, test_id: Name, round_id: Round, resume: Text = None) -> ApiResponse:
+        """Return the samples of a round. Round 0 starts a test again, unless `resume` is given."""
+        body = await self._service.dataset(session_id, test_id, round_id, bool(resume))
         if body is None:
-            return Answer(status=204)
+            return ApiResponse(status=204)
         wide = body[:2] in (b"\xff\xfe", b"\xfe\xff")  # texts come in utf-16, and say so
         kind = f"text/csv; charset={'utf-16' if wide else 'utf-8'}"
-        return _file(body, f"{session}.{test}.{number}.csv", "inline", kind)
+        return _file(body, f"{session_id}.{test_id}.{round_id}.csv", "inline", kind)
 
-    async def post_results(self, given: Parameters) -> Answer:
-        """POST /session/results."""
-        asked = read_identification(given)
+    async def post_results(self, test_identification: Object, **files: Text) -> ApiResponse:
+        """Post the results of a round. `test_identification` names session, test, round and types of results."""
+        asked = _read_identification(test_identification)
         kinds = asked["result_types"]
         if not isinstance(kinds, str):
             raise Refusal("MissingParamsError", "result_types must be a text such as 'detection|classification'.")
-        await self._post(given, asked, kinds.split("|"))
-        return Answer(b"OK")
+        await self._post(asked, kinds.split("|"), files)
+        return ApiResponse(b"OK")
 
-    async def post_and_ask(self, given: Parameters) -> Answer:
-        """POST /session/resultsfeedback."""
-        asked = read_identification(given)
+    async def post_and_ask(
+        self, test_identification: Object, feedback_types: Text = None, feedback_ids: Text = None, **files: Text
+    ) -> ApiResponse:
+        """Post the results of a round and ask for feedback on them."""
+        asked = _read_identification(test_identification)
         if isinstance(asked["result_types"], str):
             raise Refusal("MissingParamsError", "result_types must be a list.")
-        wanted, ids = (asked.get(name, given.get(name)) for name in ("feedback_types", "feedback_ids"))
+        wanted, ids = asked.get("feedback_types", feedback_types), asked.get("feedback_ids", feedback_ids)
         kinds = read_list(split_list(wanted), "feedback_types") if wanted else []
         chosen = [str(key) for key in read_list(split_list(ids), "feedback_ids")] if ids else None
         posted = read_list(asked["result_types"], "result_types")
-        await self._post(given, asked, posted, [Buy(str(kind), chosen) for kind in kinds])
+        await self._post(asked, posted, files, [Buy(str(kind), chosen) for kind in kinds])
         if not kinds:
-            return Answer(b"OK")
+            return ApiResponse(b"OK")
         return await self._feedback(asked["session_id"], asked["test_id"], str(asked["round_id"]), kinds, chosen)
 
-    async def read_feedback(self, given: Parameters) -> Answer:
-        """GET /session/feedback; POST as well, for lists of ids too long for an address."""
-        session, test, kinds = need_texts(given, "session_id", "test_id", "feedback_type")
-        ids = given.get("feedback_ids")
+    async def read_feedback(
+        self, session_id: Name, test_id: Name, feedback_type: Name, feedback_ids: Text = None, round_id: Text = None
+    ) -> ApiResponse:
+        """Return feedback on answered samples. Lists of ids that are too long for an address come by POST."""
+        ids = feedback_ids
         chosen = (read_list(ids, "feedback_ids") if isinstance(ids, list) else str(ids).split("|")) if ids else None
-        number = str(given.get("round_id") or "last")
-        return await self._feedback(session, test, number, kinds.split("|"), chosen)
+        return await self._feedback(session_id, test_id, str(round_id or "last"), feedback_type.split("|"), chosen)
 
-    async def read_evaluation(self, given: Parameters) -> Answer:
-        """GET /session/evaluations; with `more`, `baseline_session_id` or `roundwise`, further numbers."""
-        session, test = need_texts(given, "session_id", "test_id")
-        devmode, baseline = bool(given.get("devmode")), given.get("baseline_session_id")
-        grades = self._office.grades
-        if given.get("roundwise"):
-            (number,) = need(given, "round_id")
-            return _json(await grades.of_round(session, test, read_round(number), devmode))
-        found = await grades.whole(session, test, devmode)
-        if given.get("more"):
-            found |= await grades.more(session, test, devmode)
-        if baseline:
-            found |= await grades.reaction(session, str(baseline), test, devmode)
+    async def read_evaluation(
+        self,
+        session_id: Name,
+        test_id: Name,
+        devmode: Text = None,
+        more: Text = None,
+        baseline_session_id: Text = None,
+        roundwise: Text = None,
+        round_id: Text = None,
+    ) -> ApiResponse:
+        """Return the scores of a test, and further ones with `more`, `baseline_session_id` or `roundwise`."""
+        scores, early = self._service.grades, bool(devmode)
+        if roundwise:
+            (number,) = need({"round_id": round_id}, "round_id")
+            return _json(await scores.of_round(session_id, test_id, read_round(number), early))
+        found = await scores.whole(session_id, test_id, early)
+        if more:
+            found |= await scores.more(session_id, test_id, early)
+        if baseline_session_id:
+            found |= await scores.reaction(session_id, str(baseline_session_id), test_id, early)
         return _json(found)
 
-    async def complete_test(self, given: Parameters) -> Answer:
-        """DELETE /test."""
-        session, test = need_texts(given, "session_id", "test_id")
-        await self._office.complete(session, test)
-        return Answer(b"OK")
+    async def complete_test(self, session_id: Name, test_id: Name) -> ApiResponse:
+        """Complete a test."""
+        await self._service.complete(session_id, test_id)
+        return ApiResponse(b"OK")
 
-    async def end_session(self, given: Parameters) -> Answer:
-        """DELETE /session."""
-        (session,) = need_texts(given, "session_id")
-        await self._office.end(session)
-        return Answer(b"OK")
+    async def end_session(self, session_id: Name) -> ApiResponse:
+        """End a session."""
+        await self._service.end(session_id)
+        return ApiResponse(b"OK")
 
-    async def read_status(self, given: Parameters) -> Answer:
-        """GET /session/status."""
-        tests = str(given["test_ids"]).split("|") if given.get("test_ids") else None
-        wanted = {key: str(given[key]) for key in ("after", "session_id", "detector") if given.get(key)}
-        lines = await self._office.status(wanted, bool(given.get("include_tests")), tests)
-        return Answer("".join(f"{line}\n" for line in lines).encode())
+    async def read_status(
+        self,
+        after: Text = None,
+        session_id: Text = None,
+        include_tests: Text = None,
+        test_ids: Text = None,
+        detector: Text = None,
+    ) -> ApiResponse:
+        """List sessions, or with `include_tests` their tests, one per line."""
+        tests = str(test_ids).split("|") if test_ids else None
+        given = {"after": after, "session_id": session_id, "detector": detector}
+        wanted = {key: str(value) for key, value in given.items() if value}
+        lines = await self._service.status(wanted, bool(include_tests), tests)
+        return ApiResponse("".join(f"{line}\n" for line in lines).encode())
 
-    async def read_latest(self, given: Parameters) -> Answer:
-        """GET /session/latest."""
-        (session,) = need_texts(given, "session_id")
-        return _json(await self._office.latest(session))
+    async def read_latest(self, session_id: Name) -> ApiResponse:
+        """Return the finished tests of a session, and the next round of the others."""
+        return _json(await self._service.latest(session_id))
 
-    async def read_zip(self, given: Parameters) -> Answer:
-        """GET /session/zip."""
-        (session,) = need_texts(given, "session_id")
-        tests = str(given["test_id"]).split("|") if given.get("test_id") else None
-        body = await self._office.zip(session, tests)
-        return _file(body, f"{session}.zip", "attachment", "application/zip")
+    async def read_zip(self, session_id: Name, test_id: Text = None) -> ApiResponse:
+        """Return all that was posted in a session as a zip file."""
+        tests = str(test_id).split("|") if test_id else None
+        return _file(await self._service.zip(session_id, tests), f"{session_id}.zip", "attachment", "application/zip")
 
     async def _post(
-        self, given: Parameters, asked: Mapping[str, Any], kinds: list[Any], then: Sequence[Buy] = ()
+        self, asked: Mapping[str, Any], kinds: list[Any], files: Mapping[str, Any], then: Sequence[Buy] = ()
     ) -> None:
         results: dict[str, str] = {}
         for kind in kinds:
-            text = given.get(f"{kind}_file")
+            text = files.get(f"{kind}_file")
             if not isinstance(text, str):
                 raise Refusal("MissingParamsError", f"{str(kind)[:40]}_file is missing.")
             results[str(kind)] = text
         number = read_round(asked["round_id"])
-        await self._office.post(asked["session_id"], asked["test_id"], number, results, then)
+        await self._service.post(asked["session_id"], asked["test_id"], number, results, then)
 
-    async def _feedback(self, session: str, test: str, number: str, kinds: list[Any], ids: list[Any] | None) -> Answer:
+    async def _feedback(
+        self, session: str, test: str, number: str, kinds: list[Any], ids: list[Any] | None
+    ) -> ApiResponse:
         named = list(dict.fromkeys(str(kind) for kind in kinds))
-        bodies = await self._office.feedback(session, test, named, None if ids is None else [str(key) for key in ids])
+        bodies = await self._service.feedback(session, test, named, None if ids is None else [str(key) for key in ids])
         parts = [
             (kind, f"{session}.{test}.{number}_{kind}.csv", body) for kind, body in zip(named, bodies, strict=True)
         ]
@@ -197,51 +217,51 @@ class Responder:
         return _multipart(parts)
 
 
-HANDLERS: dict[str, dict[str, Handler]] = {
-    "/test/ids": {"GET": Responder.list_tests},
-    "/session": {"POST": Responder.open_session, "DELETE": Responder.end_session},
-    "/test/metadata": {"GET": Responder.read_metadata},
-    "/session/dataset": {"GET": Responder.read_dataset},
-    "/session/results": {"POST": Responder.post_results},
-    "/session/feedback": {"GET": Responder.read_feedback, "POST": Responder.read_feedback},
-    "/session/resultsfeedback": {"POST": Responder.post_and_ask},
-    "/session/evaluations": {"GET": Responder.read_evaluation},
-    "/test": {"DELETE": Responder.complete_test},
-    "/session/status": {"GET": Responder.read_status},
-    "/session/latest": {"GET": Responder.read_latest},
-    "/session/zip": {"GET": Responder.read_zip},
+OPERATIONS: dict[str, dict[str, Operation]] = {
+    "/test/ids": {"GET": Operation(Api.list_tests)},
+    "/session": {"POST": Operation(Api.open_session), "DELETE": Operation(Api.end_session)},
+    "/test/metadata": {"GET": Operation(Api.read_metadata)},
+    "/session/dataset": {"GET": Operation(Api.read_dataset)},
+    "/session/results": {"POST": Operation(Api.post_results)},
+    "/session/feedback": {"GET": Operation(Api.read_feedback), "POST": Operation(Api.read_feedback)},
+    "/session/resultsfeedback": {"POST": Operation(Api.post_and_ask)},
+    "/session/evaluations": {"GET": Operation(Api.read_evaluation)},
+    "/test": {"DELETE": Operation(Api.complete_test)},
+    "/session/status": {"GET": Operation(Api.read_status)},
+    "/session/latest": {"GET": Operation(Api.read_latest)},
+    "/session/zip": {"GET": Operation(Api.read_zip)},
 }
+"""Address -> method -> request."""
 
 
-def find_handler(method: str, path: str) -> Handler:
-    """What answers a request."""
-    offered = HANDLERS.get(path.rstrip("/") or "/")
+def find_operation(method: str, path: str) -> Operation:
+    """Return the request of a method and an address."""
+    offered = OPERATIONS.get(path.rstrip("/") or "/")
     if offered is None:
         raise Refusal("NotFound", "There is nothing at this address.", 404)
-    handler = offered.get("GET" if method == "HEAD" else method)
-    if handler is None:
+    operation = offered.get("GET" if method == "HEAD" else method)
+    if operation is None:
         allowed = ", ".join(offered)
-        raise Refusal("MethodNotAllowed", f"This address answers {allowed}.", 405, allowed)
-    return handler
+        raise Refusal("MethodNotAllowed", f"This address answers {allowed}.", 405, {"allow": allowed})
+    return operation
 
 
-def refuse(error: Refusal) -> Answer:
-    """The protocol's error object; clients insist on all three keys."""
-    body = {"reason": error.reason, "message": str(error), "stack_trace": ""}
-    headers = (("allow", error.allow),) if error.allow else ()
-    return Answer(msgspec.json.encode(body), error.status, "application/json", headers)
+def _read_identification(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what posted results are about, with the session and the test as text."""
+    need(asked, "session_id", "test_id", "round_id", "result_types")
+    return asked | {key: str(asked[key]) for key in ("session_id", "test_id")}
 
 
-def _json(value: Any) -> Answer:
-    return Answer(msgspec.json.encode(value, order="sorted"), type="application/json")
+def _json(value: Any) -> ApiResponse:
+    return ApiResponse(msgspec.json.encode(value, order="sorted"), media_type="application/json")
 
 
-def _file(body: bytes, name: str, disposition: str, kind: str = "text/csv; charset=utf-8") -> Answer:
+def _file(body: bytes, name: str, disposition: str, kind: str = "text/csv; charset=utf-8") -> ApiResponse:
     plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\;' else "_" for c in name)[:200]
-    return Answer(body, type=kind, headers=(("content-disposition", f'{disposition}; filename="{plain}"'),))
+    return ApiResponse(body, 200, kind, {"content-disposition": f'{disposition}; filename="{plain}"'})
 
 
-def _multipart(parts: list[tuple[str, str, bytes]]) -> Answer:
+def _multipart(parts: list[tuple[str, str, bytes]]) -> ApiResponse:
     border = secrets.token_hex(16)
     body = b"".join(
         f'--{border}\r\nContent-Disposition: form-data; name="{name}"; filename="{file}"\r\n'
@@ -250,4 +270,4 @@ def _multipart(parts: list[tuple[str, str, bytes]]) -> Answer:
         + b"\r\n"
         for name, file, content in parts
     )
-    return Answer(body + f"--{border}--\r\n".encode(), type=f"multipart/form-data; boundary={border}")
+    return ApiResponse(body + f"--{border}--\r\n".encode(), 200, f"multipart/form-data; boundary={border}")

@@ -1,63 +1,21 @@
-"""Requests on a connection: whole, in pieces, several at once, cut off, too large, or no HTTP at all."""
+"""Askeds on a connection: whole, in pieces, several at once, cut off, too large, or no HTTP at all."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
+from starlette.responses import PlainTextResponse, Response
 
-from openfield.domains.ond.server import transport
-from openfield.domains.ond.server.request import Request
-from openfield.domains.ond.server.routes import Answer
-from openfield.domains.ond.server.transport import Connection
-from support.ond.protocol import Wires, connect, read_answer
-
-GET = b"GET /a?b=%20c HTTP/1.1\r\nHost: x\r\n\r\n"
-POST = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
-Talk = Callable[[Connection, Wires], Awaitable[None]]
+from openfield.domains.ond.server import forms
+from openfield.domains.ond.server.http import OndHttpProtocol
+from support.ond.connections import GET, POST, Asked, say, settled, talk
+from support.ond.protocol import Wires, read_answer
 
 
-def talk(script: Talk, answer: Callable[[Request], Awaitable[Answer]] | None = None) -> list[Request]:
-    """Has a script talk to a connection; returns the requests that came of it."""
-    asked: list[Request] = []
-
-    async def note(request: Request) -> Answer:
-        asked.append(request)
-        return await answer(request) if answer else Answer(request.path.encode() + request.body)
-
-    async def run() -> None:
-        connection, wires = connect(note)
-        await script(connection, wires)
-        connection.connection_lost(None)
-
-    asyncio.run(run())
-    return asked
-
-
-def say(*pieces: bytes) -> tuple[bytes, bool, list[Request]]:
-    """What is answered to these pieces, whether the connection is closed then, and what was asked."""
-    found: list[tuple[bytes, bool]] = []
-
-    async def script(connection: Connection, wires: Wires) -> None:
-        for piece in pieces:
-            connection.data_received(piece)
-            await asyncio.sleep(0)
-        await settled()
-        found.append((wires.written, wires.closed))
-
-    asked = talk(script)
-    return *found[0], asked
-
-
-async def settled() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
-def test_a_request_is_answered_in_one_piece_and_the_connection_kept() -> None:
+def test_a_request_is_answered_and_the_connection_kept() -> None:
     written, closed, (asked,) = say(GET)
-    assert (asked.method, asked.path, asked.query, asked.headers) == ("GET", "/a", {"b": " c"}, {b"host": b"x"})
+    assert (asked.method, asked.path, asked.query, asked.headers) == ("GET", "/a", {"b": " c"}, {"host": "x"})
     answer = read_answer(written)
     assert (answer.status_code, answer.text, answer.headers["content-length"]) == (200, "/a", "2")
     assert answer.headers["date"] == "today"
@@ -81,14 +39,14 @@ def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
     at_once: list[int] = []
     most: list[int] = []
 
-    async def slow(request: Request) -> Answer:
+    async def slow(request: Asked) -> Response:
         at_once.append(1)
         most.append(len(at_once))
         await asyncio.sleep(0)
         at_once.pop()
-        return Answer(request.body)
+        return PlainTextResponse(request.body)
 
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.data_received(b"".join(POST.replace(b"hello", b"%05d" % number) for number in range(5)))
         assert not wires.reads  # more than these is not read before they are answered
         await settled()
@@ -102,7 +60,7 @@ def test_requests_sent_at_once_are_answered_one_after_the_other() -> None:
 
 
 def test_a_client_that_does_not_read_is_answered_no_further() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.pause_writing()
         connection.data_received(POST)
         await settled()
@@ -130,7 +88,7 @@ def test_a_connection_is_closed_when_the_client_wants_it(request_: bytes, closed
 
 
 def test_a_client_that_says_it_is_done_is_still_answered() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.data_received(GET)
         assert connection.eof_received()
         await settled()
@@ -139,7 +97,7 @@ def test_a_client_that_says_it_is_done_is_still_answered() -> None:
 
     talk(script)
 
-    async def silent(connection: Connection, wires: Wires) -> None:
+    async def silent(connection: OndHttpProtocol, wires: Wires) -> None:
         assert not connection.eof_received()
 
     talk(silent)
@@ -149,14 +107,14 @@ def test_a_head_request_gets_no_body_and_nothing_has_no_length() -> None:
     answer = read_answer(say(GET.replace(b"GET", b"HEAD"))[0])
     assert (answer.headers["content-length"], answer.content) == ("2", b"")
 
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.data_received(GET)
         await settled()
         assert b"204 No Content" in wires.written
         assert b"content-length" not in wires.written
 
-    async def nothing(_: Request) -> Answer:
-        return Answer(status=204)
+    async def nothing(_: Asked) -> Response:
+        return Response(status_code=204)
 
     talk(script, nothing)
 
@@ -172,7 +130,7 @@ def test_a_client_that_asks_first_is_told_to_go_on() -> None:
 def test_a_body_too_large_is_refused_once_and_the_rest_passed_over(
     monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
-    monkeypatch.setattr(transport, "MOST_BYTES", 100)
+    monkeypatch.setattr(forms, "MAX_BODY", 100)
     head = b"Content-Length: 1000\r\n\r\n" if announced else b"Transfer-Encoding: chunked\r\n\r\n"
     block = b"x" * 100 if announced else b"64\r\n" + b"x" * 100 + b"\r\n"
     end = b"" if announced else b"0\r\n\r\n"
@@ -210,23 +168,40 @@ def test_long_addresses_and_those_of_proxies_are_read() -> None:
     assert (asked.path, asked.query) == ("/a b", {"c": "d"})
 
 
-def test_a_connection_nobody_uses_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
-        connection._look_after()
+@pytest.mark.parametrize("sent", [b"", GET[:9], POST[:-1], GET])
+def test_an_idle_connection_is_closed(sent: bytes) -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
+        if sent:
+            connection.data_received(sent)
+            await settled()
+        timer = connection.timeout_keep_alive_task
+        assert timer is not None
+        assert 290 < timer.when() - connection.loop.time() <= 300
         assert not wires.closed
-        connection._patience = 0.0
-        connection._look_after()
+        timer._run()
         assert wires.closed
 
     talk(script)
 
 
+def test_a_connection_that_broke_keeps_no_timer() -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
+        connection.data_received(GET)
+        await settled()
+        timer = connection.timeout_keep_alive_task
+        connection.connection_lost(ConnectionResetError())
+        assert timer is not None
+        assert timer.cancelled()
+
+    talk(script)
+
+
 def test_a_server_that_ends_closes_what_is_idle_and_answers_what_is_not() -> None:
-    async def idle(connection: Connection, wires: Wires) -> None:
+    async def idle(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.shutdown()
         assert wires.closed
 
-    async def busy(connection: Connection, wires: Wires) -> None:
+    async def busy(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.data_received(GET)
         connection.shutdown()
         assert not wires.closed
@@ -239,7 +214,7 @@ def test_a_server_that_ends_closes_what_is_idle_and_answers_what_is_not() -> Non
 
 
 def test_a_client_that_is_gone_is_answered_nothing() -> None:
-    async def script(connection: Connection, wires: Wires) -> None:
+    async def script(connection: OndHttpProtocol, wires: Wires) -> None:
         connection.data_received(POST + GET)
         await asyncio.sleep(0)
         wires.closed = True
@@ -247,8 +222,8 @@ def test_a_client_that_is_gone_is_answered_nothing() -> None:
         await settled()
         assert wires.written == b""
 
-    async def slow(request: Request) -> Answer:
+    async def slow(request: Asked) -> Response:
         await asyncio.sleep(0)
-        return Answer(request.body)
+        return PlainTextResponse(request.body)
 
     assert [one.method for one in talk(script, slow)] == ["POST"]  # which was being done
