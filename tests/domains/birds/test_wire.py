@@ -258,7 +258,7 @@ def test_only_teams_whose_number_is_known_are_let_in(tmp_path, trials):
 
 @pytest.mark.parametrize("token", ["", "sesame", "12", "8472913,", "4294967296"])
 def test_a_token_is_the_number_of_a_team(token):
-    with pytest.raises(InvalidInput, match="the number of their team: --token 8472913"):
+    with pytest.raises(InvalidInput, match="the number of their team as their token: --token 8472913"):
         read_token(token)
 
 

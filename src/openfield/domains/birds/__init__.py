@@ -1,6 +1,8 @@
-"""Birds: physical reasoning with a slingshot, training and test sets, checkpoints, and the agents that already play it.
+"""Birds: physical reasoning with a slingshot, under the rules of the Science Birds novelty evaluation.
 
-Importing this needs neither the physics engine nor Pillow.
+Start with `domain`, then `world`. `game` is the physics, `evaluation` the rules of a trial, `files` the configuration
+and level files, `wire` the TCP protocol, and `agents` the agents that come with the domain. Importing this needs
+neither the physics engine nor Pillow.
 """
 
 from openfield.domains.birds.domain import DOMAIN, BirdsDomain

@@ -1,7 +1,4 @@
-"""A small client for agents that play birds over TCP, from this or any other server of the game.
-
-It speaks the protocol from the other side; nothing here needs the physics.
-"""
+"""A small client for agents that play birds over TCP, on this or any other server of the game."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ __all__ = ["BirdsClient", "SetFacts"]
 
 
 class SetFacts(msgspec.Struct, frozen=True, array_like=True):
-    """What an agent is told when a set begins; a limit of 0 is none."""
+    """The facts of a set; a limit of 0 means no limit."""
 
     seconds: int
     interactions: int
@@ -46,94 +43,94 @@ class BirdsClient:
         self.close()
 
     def close(self) -> None:
-        """Hangs up; the same team id finds its game again."""
+        """Close the connection; the same team id finds its game again."""
         self._socket.close()
 
     def configure(self, team: int, mode: int = 0) -> tuple[int, int, int]:
-        """Says who is playing; returns round, minutes and levels."""
+        """Send the team id, and return round, minutes and number of levels."""
         round_, minutes, levels = self._ask(1, ">BBB", team, mode)
         return round_, minutes, levels
 
     def set_speed(self, speed: int) -> bool:
-        """Sets how fast time passes after a fast shot."""
+        """Set how fast time passes after a fast shot."""
         return bool(self._ask(2, ">B", speed)[0])
 
     def state(self) -> HarnessState:
-        """The state of the game."""
+        """Return the state of the game."""
         return HarnessState(self._ask(12, ">B")[0])
 
     def ready(self) -> SetFacts:
-        """Goes on with what was announced."""
+        """Begin the announced set, and return its facts."""
         return msgspec.convert(self._ask(68, ">IIIIBBB"), SetFacts, strict=False)
 
     def load(self, level: int) -> bool:
-        """Loads a level by its number, from 1 on."""
+        """Load a level by its number, from 1 on."""
         return bool(self._ask(51, ">B", level)[0])
 
     def load_next(self) -> int:
-        """Loads the next available level and returns its number; 0 if there is none."""
+        """Load the next available level and return its number; 0 if there is none."""
         return int(self._ask(53, ">I")[0])
 
     def restart(self) -> bool:
-        """Plays the level again."""
+        """Load the level again."""
         return bool(self._ask(52, ">B")[0])
 
     def shoot(self, x: int, y: int, tap: int = 0, fast: bool = False) -> bool:
-        """Pulls the bird to a pixel and lets go; unless fast, returns when everything rests."""
+        """Pull the bird to a pixel and let go; return when everything rests, or at once if fast."""
         return bool(self._ask(41 if fast else 31, ">B", x, y, 0, tap)[0])
 
     def shoot_and_watch(self, x: int, y: int, tap: int = 0, every: int = 5, short: bool = False) -> list[Any]:
-        """Shoots, and returns the ground truth of every so many steps."""
+        """Shoot, and return the ground truth of every so many steps."""
         self._send(38, x, y, 0, tap, every, int(short))
         return self._ground_truths()
 
     def watch(self, every: int, frames: int) -> list[Any]:
-        """Lets time pass and returns some ground truths."""
+        """Let time pass, and return some ground truths."""
         self._send(70, every, frames)
         return self._ground_truths()
 
     def zoom(self, way: str) -> bool:
-        """Zooms `in` or `out`."""
+        """Zoom `in` or `out`."""
         return bool(self._ask(35 if way == "in" else 34, ">B")[0])
 
     def score(self) -> int:
-        """The score of the level."""
+        """Return the score of the level."""
         return int(self._ask(65, ">I")[0])
 
     def scores(self) -> list[int]:
-        """The best score of each level of the set."""
+        """Return the best score of each level of the set."""
         (count,) = self._ask(23, ">I")
         return list(struct.unpack(f">{count}I", self._read(4 * count)))
 
     def level(self) -> int:
-        """The number of the current level."""
+        """Return the number of the current level."""
         return int(self._ask(14, ">I")[0])
 
     def levels(self) -> int:
-        """How many levels the set has."""
+        """Return the number of levels in the set."""
         return int(self._ask(15, ">I")[0])
 
     def ground_truth(self, noisy: bool = False) -> list[Any]:
-        """What is where."""
+        """Return the ground truth."""
         self._send(64 if noisy else 62)
         return self._ground_truth()
 
     def screenshot(self, initial: bool = False) -> NDArray[np.uint8]:
-        """A picture of the level, of now or as it was loaded."""
+        """Return a picture of the level, of now or as it was loaded."""
         width, height = self._ask(71 if initial else 11, ">II")
         data = self._read(3 * width * height)
         return np.frombuffer(data, dtype=np.uint8).reshape(height, width, 3)
 
     def report(self, novel: float, level: int = 0, objects: tuple[int, ...] = (), text: str = "") -> bool:
-        """Says how likely it is that the world has changed."""
+        """Report how likely it is that the world has changed."""
         return bool(self._ask(66, ">B", novel, 1 - novel, objects, level, text)[0])
 
     def describe(self, text: str) -> bool:
-        """Says what has changed, in words."""
+        """Say in words what has changed."""
         return bool(self._ask(67, ">B", text)[0])
 
     def novelty_info(self) -> int:
-        """1 or 0 if the trial tells whether the level is novel, else -1."""
+        """Return 1 or 0 if the trial tells whether the level is novel, else -1."""
         return int(self._ask(69, ">i")[0])
 
     def _send(self, code: int, *fields: Any) -> None:

@@ -1,6 +1,6 @@
-"""The bytes agents of this game speak: requests and replies, big-endian, first byte the code.
+"""The bytes of the protocol: requests and replies, big-endian, the first byte of a request is its code.
 
-Bytes in, values out, for both sides: the wire reads requests and writes replies, the client the other way round.
+It serves both sides: the server reads requests and writes replies, the client writes requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 LOG = logging.getLogger("openfield.birds")
 PAD = b"     "
-"""Every client cuts five bytes off a ground truth before it reads it; spaces are harmless to those that do not."""
+"""Every client cuts five bytes off a ground truth before parsing it; spaces are valid JSON for those that do not."""
 MAX_TEXT = 1 << 20
 MAX_OBJECTS = 100_000
 MAX_SHOTS = 16
@@ -28,23 +28,23 @@ FIXED = {
     70: ">ii",
     72: ">I",
 }
-"""The layouts of requests whose length their code tells."""
+"""The layouts of requests with a fixed length."""
 SEQUENCES, GT_SHOT, LIKELIHOOD, DESCRIPTION = (33, 43), 38, 66, 67
 
 
 class Request(NamedTuple):
-    """A request: its code and what follows it."""
+    """A request: its code and its fields."""
 
     code: int
     fields: tuple[Any, ...] = ()
 
 
 class BadFrame(Exception):
-    """The bytes are no request; the connection cannot go on."""
+    """The bytes are no request, so the connection cannot go on."""
 
 
 class RequestReader:
-    """Cuts a stream of bytes into requests."""
+    """Splits a stream of bytes into requests."""
 
     def __init__(self, gtshoot_ints: int = 6) -> None:
         self._layouts = {**FIXED, GT_SHOT: ">" + "i" * gtshoot_ints}
@@ -52,7 +52,7 @@ class RequestReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Request]:
-        """The requests that are complete now; zeros and unknown codes between requests are passed over."""
+        """Yield the requests that are complete now; zeros and unknown codes between requests are skipped."""
         self._rest += data
         while self._skip():
             request, size = self._read(self._rest)
@@ -62,7 +62,7 @@ class RequestReader:
             yield request
 
     def _skip(self) -> bool:
-        """Passes over what is no code of a request; says whether anything is left."""
+        """Skip bytes that are no request code; return whether anything is left."""
         rest = self._rest.lstrip(self._unknown)
         passed = self._rest[: len(self._rest) - len(rest)].strip(b"\x00")
         if passed:
@@ -71,7 +71,7 @@ class RequestReader:
         return bool(rest)
 
     def _read(self, data: bytes) -> tuple[Request | None, int]:
-        """The first request and its length; none if more bytes are needed."""
+        """Return the first request and its length; None if more bytes are needed."""
         code = data[0]
         try:
             if code in READERS:
@@ -84,7 +84,7 @@ class RequestReader:
 
 
 def write_request(request: Request, gtshoot_ints: int = 6) -> bytes:
-    """A request as bytes."""
+    """Return a request as bytes."""
     code, fields = request
     head = bytes((code,))
     if code == LIKELIHOOD:
@@ -103,44 +103,44 @@ def write_request(request: Request, gtshoot_ints: int = 6) -> bytes:
 
 
 def flag(value: object) -> bytes:
-    """One byte, 1 or 0."""
+    """Return one byte, 1 or 0."""
     return b"\x01" if value else b"\x00"
 
 
 def number(value: int) -> bytes:
-    """An unsigned number of four bytes."""
+    """Return an unsigned number of four bytes."""
     return struct.pack(">I", max(0, min(value, 0xFFFFFFFF)))
 
 
 def numbers(values: Sequence[int]) -> bytes:
-    """How many, then each."""
+    """Return a count, then each number."""
     return number(len(values)) + b"".join(map(number, values))
 
 
 def text(data: bytes) -> bytes:
-    """Its length, then the text."""
+    """Return the length of a text, then the text."""
     return number(len(data)) + data
 
 
 def image(pixels: Any) -> bytes:
-    """Width, height, and the pixels row by row from the top."""
+    """Return width, height, and the pixels row by row from the top."""
     height, width, _ = pixels.shape
     return struct.pack(">II", width, height) + np.ascontiguousarray(pixels, dtype=np.uint8).tobytes()
 
 
 def ground_truth(truth: Any) -> bytes:
-    """A ground truth with its length, which includes the five bytes everybody cuts off."""
+    """Return a ground truth with its length, which includes the five bytes that every client cuts off."""
     return text(msgspec.json.encode(truth) + PAD)
 
 
 def ground_truths(frames: Iterable[Any]) -> bytes:
-    """How many, then each."""
+    """Return a count, then each ground truth."""
     blocks = [ground_truth(frame) for frame in frames]
     return number(len(blocks)) + b"".join(blocks)
 
 
 def set_facts(facts: dict[str, Any]) -> bytes:
-    """The 19 bytes that tell an agent what set begins."""
+    """Return the 19 bytes that tell an agent about a set."""
     limits = [max(0, facts[key]) for key in ("seconds", "interactions", "levels", "attempts")]
     return struct.pack(">IIIIBBB", *limits, facts["testing"], facts["selection"], facts["informed"])
 
@@ -179,4 +179,4 @@ def _text(data: bytes, start: int, length: int) -> str:
 
 
 READERS = {LIKELIHOOD: _read_likelihood, DESCRIPTION: _read_description, **dict.fromkeys(SEQUENCES, _read_sequence)}
-"""What reads the requests that say themselves how long they are."""
+"""Readers of the requests that contain their length."""

@@ -1,4 +1,4 @@
-"""An agent of this package as a program that plays over TCP, as agents of this game do.
+"""An agent of this package as a program that plays over TCP.
 
 `python -m openfield.domains.birds.wire.remote_agent naive --port 2004 --team 1` plays until the evaluation is over.
 """
@@ -21,7 +21,7 @@ SHOOTERS: dict[str, type[Shooter]] = {"random": RandomShooter, "naive": NaiveSho
 
 
 def play(client: BirdsClient, shooter: Shooter) -> None:
-    """Plays trial after trial until there is none left."""
+    """Play trial after trial until none is left."""
     while (state := client.state()) is not HarnessState.TERMINATED:
         if state is HarnessState.NEW_TRIAL or state in SET_STATES:
             client.ready()
@@ -34,7 +34,7 @@ def play(client: BirdsClient, shooter: Shooter) -> None:
 
 
 async def play_replies(host: str, port: int, replies: Sequence[Reply]) -> None:
-    """Gives replies that are known beforehand, one for each turn that asks for something, then leaves."""
+    """Send given replies, one for each turn that asks for something, then disconnect."""
 
     def talk() -> None:
         with BirdsClient(host, port) as client:
@@ -46,7 +46,7 @@ async def play_replies(host: str, port: int, replies: Sequence[Reply]) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Plays as the command line says."""
+    """Play as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("agent", choices=SHOOTERS)
     parser.add_argument("--host", default="127.0.0.1")
@@ -63,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _load(client: BirdsClient) -> None:
-    """Where levels may be chosen, the next one after that played last; else whatever comes."""
+    """Load the level after the last one if the set allows a choice, else the next available one."""
     last, count = client.level(), client.levels()
     chosen = client.ready().selection and any(client.load((last + step) % count + 1) for step in range(count))
     if not chosen:

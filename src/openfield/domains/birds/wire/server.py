@@ -1,6 +1,6 @@
-"""The TCP server that agents of this game connect to, unchanged.
+"""The TCP server for agents of the original game.
 
-It reads bytes, asks the conversation for the answer, and writes each reply in one piece.
+It reads bytes, executes the commands and queries of the conversation, and writes each reply in one piece.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 PORT, OBSERVER_PORT = 2004, 2006
 READ_BYTES = 1 << 16
 STATE = 12
-"""The request that tells an agent whether all is over."""
+"""The request by which an agent learns that the evaluation is over."""
 MIN_SECRET_TEAM, MAX_TEAM = 100_000, 2**32 - 1
-"""Teams have any number; one that is to be a secret is not a small one."""
+"""A secret team number must not be easy to guess."""
 QUERIES_OF_THE_LAST_LEVEL = ("score", "ground truth", "noisy ground truth", "screenshot", "initial screenshot")
 """Queries that are answered from the trial before until the agent has acted in the next one."""
 NO_NAME = "remote"
-"""What `serve` calls agents unless it is told otherwise."""
+"""The name that `serve` gives to agents by default."""
 
 
 @dataclass
 class BirdsWire:
-    """Serves the protocol of the game."""
+    """The wire of birds: its ports and options."""
 
     port: int = PORT
     observer_port: int | None = None
-    """Where observers connect; if not given, 2006 beside the usual port, else any free one."""
+    """Port for observers; None is 2006 beside the usual port, else any free one."""
     gtshoot_ints: int = 6
-    """How many numbers request 38 has: newer clients send 6, older ones 5."""
+    """Numbers in request 38: newer clients send 6, older ones 5."""
     agent: str = NO_NAME
-    """What agents are called, with their team's number behind it."""
+    """The name of agents; the team number is appended."""
     token: str | None = None
-    """The numbers of the teams that are let in, joined by commas; None lets everybody in.
+    """The team numbers that may connect, joined by commas; None lets every agent in.
 
-    Agents of this game have no other secret they could show: they are started with the number of their team.
+    Agents of this game can send no other secret.
     """
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled."""
+        """Serve until cancelled."""
         if self.gtshoot_ints not in (5, 6):
-            raise InvalidInput(f"--gtshoot-ints is 5 or 6, not {self.gtshoot_ints}.")
+            raise InvalidInput(f"--gtshoot-ints must be 5 or 6, not {self.gtshoot_ints}.")
         check_port(self.observer_port, "--observer-port")
         server = BirdsServer(
             dispatcher, self.gtshoot_ints, self.agent, None if self.token is None else read_token(self.token)
@@ -82,18 +82,18 @@ class BirdsWire:
 
 
 def read_token(token: str) -> list[int]:
-    """The numbers of teams behind a token."""
+    """Return the team numbers in a token."""
     numbers = [int(part) if part.isdecimal() else 0 for part in token.replace(" ", "").split(",")]
     if not all(MIN_SECRET_TEAM <= number <= MAX_TEAM for number in numbers):
         raise InvalidInput(
-            "Agents of birds can show no token but the number of their team: --token 8472913, or several joined by "
-            f"commas, each from {MIN_SECRET_TEAM:,} to {MAX_TEAM:,}."
+            "Agents of birds send the number of their team as their token: --token 8472913, or several numbers joined "
+            f"by commas, each from {MIN_SECRET_TEAM:,} to {MAX_TEAM:,}."
         )
     return numbers
 
 
 class BirdsServer:
-    """Leads agents to their sessions, each with a game of its own."""
+    """Leads every agent to its session; each agent has a game of its own."""
 
     def __init__(self, dispatcher: Dispatcher, gtshoot_ints: int, agent: str, teams: list[int] | None = None) -> None:
         self._dispatcher, self._gtshoot_ints, self._agent, self._teams = dispatcher, gtshoot_ints, agent, teams
@@ -103,7 +103,7 @@ class BirdsServer:
         self.observer_port = 0
 
     async def meet_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Talks with an agent until it leaves or says what cannot be understood."""
+        """Answer an agent until it disconnects or sends bytes that are no request."""
         requests, session = RequestReader(self._gtshoot_ints), None
         try:
             while data := await reader.read(READ_BYTES):
@@ -112,13 +112,13 @@ class BirdsServer:
                         session = await self._join(session, request, writer)
                     await _send(writer, await self._serve(session, request))
         except (BadFrame, ConnectionError, OpenfieldError):
-            pass  # the record stands; the same team may come back, and the others are not concerned
+            pass  # the record stands; the same team may come back
         finally:
             await self._leave(session, writer)
             writer.close()
 
     async def meet_observer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Lets somebody look at the game of a team, or at the one that came last."""
+        """Answer an observer about the game of its team, or about the latest game."""
         requests, session, known = RequestReader(self._gtshoot_ints), None, self._teams is None
         with suppress(BadFrame, ConnectionError, OpenfieldError):
             while data := await reader.read(READ_BYTES):
@@ -133,17 +133,15 @@ class BirdsServer:
         writer.close()
 
     async def _join(self, old: TeamSession | None, request: Request, writer: asyncio.StreamWriter) -> TeamSession:
-        """The session of whoever says who it is, or of a stranger; it goes on where it was."""
+        """Return the session of a team, or of a new agent without a team; a known team goes on where it was."""
         team = request.fields[0] if request.code == 1 else None
-        async with self._join_locks[
-            team
-        ]:  # of two connections of a team at once the second finds the session of the first
+        async with self._join_locks[team]:  # two connections of one team share a session
             name = self._name(request)
             session = self._sessions.get(name)
             if session is None:
                 session = self._sessions[name] = TeamSession(name)
                 session.take(await self._next_trial(name))
-                await self._pass_on(session)  # what is on record may be a trial of which nothing is left but words
+                await self._pass_on(session)  # a recorded trial may have only its last words left
             if old is not session:
                 await self._leave(old, writer)
             session.return_to(writer)
@@ -151,14 +149,14 @@ class BirdsServer:
         return session
 
     def _name(self, request: Request) -> str:
-        """What an agent is called: by its team, or, if it never says which, as the next stranger.
+        """Return the name of an agent: its team, or the next free name if it never sends a team.
 
-        Where the numbers of teams are secrets, agents are called by the place theirs has among them.
+        If team numbers are secret, the name has the position of the team in the token instead.
         """
         team = "team" if self._agent == NO_NAME else self._agent
         if self._teams is not None:
             if request.code != 1 or request.fields[0] not in self._teams:
-                raise AgentFault("Here only agents are let in that say the number of a team which is known.")
+                raise AgentFault("Only agents with a known team number may connect.")
             return f"{team}-{self._teams.index(request.fields[0]) + 1}"
         if request.code == 1:
             return f"{team}-{request.fields[0]}"
@@ -166,11 +164,11 @@ class BirdsServer:
         return next(name for name in names if name not in self._sessions or self._sessions[name].writer is None)
 
     async def _leave(self, session: TeamSession | None, writer: asyncio.StreamWriter) -> None:
-        """Leaves a session, unless the agent has come back to it over another connection."""
+        """Leave a session, unless the agent has come back over another connection."""
         if session is None or session.writer is not writer:
             return
         session.writer, session.left = None, time.monotonic()
-        with suppress(ConnectionError, OpenfieldError):  # the server ends, or cannot write: the record is gone on with
+        with suppress(ConnectionError, OpenfieldError):  # the server ends or cannot write; the run can be resumed
             async with session.lock:
                 await session.finish()
         if session.writer is None:
@@ -188,11 +186,11 @@ class BirdsServer:
             talk = session.conversation.answer(request, elapsed, time.monotonic() - session.replied)
             answer = await self._follow(session, talk)
             if request.code == STATE and session.remote is None:
-                await session.finish()  # it knows now that all is over
+                await session.finish()  # the agent knows now that the evaluation is over
             return answer
 
     async def _follow(self, session: TeamSession, talk: Answering) -> bytes:
-        """Looks at and does what the conversation asks for until it has its answer."""
+        """Execute the commands and queries of an answer until it is complete."""
         answer: Any = None
         while True:
             try:
@@ -211,9 +209,9 @@ class BirdsServer:
         return await asyncio.to_thread(world.look, query)
 
     async def _do(self, session: TeamSession, step: Command) -> CommandResult:
-        """Replies for the agent, passes over what asks for nothing, and goes on to its next trial.
+        """Reply for the agent, skip turns that ask for nothing, and go on to the next trial.
 
-        What is said after the last level of a trial is said of that level, until the agent goes on.
+        Words after the last level of a trial belong to that level, until the agent goes on.
         """
         try:
             if session.ended is not None:
@@ -233,23 +231,23 @@ class BirdsServer:
         return done
 
     async def _pass_on(self, session: TeamSession) -> None:
-        """Goes on from a trial that is over, or of which nothing is left but what is said of its last level."""
+        """Go on from a trial that is over, or in which only words about its last level may follow."""
         remote = session.remote
         if remote is None or not (remote.rollout.over or session.played_out):
             return
         if remote.rollout.over:
             session.leave()
         following = await self._next_trial(session.name)
-        if following is not None and following.rollout is remote.rollout:  # a dispatcher of one trial gives it again
+        if following is not None and following.rollout is remote.rollout:  # a dispatcher of one trial returns it again
             following.__enter__()
             remote, following = following, None
         session.ended = None if remote.rollout.over else remote
         session.take(following)
 
     async def _reply(self, remote: RemoteRollout, reply: Reply) -> CommandResult:
-        """What came of a reply; it is read before the last word of a trial, which closes the world.
+        """Send a reply and return its result, read before the end of the trial closes the world.
 
-        The end of a level is passed over when the agent goes on: until then it may say what it thinks of it.
+        The end of a level is shown until the agent goes on, so that it can report on that level.
         """
         rollout = remote.rollout
         turn = await remote.reply(reply)
@@ -262,7 +260,7 @@ class BirdsServer:
 
 
 async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Writes a reply in one piece, if there is still somebody to read it."""
+    """Write a reply in one piece; raise `ConnectionError` if the agent has disconnected."""
     if writer.is_closing():
         raise ConnectionError("the agent has hung up")
     writer.write(data)

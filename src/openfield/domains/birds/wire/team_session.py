@@ -1,7 +1,4 @@
-"""Where an agent plays: its remote, and what is said there.
-
-Stands under wire, which leads agents to their sessions; a session outlives a broken connection.
-"""
+"""The session of one agent: its trial and its conversation. It outlives a broken connection."""
 
 from __future__ import annotations
 
@@ -18,33 +15,33 @@ if TYPE_CHECKING:
 
 
 class TeamSession:
-    """Where an agent plays."""
+    """What the server knows about one agent."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.lock = asyncio.Lock()
         self.writer: asyncio.StreamWriter | None = None
-        """The connection; None while there is none."""
+        """The connection; None while the agent is away."""
         self.heard = self.replied = self.left = time.monotonic()
-        """When the agent last said anything, when that was last taken for a reply, and when it last left."""
+        """Times of the last request, of the last request that became a reply, and of the last disconnection."""
         self.remote: RemoteRollout | None = None
-        """None where there is nothing left to play."""
+        """The trial in play; None if nothing is left to play."""
         self.ended: RemoteRollout | None = None
-        """That of the trial before, as long as more may be said of its last level."""
+        """The trial before, as long as the agent may still report on its last level."""
         self.world: World | None = None
-        """What there is to see: the world of the last remote, also when all is over."""
+        """The world that queries read, also after the last trial."""
         self.before: World | None = None
-        """That of the trial before, until the agent has done something in the next one."""
+        """The world of the trial before, until the agent has acted in the next one."""
         self.conversation = Conversation(Turn(ask=Ask.NONE))
 
     @property
     def played_out(self) -> bool:
-        """Whether the last level of the trial has ended."""
+        """True if the last level of the trial has ended."""
         rollout = None if self.remote is None else self.remote.rollout
         return rollout is not None and rollout.turn.last is not None and rollout.world.over
 
     def take(self, remote: RemoteRollout | None) -> None:
-        """Takes a remote: the first, or that of the next trial."""
+        """Take the rollout of the first or the next trial."""
         self.remote = remote
         if remote is not None:
             remote.__enter__()
@@ -53,17 +50,17 @@ class TeamSession:
                 self.conversation.turn = remote.rollout.turn
 
     async def say(self, reply: Reply) -> None:
-        """Says something of the trial before, or, with any reply that says nothing, goes on from it."""
+        """Record words about the last trial; any other reply goes on to the next trial."""
         if self.ended is None or not self.ended.rollout.world.stays(reply):  # type: ignore[attr-defined]
             await self.finish()
             return
         try:
             await self.ended.reply(reply)
-        except AgentFault as fault:  # it says too much: that trial has failed, which is no reason to end the next
+        except AgentFault as fault:  # the last trial has failed; the next one goes on
             self._part(fault)
 
     async def finish(self) -> None:
-        """Goes on from the trial before, if that is not done: nothing more is said of it."""
+        """Go on from the last trial, if that has not happened yet."""
         if self.ended is not None:
             await self.ended.reply(Reply())
             self._part()
@@ -76,10 +73,10 @@ class TeamSession:
             self.conversation.turn = self.remote.rollout.turn
 
     def return_to(self, writer: asyncio.StreamWriter) -> None:
-        """Goes on over another connection; the old one is closed."""
+        """Continue over another connection, and close the old one."""
         if self.writer is not None and self.writer is not writer:
             self.writer.close()
-        if self.writer is None:  # the time it was away is none of its own
+        if self.writer is None:  # the time away does not count
             away = time.monotonic() - self.left
             self.heard, self.replied = self.heard + away, self.replied + away
         self.writer = writer
@@ -87,7 +84,7 @@ class TeamSession:
             self.remote.__enter__()
 
     def leave(self, error: OpenfieldError | None = None) -> None:
-        """Leaves the remote, because its trial is over, the connection broke, or the agent failed."""
+        """Release the rollout, because its trial is over, the connection broke, or the agent failed."""
         for remote in (self.ended, self.remote):
             if remote is not None:
                 remote.__exit__(None, error, None)
