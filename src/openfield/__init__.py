@@ -107,55 +107,6 @@ __all__ = [
     "run",
     "trials",
 ]
-_HOMES = {
-    "core": (
-        "Agent",
-        "AgentFactory",
-        "Ask",
-        "Belief",
-        "Ending",
-        "Reply",
-        "Saves",
-        "Spec",
-        "Truth",
-        "Turn",
-        "World",
-    ),
-    "domain": ("Domain",),
-    "episodic": ("EpisodicWorld", "Play"),
-    "errors": (
-        "AgentCrashed",
-        "AgentDiffers",
-        "AgentFault",
-        "AgentGone",
-        "AgentProtocol",
-        "AgentTimeout",
-        "Cancelled",
-        "DamagedRun",
-        "DiskFull",
-        "InvalidInput",
-        "JournalError",
-        "MissingExtra",
-        "NotARun",
-        "NothingScored",
-        "OpenfieldError",
-        "ReplayMismatch",
-        "RunBusy",
-        "UnknownName",
-        "WorldFault",
-    ),
-    "journal.reader": ("CellRecord", "Episode", "Run"),
-    "journal.writer": ("Journal",),
-    "metrics.metric": ("Metric", "Number"),
-    "novelty": ("Novelty",),
-    "registry": ("find_agent", "find_domain"),
-    "result": ("Result",),
-    "rollout": ("Rollout", "drive"),
-    "api": ("resume", "run", "trials"),
-    "settings": ("Settings",),
-    "spaces": ("Box", "Choice", "Discrete", "Fields", "Space"),
-    "trial": ("Limits", "Phase", "Trial"),
-}
 
 
 def _register_environments() -> None:
@@ -164,5 +115,5 @@ def _register_environments() -> None:
         import_module("openfield.gym")
 
 
-__getattr__, __dir__ = attach(__name__, _HOMES, before=_register_environments)
+__getattr__, __dir__ = attach(__name__, before=_register_environments)
 _register_environments()

@@ -5,30 +5,34 @@ A package that exports many names would import all of its modules at once, and t
 
 from __future__ import annotations
 
+import ast
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
 def attach(
-    package: str, homes: Mapping[str, Sequence[str]], before: Callable[[], None] | None = None
+    package: str, before: Callable[[], None] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package whose public names are imported late.
 
+    The names are those the package imports from its own modules under `if TYPE_CHECKING:`, where type checkers find
+    them as well.
+
     Args:
         package: The package's `__name__`.
-        homes: The public names by the module they live in, relative to the package.
         before: Called before the first import of each name.
     """
-    modules = {name: home for home, names in homes.items() for name in names}
+    modules = _find_homes(package)
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         if before is not None:
             before()
-        value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -36,3 +40,11 @@ def attach(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names
+
+
+def _find_homes(package: str) -> dict[str, str]:
+    """Return the modules of the names that a package imports under `if TYPE_CHECKING:`."""
+    source = pkgutil.get_data(package, "__init__.py") or b""
+    guarded = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    imports = [node for each in guarded for node in each.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}

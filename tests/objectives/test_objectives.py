@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from openfield import objectives
 from openfield.errors import InvalidInput, UnknownName
+from openfield.lazy import _find_homes
 from openfield.objectives import (
     empowerment,
     empowerment_corrected,
@@ -250,8 +251,7 @@ def test_public_names():
     import openfield.objectives as package
 
     assert sorted(package.__all__) == package.__all__
-    homes = {name for names in package._HOMES.values() for name in names} | {"empowerment", "empowerment_corrected"}
-    assert homes == set(package.__all__)
+    assert {*_find_homes(package.__name__), "empowerment", "empowerment_corrected"} == set(package.__all__)
     assert all(callable(getattr(package, name)) for name in package.__all__)
     with pytest.raises(AttributeError):
         package.nothing  # noqa: B018

@@ -16,12 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LineHuman", "RandomAgent", "drive_program", "process_agent"]
 
-__getattr__, __dir__ = attach(
-    __name__,
-    {
-        "human": ("LineHuman",),
-        "legacy": ("drive_program",),
-        "process": ("process_agent",),
-        "random": ("RandomAgent",),
-    },
-)
+__getattr__, __dir__ = attach(__name__)

@@ -62,29 +62,5 @@ __all__ = [
     "load_table",
     "transitions",
 ]
-_HOMES = {
-    "measures.conditional": ("Conditionals", "compare_conditionals"),
-    "measures.entropy": ("input_entropy", "input_entropy_corrected"),
-    "evaluation": ("Evaluation", "evaluate", "evaluate_file"),
-    "frames.encode": (
-        "code_book",
-        "dense_indices",
-        "discretize",
-        "downscale",
-        "encode",
-        "encode_frames",
-        "encode_packed",
-    ),
-    "measures.information": (
-        "info_gain_dirichlet",
-        "info_gain_log_counts",
-        "info_gain_per_transition",
-        "info_gain_sqrt_counts",
-        "info_gain_total",
-    ),
-    "tables.transitions": ("transitions",),
-    "measures.similarity": ("Similarity", "compare", "jaccard", "jensen_shannon"),
-    "tables.table": ("Meta", "Table", "load_table"),
-}
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = attach(__name__)

@@ -16,12 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["render_page", "render_summary", "write_episodes", "write_film", "write_numbers", "write_page"]
 
-__getattr__, __dir__ = attach(
-    __name__,
-    {
-        "export": ("write_episodes", "write_numbers"),
-        "film": ("write_film",),
-        "page": ("render_page", "write_page"),
-        "terminal": ("render_summary",),
-    },
-)
+__getattr__, __dir__ = attach(__name__)

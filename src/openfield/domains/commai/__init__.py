@@ -70,27 +70,5 @@ __all__ = [
     "make_task",
     "task_ids",
 ]
-_HOMES = {
-    "agents.learners": ("EchoLearner", "MemorisingLearner", "RandomLearner", "SilentLearner"),
-    "agents.mapping_learner": ("MappingLearner",),
-    "agents.oracle": ("Oracle",),
-    "environment.environment": ("Environment", "Tally"),
-    "environment.learner_session": ("Learner", "LearnerSession", "load_learner"),
-    "environment.rounds": ("Round", "RoundScript"),
-    "environment.schedulers": (
-        "ConsecutiveScheduler",
-        "DependenciesScheduler",
-        "IncrementalScheduler",
-        "RandomScheduler",
-        "SequentialScheduler",
-    ),
-    "environment.stage": ("Stage",),
-    "environment.task": ("Instance", "Task"),
-    "tasks.catalogue": ("make_task", "task_ids"),
-    "tasks.configuration": ("load_configuration",),
-    "tasks.curriculum": ("make_environment",),
-    "tasks.legacy.dialogue": ("Dialogue", "DialogueTask"),
-    "tasks.micro": ("MicroTask",),
-}
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = attach(__name__)
