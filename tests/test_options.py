@@ -1,86 +1,148 @@
-"""A domain's own flags: read into a launch, and understood by the command line without knowing any domain."""
+"""Options of a domain: parsed with the command's own, and understood without knowing any domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import pytest
+from cyclopts import Parameter
 
+from openfield.capabilities import HasOptions
 from openfield.cli import run_command
-from openfield.errors import InvalidInput, UnknownName
-from openfield.options import Flag, Launch, read_flags
-
-FLAGS = (
-    Flag(("CONFIG",), "A file.", lambda launch, value: launch.set(config=value), str),
-    Flag(("--fast",), "No waiting.", lambda launch, value: launch.set(fast=value)),
-    Flag(("-d", "--delay"), "Seconds.", lambda launch, value: launch.limit(trial_seconds=value), float),
-    Flag(("--amqp",), "A broker.", lambda launch, value: launch.set(amqp=value), str, ("serve",)),
-)
-
-
-def test_flags_change_a_launch_in_order():
-    launch = read_flags(FLAGS, "run", ["a=b.json", "--fast", "-d", "0.5"])
-    assert launch == Launch(settings={"config": "a=b.json", "fast": True}, limits={"trial_seconds": 0.5})
-
-
-def test_a_value_may_follow_an_equals_sign_and_look_like_a_flag():
-    assert read_flags(FLAGS, "run", ["--delay=-1"]).limits == {"trial_seconds": -1.0}
-
-
-@pytest.mark.parametrize(
-    ("words", "error", "says"),
-    [
-        (["--dela", "1"], UnknownName, "Did you mean '--delay'?"),
-        (["--trails", "1"], UnknownName, "Did you mean '--trials'?"),
-        (["--amqp", "x"], UnknownName, "Unknown option '--amqp'"),
-        (["--delay"], InvalidInput, "--delay needs a value: -d, --delay NUMBER."),
-        (["--delay", "soon"], InvalidInput, "--delay takes a value of type number, not 'soon'."),
-        (["--fast=1"], InvalidInput, "--fast takes no value."),
-        (["a.json", "b.json"], InvalidInput, "a word too many: 'b.json'"),
-    ],
-)
-def test_wrong_words_are_named(words, error, says):
-    with pytest.raises(error, match=says.replace("?", r"\?").replace(".", r"\.")):
-        read_flags(FLAGS, "run", words, ["--trials"])
-
+from openfield.domains.commai import DOMAIN as COMMAI
+from openfield.domains.ond import DOMAIN as OND
+from openfield.options import CommandChanges, given
+from openfield.registry import installed_domains
+from support.options import parse_options
 
 DOMAIN = """
-import sys
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from cyclopts import Parameter
 from maze import Maze
-from openfield.options import Flag
+from openfield.options import CommandChanges, Seconds, Whole
 
 
-class Flagged(Maze):
-    name = "flagged"
-    flags = (
-        Flag(("SIZE",), "The size.", lambda launch, value: launch.set(size=value), int),
-        Flag(("--short",), "One episode.", lambda launch, value: launch.set(training=0, before=1, after=1)),
-    )
+@dataclass(frozen=True, kw_only=True)
+class MazeOptions:
+    size: Annotated[Whole | None, Parameter(name="SIZE")] = field(default=None, kw_only=False)
+    '''The size of the maze.'''
+    short: bool = False
+    '''Play one episode of each kind.'''
+    delay: Annotated[Seconds | None, Parameter(name=["--delay", "-d"])] = None
+    '''Seconds between two turns.'''
 
 
-FLAGGED = Flagged()
+class Optional(Maze):
+    name = "optional"
+
+    def options(self, command):
+        return None if command == "serve" else MazeOptions
+
+    def prepare(self, command, options):
+        if options is None:
+            return CommandChanges()
+        settings = {"training": 0, "before": 1, "after": 1} if options.short else {}
+        if options.size is not None:
+            settings["size"] = options.size
+        return CommandChanges({"settings": settings}, notice="Noticed." if options.short else "")
+
+
+OPTIONAL = Optional()
 """
 
 
 @pytest.fixture
-def flagged(tmp_path, monkeypatch, request):
+def optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
     monkeypatch.syspath_prepend(str(request.config.rootpath / "examples"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "flagged.py").write_text(DOMAIN)
-    return "flagged.py:FLAGGED"
+    monkeypatch.setenv("COLUMNS", "100")
+    (tmp_path / "optional.py").write_text(DOMAIN)
+    return "optional.py:OPTIONAL"
 
 
-def test_run_takes_flags_and_options_win(flagged, capsys):
-    words = ["run", flagged, "4", "--short", "--trials", "1", "--workers", "0", "--set", "after=2", "--json"]
+def test_options_change_the_run_and_the_commands_own_win(optional: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", optional, "4", "--short", "--trials", "1", "--workers", "0", "--set", "after=2", "--json"]
     assert run_command(words) == 0
+    assert "Noticed." in capsys.readouterr().err
     from openfield.journal.reader import Run
 
-    with Run("runs/flagged.sqlite") as run:
+    with Run("runs/optional.sqlite") as run:
         (cell,) = run.cells()
     assert cell.trial.settings == {"size": 4, "training": 0, "before": 1, "after": 2}
 
 
-def test_a_mistyped_option_is_answered_with_the_right_one(flagged, capsys):
-    assert run_command(["run", flagged, "--trails", "3"]) == 2
-    assert "Did you mean '--trials'?" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "--dela", "1"], "Unknown option '--dela'. Did you mean '--delay'?"),
+        (["run", "--trails", "1"], "Unknown option '--trails'. Did you mean '--trials'?"),
+        (["serve", "--delay", "1"], "Unknown option '--delay'."),
+        (["run", "--delay"], "--delay needs a value."),
+        (["run", "-d"], "-d needs a value."),
+        (["run", "--delay", "soon"], "--delay takes a number, not 'soon'."),
+        (["run", "--delay=-1"], "--delay cannot be -1.0. Must be a number of seconds, 0 or more."),
+        (["run", "-d", "nan"], "-d cannot be nan. Must be a number of seconds, 0 or more."),
+        (["run", "4", "5"], "There is a word too many: '5'."),
+        (["run", "four"], "SIZE takes a whole number, not 'four'."),
+        (["run", "-d", "1", "-d", "2"], "-d is given more than once."),
+    ],
+)
+def test_wrong_options_teach_the_right_ones(
+    optional: str, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    command, *rest = words
+    assert run_command([command, optional, *rest]) == 2
+    assert capsys.readouterr().err == f"openfield: {says} Help: openfield {command} --help\n"
 
 
-def test_flags_are_listed(flagged, capsys):
-    assert run_command(["list", "flags", flagged]) == 0
-    assert "--short" in capsys.readouterr().out
+def test_options_are_shown_in_help_and_listed(optional: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", optional, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Options of optional:" in shown
+    assert "-d, --delay SECONDS  Seconds between two turns." in shown
+    assert run_command(["list", "flags", optional]) == 0
+    listed = capsys.readouterr().out
+    assert "-d, --delay SECONDS  run, play  Seconds between two turns." in listed
+    assert "SIZE                 run, play  The size of the maze." in listed
+
+
+def test_an_experiment_file_takes_the_options_of_its_domain(optional: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("e.toml").write_text(f'domain = "{optional}"\ntrials = 1\nworkers = 0\n')
+    assert run_command(["run", "e.toml", "--short", "--json"]) == 0
+    assert run_command(["run", "e.toml", "--shrt"]) == 2
+    assert "Did you mean '--short'?" in capsys.readouterr().err
+
+
+def test_given_options_are_those_that_differ_from_their_defaults() -> None:
+    @dataclass
+    class Some:
+        one: int = 1
+        two: Annotated[str, Parameter(name="--zwei")] = ""
+
+    assert given(Some()) == {}
+    assert given(Some(two="x")) == {"two": "x"}
+
+
+def test_every_shipped_domain_with_options_takes_none_of_them_by_default() -> None:
+    for domain in installed_domains():
+        if not isinstance(domain, HasOptions):
+            continue
+        for command in ("run", "play", "serve"):
+            changes = domain.prepare(command, parse_options(domain, command, []))
+            assert changes.trials_from == changes.notice == ""
+            assert isinstance(changes, CommandChanges)
+            assert changes.instead is None
+
+
+def test_words_of_the_original_command_lines_are_still_understood() -> None:
+    words = ["CONFIG.json", "-d", "0.1", "-l", "learners.Base", "--bitmode", "-w", "--learner-port", "0"]
+    options = parse_options(COMMAI, "run", words)
+    assert options.config == Path("CONFIG.json")
+    assert (options.time_delay, options.learner, options.learner_port) == (0.1, "learners.Base", 0)
+    assert options.bit_mode
+    assert options.show_world
+    assert parse_options(OND, "serve", ["--data", "d", "--compat"]).compat

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.journal.reader import CellRecord
     from openfield.journal.writer import Journal
+    from openfield.options import CommandChanges
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 
@@ -127,6 +128,32 @@ class HasDispatcher(Protocol):
     def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
         """Return what `openfield serve` needs: the wire, and the dispatcher that assigns trials to its agents."""
         ...
+
+
+# What its commands are.
+
+
+@runtime_checkable
+class HasOptions(Protocol):
+    """Has options of its own for `openfield run`, `play` or `serve`: `openfield serve doom --amqp URL`."""
+
+    def options(self, command: str) -> type | None:
+        """Return the dataclass of options that a command takes, or None; import it here, not with the domain."""
+        ...
+
+    def prepare(self, command: str, options: Any) -> CommandChanges:
+        """Return what the parsed options change: `CommandChanges({"settings": {"size": options.size}})`."""
+        ...
+
+
+@runtime_checkable
+class HasCommands(Protocol):
+    """Has commands of its own: `commands = {"score": "module:function"}` is called as `openfield ond score`.
+
+    Cyclopts parses the parameters of the function; its docstring is the help.
+    """
+
+    commands: Mapping[str, str]
 
 
 # What is made of it.

@@ -47,7 +47,7 @@ def find_domain(source: str) -> Domain[Any]:
         return use_domain(_load_domain(source), source)
     points = find_entry_points("openfield.domains")
     if source not in points:
-        raise UnknownName("domain", source, [*points, *_domains])
+        raise UnknownName("domain", source, domain_names())
     return use_domain(_made(load(points[source].value), source), source)
 
 
@@ -60,6 +60,11 @@ def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
 def domain_source(name: str) -> str:
     """How another process finds a domain known here; empty if it cannot."""
     return _domains[name][1] if name in _domains else name
+
+
+def domain_names() -> list[str]:
+    """Return the names of all domains that are installed or in use, without loading one."""
+    return sorted({*find_entry_points("openfield.domains"), *_domains})
 
 
 def installed_domains() -> list[Domain[Any]]:

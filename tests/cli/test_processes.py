@@ -136,4 +136,4 @@ def test_a_removed_directory_is_said_in_one_line(tmp_path: Path) -> None:
     command = f"rmdir {gone} && exec {sys.executable} -m openfield list domains"
     done = subprocess.run(command, shell=True, cwd=gone, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "openfield: The current directory is not there any more. Go to one that is: cd\n"
+    assert done.stderr == "openfield: The current directory does not exist any more. Go to another one: cd\n"

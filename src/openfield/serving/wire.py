@@ -54,4 +54,5 @@ class Serving(msgspec.Struct, frozen=True):
 
     agent: str = "remote"
     token: str | None = None
-    options: dict[str, Any] = {}
+    options: Any = None
+    """What the domain's `prepare` left for its dispatcher: `CommandChanges.serving`."""

@@ -18,9 +18,9 @@ from cyclopts import Parameter
 
 from openfield.cli.objectives.runs import RunFiles, evaluate_run_files
 from openfield.cli.objectives.tables import convert, frames
-from openfield.cli.shared.common import Whole
 from openfield.console import print_json
 from openfield.errors import InvalidInput, OpenfieldError
+from openfield.options import Whole
 
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.common import Whole
 from openfield.errors import InvalidInput
+from openfield.options import Whole
 
 
 def convert(source: Path, target: Path, /) -> None:

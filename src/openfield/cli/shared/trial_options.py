@@ -1,57 +1,56 @@
-"""Options that several commands share: which trials are made, out of the user's words and the domain's flags.
-
-Only the command line imports this.
-"""
+"""The options of `play` and `serve` that choose trials."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from openfield.cli.shared.common import Whole
+from openfield.options import CommandChanges, Whole
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
-    from openfield.options import Launch
     from openfield.trial import Trial
 
+TRIALS = Group("Trials", sort_key=2)
+Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False, metavar="KEY=VALUE")]
+"""Settings of a domain, given again for each."""
 
-@Parameter(name="*")
+
+@Parameter(name="*", group=TRIALS)
 @dataclass(frozen=True)
 class TrialOptions:
-    """Which trials are made.
-
-    Parameters
-    ----------
-    trials
-        How many trials [1 to play, 5 for each agent that is served].
-    seed
-        The root of all seeds.
-    novelty
-        `NAME[:difficulty]`, `a+b` for both at once, or `none`.
-    set_
-        `key=value`, a setting of the domain; give it again for further settings.
-    redlight
-        Tell whoever plays when the world has changed.
-    """
+    """Which trials are made."""
 
     trials: Annotated[Whole | None, Parameter(validator=Number(gte=1, lte=1_000_000))] = None
-    seed: Whole = 0
-    novelty: str | None = None
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None
+    """How many trials [5 to serve, 1 to play]."""
+    novelty: Annotated[str | None, Parameter(metavar="NAME")] = None
+    """`NAME[:difficulty]`, `a+b` for both at once, or `none`."""
+    set_: Settings = None
+    """A setting of the domain; repeat it for further settings."""
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False
+    """Tell the agent when the world has changed."""
+    seed: Whole = 0
+    """The root of all seeds [0]."""
 
-    def make(self, domain: Domain[Any], launch: Launch, count: int, **limits: Any) -> list[Trial]:
-        """The trials, so many unless something else is said; the limits go before those of the domain's flags."""
+    def make(self, domain: Domain[Any], changes: CommandChanges, usual: int, **limits: Any) -> list[Trial]:
+        """Return the trials.
+
+        Args:
+            domain: What they are trials of.
+            changes: What the options of the domain change.
+            usual: How many trials if no number is given.
+            **limits: Limits of the agent; they win over those of the domain's options.
+        """
         from openfield.runner.experiment import limit, make_trials, parse_settings
 
-        settings = {**(launch.settings or {}), **parse_settings(self.set_ or [])}
-        wanted, novelty = self.trials or launch.trials, self.novelty or launch.novelty
-        made = make_trials(domain, wanted, self.seed, novelty, self.redlight, settings, usual=count)
-        return limit(made, {**(launch.limits or {}), **limits})
+        keys = changes.experiment
+        settings = {**keys.get("settings", {}), **parse_settings(self.set_ or [])}
+        wanted, novelty = self.trials or keys.get("trials"), self.novelty or keys.get("novelty")
+        made = make_trials(domain, wanted, self.seed, novelty, self.redlight, settings, usual=usual)
+        return limit(made, {**keys.get("limits", {}), **limits})
 
 
 DEFAULT = TrialOptions()

@@ -30,7 +30,6 @@ from openfield.domains.birds.trials import (
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.errors import InvalidInput
 from openfield.novelty import apply_novelties
-from openfield.options import Flag, Launch
 from openfield.record import EpisodeEnd, action_key, observation_key
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Space
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
     from openfield.capabilities import Film
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
+    from openfield.options import CommandChanges
     from openfield.serving.dispatch import TrialDispatcher
     from openfield.serving.wire import Serving
 
 _AGENTS = "openfield.domains.birds.agents"
-TRIAL_LIST = "trial_list.txt"
 TASK = (
     "Destroy all pigs of each level with the birds you have. A shot is a pixel to pull the bird to, or three numbers "
     "from -1 to 1: to the right, upwards, and when to use the bird's power."
@@ -80,57 +79,6 @@ class BirdsDomain(Domain[BirdsSettings]):
         "measures": "openfield.domains.birds.evaluation.exports:write_measures",
         "detectors": "openfield.domains.birds.evaluation.exports:write_detectors",
     }
-    flags = (
-        Flag(
-            ("--config", "--config-path"),
-            "Plays a config.xml, a configMeta.xml or a folder.",
-            lambda launch, v: launch.set(config=v),
-            str,
-        ),
-        Flag(
-            ("--trial",),
-            "Plays only this trial of the configuration, from 0 on, or those from one to another: 2-5.",
-            lambda launch, v: launch.set(trial=v),
-            str,
-        ),
-        Flag(
-            ("--trial-list-path",),
-            "Plays only the trials whose numbers are in this file, one in a line.",
-            lambda launch, v: launch.set(trial_list=v),
-            str,
-        ),
-        Flag(
-            ("--load-trial-list",),
-            f"The same with {TRIAL_LIST}, if no other file is named.",
-            lambda launch, _: launch.set(**{"trial_list": TRIAL_LIST, **(launch.settings or {})}),
-        ),
-        Flag(("--informed-only",), "Plays only trials that tell.", lambda launch, _: launch.set(told="informed")),
-        Flag(
-            ("--uninformed-only",),
-            "Plays only trials that do not tell.",
-            lambda launch, _: launch.set(told="uninformed"),
-        ),
-        Flag(("--levels",), "The folder of levels.", lambda launch, v: launch.set(levels=v), str),
-        Flag(("--headless",), "Changes nothing: there never is a window.", lambda launch, _: launch),
-        Flag(("--dev",), "Ground truth names everything.", lambda launch, _: launch.set(dev=True)),
-        Flag(
-            ("--noisy-batch-gt",), "Batches of ground truth are noisy.", lambda launch, _: launch.set(noisy_batch=True)
-        ),
-        Flag(
-            ("--observer-port",),
-            "Where observers connect [2006]; 0 takes any free one.",
-            lambda launch, v: launch.note(observer_port=v),
-            int,
-            ("serve",),
-        ),
-        Flag(
-            ("--gtshoot-ints",),
-            "Numbers in request 38: 5 or 6 [6].",
-            lambda launch, v: launch.note(gtshoot_ints=v),
-            int,
-            ("serve",),
-        ),
-    )
 
     def spec(self, trial: Trial) -> Spec:
         """Return what an agent may know before the trial starts."""
@@ -185,9 +133,17 @@ class BirdsDomain(Domain[BirdsSettings]):
             for execution in range(max(0, script.executions))
         ]
 
-    def prepare(self, launch: Launch, command: str) -> Launch:
-        """Remove the limit of reply times for agents on the wire: they may prepare for a set as long as they like."""
-        return launch.limit(reply_seconds=None) if command == "serve" else launch
+    def options(self, command: str) -> type:
+        """Return the options of the original game and its servers."""
+        from openfield.domains.birds.options import BirdsOptions, BirdsServeOptions
+
+        return BirdsServeOptions if command == "serve" else BirdsOptions
+
+    def prepare(self, command: str, options: Any) -> CommandChanges:
+        """Return what the options change; agents that come over the wire may take as long as the trial allows."""
+        from openfield.domains.birds.options import prepare
+
+        return prepare(command, options)
 
     def lists_trials(self, settings: BirdsSettings) -> str:
         """Return why a number of trials cannot be given beside a configuration; empty without one."""
@@ -252,7 +208,7 @@ class BirdsDomain(Domain[BirdsSettings]):
         """Return the wire, which checks the token because agents send it as their team number, and the dispatcher."""
         from openfield.serving.dispatch import TrialDispatcher
 
-        wire = BirdsWire(agent=serving.agent, token=serving.token, **serving.options)
+        wire = BirdsWire(agent=serving.agent, token=serving.token, **(serving.options or {}))
         return wire, TrialDispatcher(journal, self, trials, serving.agent, None)
 
     def describe(self, names: Sequence[str]) -> str:

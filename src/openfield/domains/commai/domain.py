@@ -15,15 +15,14 @@ import msgspec
 from openfield.core import AgentFactory, Reply, Spec, World
 from openfield.domain import Domain
 from openfield.domains.commai.novelty import NOVELTIES
-from openfield.domains.commai.options import FLAGS, prepare
 from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import InvalidInput
-from openfield.options import Launch
 from openfield.record import EpisodeEnd
 from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
+    from openfield.options import CommandChanges
     from openfield.serving.wire import Wire
 
 _AGENTS = "openfield.domains.commai.agents.learner_agent"
@@ -50,7 +49,6 @@ class CommaiDomain(Domain[CommaiSettings]):
         "oracle": "openfield.domains.commai.agents.oracle:OracleAgent",
     }
     oracles = ("oracle",)
-    flags = FLAGS
     exports = {
         "results": "openfield.domains.commai.exports:export_results",
         "tasks": "openfield.domains.commai.exports:export_table",
@@ -119,9 +117,17 @@ class CommaiDomain(Domain[CommaiSettings]):
 
         return lambda spec, seed: make_learner_agent(found(), spec)
 
-    def prepare(self, launch: Launch, command: str) -> Launch:
-        """Apply the options of the original together."""
-        return prepare(launch, command)
+    def options(self, command: str) -> type:
+        """Return the original's options of a command."""
+        from openfield.domains.commai.options import OPTIONS
+
+        return OPTIONS[command]
+
+    def prepare(self, command: str, options: Any) -> CommandChanges:
+        """Return what the original's options mean together."""
+        from openfield.domains.commai.options import prepare
+
+        return prepare(command, options)
 
     def view(self) -> AgentFactory:
         """Return a factory for a person at a terminal, asked at every pause."""

@@ -1,193 +1,230 @@
-"""The command line of the original, as flags of `openfield run`, `play` and `serve`.
+"""The command line of the original, as options of `openfield run`, `play` and `serve`.
 
-Flags leave notes; `prepare` puts them together, because which learner plays depends on several of them.
+Which learner plays depends on several options together; `prepare` finds out.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import socket
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+from cyclopts import Parameter
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.options import Flag, Launch
+from openfield.options import MORE, CommandChanges, Port, Seconds, Whole
 from openfield.settings import changed_settings
 
+if TYPE_CHECKING:
+    from openfield.result import Result
+
+Mode = Literal["line", "dot", "immediate"]
 LEARNERS = {
     "BaseLearner": "echo",
     "SampleRepeatingLearner": "echo",
     "SampleSilentLearner": "silent",
     "SampleMemorizingLearner": "memorising",
 }
-HUMANS = {"HumanLearner": "line", "HaltOnDotHumanLearner": "dot", "ImmediateHumanLearner": "immediate"}
+HUMANS: dict[str, Mode] = {"HumanLearner": "line", "HaltOnDotHumanLearner": "dot", "ImmediateHumanLearner": "immediate"}
 VIEWS = ("BaseView", "ConsoleView")
 PORT = 5556
 LOOPBACK = "127.0.0.1"
-LOCAL = ("run", "play")
-WIRED = ("run", "serve")
 DAY = 24 * 60 * 60.0
+RARE = Parameter(group=MORE)
+FILE = Parameter(group=MORE, metavar="FILE")
 
 
-def read_configuration(launch: Launch, path: Path) -> Launch:
-    """A configuration file becomes settings, checked at once; one trial of it is played, without a novelty."""
+@dataclass(frozen=True, kw_only=True)
+class CommaiOptions:
+    """Options of every command."""
+
+    config: Annotated[Path | None, Parameter(name="CONFIG")] = field(default=None, kw_only=False)
+    """A configuration: the original's .json or .py, or settings in .toml."""
+    bit_mode: Annotated[bool, Parameter(name=["--bitmode", "--bit-mode"])] = False
+    """Send one bit in each step, not one byte."""
+    scramble: bool = False
+    """Replace every word by a made-up one."""
+    strict: Annotated[bool, RARE] = False
+    """Let a streak cover all keys, and mini tasks take 20."""
+    show_world: Annotated[bool, Parameter(name=["--show-world", "-w"], group=MORE)] = False
+    """Show the map of the grid world."""
+    max_reward_per_task: Annotated[Whole | None, RARE] = None
+    """The most reward that one task pays."""
+    step_budget: Annotated[Whole | None, RARE] = None
+    """Steps per trial."""
+    time_budget: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None
+    """Seconds per trial."""
+    table: Annotated[Path | None, FILE] = None
+    """Write what each task took to this file, as JSON."""
+    summary: Annotated[Path | None, FILE] = None
+    """Write the original's results.out to this file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommaiPlayOptions(CommaiOptions):
+    """Options of commands that play in this process."""
+
+    learner: Annotated[str, Parameter(name=["--learner", "-l"], metavar="CLASS")] = ""
+    """The class of a learner: module.Class."""
+    time_delay: Annotated[Seconds | None, Parameter(name=["--time-delay", "-d"])] = None
+    """Seconds between two steps."""
+    view: Annotated[str, Parameter(name=["--view", "-v"], metavar="VIEW")] = ""
+    """BaseView shows progress, ConsoleView the conversation."""
+    mode: Annotated[Mode | None, Parameter(metavar="MODE", group=MORE)] = None
+    """When a person is asked: at a pause, after a dot, or at each step."""
+    curses: Annotated[bool, RARE] = False
+    """Use the whole screen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommaiServeOptions(CommaiOptions):
+    """Options of commands that remote learners connect to."""
+
+    learner_port: Port | None = None
+    """The port to listen on [5556]."""
+    learner_address: Annotated[str, Parameter(metavar="ADDRESS", group=MORE)] = ""
+    """The address to listen on [127.0.0.1, this machine only]; * is everywhere."""
+    evaluate: bool = False
+    """Play as the challenge did: a million steps, one day at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommaiRunOptions(CommaiPlayOptions, CommaiServeOptions):
+    """Options of `run`."""
+
+    learner_cmd: Annotated[str, Parameter(metavar="COMMAND")] = ""
+    """The command that starts a remote learner."""
+
+
+OPTIONS = {"run": CommaiRunOptions, "play": CommaiPlayOptions, "serve": CommaiServeOptions}
+
+
+def prepare(command: str, options: CommaiOptions) -> CommandChanges:
+    """Return what the options change in a command: which trials are played, who plays, what is written."""
+    changes = CommandChanges(experiment=_change_experiment(options), finish=_list_writers(options))
+    if isinstance(options, CommaiPlayOptions):
+        return _choose_player(command, options, changes)
+    if isinstance(options, CommaiServeOptions):
+        return replace(changes, host=options.learner_address or None, port=options.learner_port)
+    return changes
+
+
+def _change_experiment(options: CommaiOptions) -> dict[str, Any]:
+    """Return the settings, limits and trials that options ask for; options win over a configuration."""
+    evaluates = isinstance(options, CommaiServeOptions) and options.evaluate
+    settings: dict[str, Any] = {"max_steps": 1_000_000} if evaluates else {}
+    limits: dict[str, Any] = {"trial_seconds": DAY} if evaluates else {}
+    if options.config is not None:
+        settings |= read_configuration(options.config)
+    asked = {
+        "scramble": "readable" if options.scramble else None,
+        "show_world": options.show_world or None,
+        "bit_mode": options.bit_mode or None,
+        "strict": options.strict or None,
+        "max_reward_per_task": options.max_reward_per_task,
+        "max_steps": options.step_budget,
+    }
+    settings |= {name: value for name, value in asked.items() if value is not None}
+    limits |= {} if options.time_budget is None else {"trial_seconds": options.time_budget}
+    whole = {"novelty": "none", "trials": 1} if evaluates or options.config is not None else {}
+    return {**whole, **({"settings": settings} if settings else {}), **({"limits": limits} if limits else {})}
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """Return the settings of a configuration file, which is checked at once."""
     from openfield.domains.commai.tasks.configuration import load_configuration
 
     _, settings = load_configuration(path)
-    one = replace(launch, trials=launch.trials or 1, novelty="none").note(configured=True)
     if path.suffix == ".toml":
-        return one.set(**changed_settings(settings))
+        return changed_settings(settings)
     if path.suffix == ".py":
-        return one.set(module=str(path))
-    return one.set(configuration=msgspec.json.decode(path.read_bytes()))
+        return {"module": str(path)}
+    return {"configuration": msgspec.json.decode(path.read_bytes())}
 
 
-def choose_view(launch: Launch, name: str) -> Launch:
-    """`BaseView` shows progress, `ConsoleView` the conversation."""
-    if name.rpartition(".")[2] not in VIEWS:
-        raise UnknownName("view", name, VIEWS, label="Known")
-    return launch.note(view=name.rpartition(".")[2])
+def _list_writers(options: CommaiOptions) -> list[Callable[[Result], None]]:
+    """Return what writes files when all is done; a file that cannot be written is refused now."""
+    from openfield.domains.commai.exports import write_results, write_table
+
+    wanted = [(options.table, write_table), (options.summary, write_results)]
+    for path, _ in wanted:
+        if path is not None:
+            _check_target(path)
+    return [partial(write, path=path) for path, write in wanted if path is not None]
 
 
-def write_summary(launch: Launch, path: Path) -> Launch:
-    """Writes the original's summary when all is done."""
-    from openfield.domains.commai.exports import write_results
-
-    _check_target(path)
-    return replace(launch, finish=(*launch.finish, lambda result: write_results(result, path)))
-
-
-def write_tasks(launch: Launch, path: Path) -> Launch:
-    """Writes what each task took when all is done."""
-    from openfield.domains.commai.exports import write_table
-
-    _check_target(path)
-    return replace(launch, finish=(*launch.finish, lambda result: write_table(result, path)))
-
-
-def evaluate(launch: Launch, value: Any) -> Launch:
-    """The challenge's evaluation: the whole curriculum once, a million steps and a day at most."""
-    launch = launch.limit(**{"trial_seconds": DAY, **(launch.limits or {})})
-    whole = launch.set(**{"max_steps": 1_000_000, **(launch.settings or {})})
-    return replace(whole, novelty="none", trials=launch.trials or 1)
-
-
-def command(text: str) -> str:
-    """What starts a learner."""
-    if not text.strip():
-        raise ValueError
-    return text
-
-
-def seconds(text: str) -> float:
-    """A time to wait."""
-    value = float(text)
-    if not 0 <= value < math.inf:
-        raise ValueError
-    return value
-
-
-def port(text: str) -> int:
-    """The number of a port; 0 takes a free one, which a learner that is started is told."""
-    value = int(text)
-    if not 0 <= value < 1 << 16:
-        raise ValueError
-    return value
-
-
-FLAGS = (
-    Flag(("CONFIG",), "A configuration: the original's .json or .py, or settings in .toml.", read_configuration, Path),
-    Flag(("--scramble",), "Replace every word by a made-up one.", lambda it, _: it.set(scramble="readable")),
-    Flag(("-w", "--show-world"), "Show the map of the grid world.", lambda it, _: it.set(show_world=True)),
-    Flag(("-d", "--time-delay"), "Seconds between steps.", lambda it, value: it.note(delay=value), seconds, LOCAL),
-    Flag(("-l", "--learner"), "A learner's class.", lambda it, value: it.note(learner=value), str, LOCAL),
-    Flag(("-v", "--view"), "BaseView or ConsoleView.", choose_view, str, LOCAL),
-    Flag(("--learner-cmd",), "Starts a remote learner.", lambda it, value: it.note(command=value), command, ("run",)),
-    Flag(("--learner-port",), "Where to listen [5556].", lambda it, value: it.note(port=value), port, WIRED),
-    Flag(("--learner-address",), "Where to listen [127.0.0.1, this machine only]; * is everywhere.",
-         lambda it, value: it.note(address=value), str, WIRED),
-    Flag(
-        ("--max-reward-per-task",), "A task pays no more.", lambda it, value: it.set(max_reward_per_task=value), int
-    ),
-    Flag(("--curses",), "Use the whole screen.", lambda it, _: it.note(screen=True), None, LOCAL),
-    Flag(("--bitmode", "--bit-mode"), "A step carries a bit.", lambda it, _: it.set(bit_mode=True)),
-    Flag(("--mode",), "Ask a person at a pause (line), a dot, or each step (immediate).",
-         lambda it, value: it.note(mode=value), str, LOCAL),
-    Flag(("--strict",), "A streak must cover all keys, mini tasks take 20.", lambda it, _: it.set(strict=True)),
-    Flag(("--evaluate",), "As the challenge did: a million steps, a day.", evaluate, None, WIRED),
-    Flag(("--step-budget",), "Steps per trial.", lambda it, value: it.set(max_steps=value), int),
-    Flag(("--time-budget",), "Seconds per trial.", lambda it, value: it.limit(trial_seconds=value), float),
-    Flag(("--table",), "Write what each task took, as JSON.", write_tasks, Path),
-    Flag(("--summary",), "Write the original's results.out.", write_summary, Path),
-)  # fmt: skip
-
-
-def prepare(launch: Launch, verb: str) -> Launch:
-    """Who plays, and how a person sees it."""
-    notes = launch.notes or {}
-    if verb == "serve":
-        return replace(launch, host=notes.get("address"), port=notes.get("port"))
-    if notes.get("screen") and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InvalidInput("--curses needs a terminal; leave it out where standard input or output is none.")
-    learner = notes.get("learner", "")
-    name = learner.rpartition(".")[2]
-    if verb == "play" and learner and name not in HUMANS:
+def _choose_player(command: str, options: CommaiPlayOptions, changes: CommandChanges) -> CommandChanges:
+    """Return the changes with who plays: a person, a remote learner, a learner of this process, or the usual agents."""
+    if options.curses and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidInput("--curses needs a terminal. Leave it out where standard input or output is a file or pipe.")
+    if options.view and options.view.rpartition(".")[2] not in VIEWS:
+        raise UnknownName("view", options.view, VIEWS, label="Known")
+    learner, name = options.learner, options.learner.rpartition(".")[2]
+    remote = isinstance(options, CommaiRunOptions) and _wants_remote(options)
+    if command == "play" and learner and name not in HUMANS:
         raise InvalidInput(f"A person plays here, not {learner}. For a learner: openfield run commai -l {learner}")
-    if verb == "play" or name in HUMANS or _wants_human(notes):
-        return _with_human(launch, notes, HUMANS.get(name, "line"))
-    if notes.keys() & {"command", "port", "address"} or "RemoteLearner" in name:
-        return _with_remote(launch, notes)
+    if command == "play" or name in HUMANS or (options.config is not None and not learner and not remote):
+        return _with_human(changes, options, HUMANS.get(name, "line"))  # the original's default learner is a person
+    if isinstance(options, CommaiRunOptions) and (remote or "RemoteLearner" in name):
+        return _with_remote(changes, options)
     if not learner:
-        return launch
-    return _with_view(replace(launch, agents={name: LEARNERS.get(name) or _dotted(learner)}), notes)
+        return changes
+    return _with_view(replace(changes, agents={name: LEARNERS.get(name) or _dotted(learner)}), options)
 
 
-def _wants_human(notes: dict[str, Any]) -> bool:
-    """The original's default learner is a person, if a configuration is all there is."""
-    return "configured" in notes and not notes.keys() & {"learner", "command", "port", "address"}
+def _wants_remote(options: CommaiRunOptions) -> bool:
+    return bool(options.learner_cmd or options.learner_address) or options.learner_port is not None
 
 
-def _with_human(launch: Launch, notes: dict[str, Any], mode: str) -> Launch:
+def _with_human(changes: CommandChanges, options: CommaiPlayOptions, mode: Mode) -> CommandChanges:
+    """Return the changes with a person as the agent, who may take as long as they like."""
     from openfield.domains.commai.agents.human import make_human
 
-    wanted = notes.get("mode", mode)
-    if wanted not in HUMANS.values():
-        raise UnknownName("mode", wanted, HUMANS.values(), label="Known")
-    human = make_human(wanted, notes.get("screen", False), notes.get("delay", 0.0))
-    changed = replace(launch, agents={"human": human}, view=human, workers=0)
-    return changed.set(skips=True).limit(reply_seconds=None)
+    human = make_human(options.mode or mode, options.curses, options.time_delay or 0.0)
+    told = changes.experiment
+    unhurried = {
+        "workers": 0,
+        "settings": {**told.get("settings", {}), "skips": True},
+        "limits": {**told.get("limits", {}), "reply_seconds": None},
+    }
+    return replace(changes, agents={"human": human}, experiment={**told, **unhurried})
 
 
-def _with_view(launch: Launch, notes: dict[str, Any]) -> Launch:
-    """A learner that is watched plays in this process; a delay without a view is one, too."""
-    if notes.get("view") != "ConsoleView" and not notes.keys() & {"delay", "screen"}:
-        return launch
+def _with_view(changes: CommandChanges, options: CommaiPlayOptions) -> CommandChanges:
+    """Return the changes with a learner that is watched, or slowed down, in this process if options ask for it."""
+    console = options.view.endswith("ConsoleView")
+    if not console and not options.curses and options.time_delay is None:
+        return changes
     from openfield.domains.commai.agents.watched_learner import make_watched
 
-    (name, source), = (launch.agents or {}).items()  # fmt: skip
-    shown = notes.get("view") == "ConsoleView" or notes.get("screen", False)
-    agent = make_watched(source, shown, notes.get("screen", False), notes.get("delay", 0.0))
-    return replace(launch, agents={name: agent}, workers=0)
+    (name, source), = changes.agents.items()  # fmt: skip
+    agent = make_watched(source, console or options.curses, options.curses, options.time_delay or 0.0)
+    return replace(changes, agents={name: agent}, experiment={**changes.experiment, "workers": 0})
 
 
-def _with_remote(launch: Launch, notes: dict[str, Any]) -> Launch:
-    """A remote learner as the original starts it, its command with the port behind it; or one that somebody starts."""
-    address, number, program = notes.get("address", ""), notes.get("port", PORT), notes.get("command", "")
+def _with_remote(changes: CommandChanges, options: CommaiRunOptions) -> CommandChanges:
+    """Return the changes with a remote learner, started with the port as its last word if a command is given."""
+    address, program = options.learner_address, options.learner_cmd
+    number = PORT if options.learner_port is None else options.learner_port
+    if program and not program.strip():
+        raise InvalidInput("--learner-cmd needs a command that starts a learner.")
     if not number and not program:
-        raise InvalidInput("--learner-port 0 takes any free port, which only a learner of --learner-cmd is told.")
+        raise InvalidInput("--learner-port 0 takes any free port. Only a learner of --learner-cmd is told which.")
     _check_place(address, number)
     source = f"wire:@{address}:{number}" + (f" {program} {{port}}" if program else "")
     waits = f"Waiting for a learner on {address or LOOPBACK}:{number}. Ctrl-C stops."
-    return replace(launch, agents={"remote": source}, workers=0, notice="" if program else waits)
+    experiment = {**changes.experiment, "workers": 0}
+    return replace(changes, agents={"remote": source}, experiment=experiment, notice="" if program else waits)
 
 
 def _check_target(path: Path) -> None:
-    """Sees that a file can be written, before anything is played for it."""
+    """Check that a file can be written, before anything is played for it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -197,7 +234,7 @@ def _check_target(path: Path) -> None:
 
 
 def _check_place(address: str, number: int) -> None:
-    """Sees that one can listen there, before anything is written."""
+    """Check that one can listen there, before anything is written."""
     try:
         socket.create_server(("" if address == "*" else address or LOOPBACK, number)).close()
     except OSError as error:
@@ -208,7 +245,7 @@ def _check_place(address: str, number: int) -> None:
 
 
 def _dotted(path: str) -> str:
-    """`package.module.Class` as `package.module:Class`."""
+    """Return `package.module.Class` as `package.module:Class`."""
     if ":" in path:
         return path
     module, _, name = path.rpartition(".")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,7 +21,6 @@ from openfield.domains.doom.novelty import describe_novelty
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_alike
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
-from openfield.options import Flag, Launch
 from openfield.record import observation_key
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box, Choice
@@ -31,42 +29,10 @@ from openfield.trial import Limits, Phase, Trial, derive
 if TYPE_CHECKING:
     from openfield.capabilities import Film
     from openfield.journal.writer import Journal
+    from openfield.options import CommandChanges
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.doom.agents"
-
-
-def _serving(name: str) -> Callable[[Launch, Any], Launch]:
-    """What a flag of `serve` does: it tells the wire one thing more."""
-
-    def change(launch: Launch, value: Any) -> Launch:
-        from openfield.domains.doom.wire.amqp import AmqpWire
-
-        told = launch.wire.told if isinstance(launch.wire, AmqpWire) else {}
-        settled = value if name == "config" else launch.settled
-        return replace(launch, wire=AmqpWire(**{**told, name: value}), settled=settled)
-
-    return change
-
-
-FLAGS = (
-    Flag(("--amqp",), "Where the broker is: amqp://user:pass@host:port/", _serving("amqp"), str, ("serve",)),
-    Flag(("--config",), "A server's INI file with the experiment.", _serving("config"), str, ("serve",)),
-    Flag(
-        ("--lease",),
-        "Seconds of silence after which an agent is gone and its trial free [1200].",
-        _serving("lease"),
-        float,
-        ("serve",),
-    ),
-    Flag(
-        ("--benchmark",),
-        "Ask agents for their machine's speed first; it is put on record.",
-        _serving("benchmark"),
-        None,
-        ("serve",),
-    ),
-)
 
 
 class DoomDomain(Domain[Any]):
@@ -88,7 +54,6 @@ class DoomDomain(Domain[Any]):
     demo_agents = ("watchful", "random")
     scripted_agent = "random"
     """Whose replies protocol 0.8 can carry: no opinion before an episode's end."""
-    flags = FLAGS
     gym_settings = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
 
@@ -191,6 +156,18 @@ class DoomDomain(Domain[Any]):
         """The published words for what a novelty changes."""
         return [hint for name in names for hint in describe_novelty(name)]
 
+    def options(self, command: str) -> type | None:
+        """Return the options of `serve`; other commands have none."""
+        from openfield.domains.doom.options import DoomServeOptions
+
+        return DoomServeOptions if command == "serve" else None
+
+    def prepare(self, command: str, options: Any) -> CommandChanges:
+        """Return what the options of `serve` change: which wire is opened."""
+        from openfield.domains.doom.options import prepare
+
+        return prepare(options)
+
     def wire(self) -> Wire:
         """Protocol 0.8 over RabbitMQ."""
         from openfield.domains.doom.wire.amqp import AmqpWire
@@ -198,12 +175,12 @@ class DoomDomain(Domain[Any]):
         return AmqpWire()
 
     def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
-        """The usual dispatcher; whoever may speak to the broker may play."""
+        """Open the wire the options of `serve` ask for; the broker decides who may play."""
         from openfield.serving.dispatch import TrialDispatcher
 
         if serving.token is not None:
             raise InvalidInput("Protocol 0.8 has no place for a token: the broker's user and password let agents in.")
-        return self.wire(), TrialDispatcher(journal, self, trials, serving.agent, None)
+        return serving.options or self.wire(), TrialDispatcher(journal, self, trials, serving.agent, None)
 
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:

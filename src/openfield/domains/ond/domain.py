@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,35 +16,17 @@ from openfield.domain import Domain
 from openfield.domains.ond.novelty import NOVELTIES
 from openfield.domains.ond.settings import OndSettings
 from openfield.errors import InvalidInput
-from openfield.options import Flag, Launch
 from openfield.settings import changed_settings, make_settings
 from openfield.spaces import Box
 from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
     from openfield.journal.writer import Journal
+    from openfield.options import CommandChanges
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.ond.agents.builtin"
-FLAGS = (
-    Flag(("--data",), "A directory of tests to serve.", lambda launch, path: launch.note(data=path), Path, ("serve",)),
-    Flag(
-        ("--import-legacy",),
-        "A directory of results of the original server, to go on with.",
-        lambda launch, path: launch.note(legacy=path),
-        Path,
-        ("serve",),
-    ),
-    Flag(("--compat",), "Take what old clients post.", lambda launch, _: launch.note(compat=True), None, ("serve",)),
-    Flag(
-        ("--server",),
-        "The address of a server of the protocol, where the agents play; `here` for one in this process.",
-        lambda launch, url: replace(launch.note(server=url), visit=_visit),
-        str,
-        ("run",),
-    ),
-    Flag(("--token",), "What that server wants to be shown.", lambda launch, t: launch.note(token=t), str, ("run",)),
-)
+_COMMANDS = "openfield.domains.ond.commands"
 
 
 class OndDomain(Domain[OndSettings]):
@@ -67,7 +47,11 @@ class OndDomain(Domain[OndSettings]):
     }
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
-    flags = FLAGS
+    commands = {
+        "score": f"{_COMMANDS}.score:score",
+        "merge": f"{_COMMANDS}.merge:merge",
+        "visit": f"{_COMMANDS}.visit:visit",
+    }
 
     def spec(self, trial: Trial) -> Spec:
         """The task, with the number of classes."""
@@ -131,6 +115,18 @@ class OndDomain(Domain[OndSettings]):
 
         return coarse_action(action)
 
+    def options(self, command: str) -> type | None:
+        """Return the options of `serve`, and those of `run` for agents that visit a server."""
+        from openfield.domains.ond.options import OPTIONS
+
+        return OPTIONS.get(command)
+
+    def prepare(self, command: str, options: Any) -> CommandChanges:
+        """Return what the options change: what is served, or which server is visited."""
+        from openfield.domains.ond.options import prepare
+
+        return prepare(self, options)
+
     def wire(self) -> Wire:
         """The protocol's own REST interface."""
         from openfield.domains.ond.server.wire import OndWire
@@ -155,31 +151,24 @@ class OndDomain(Domain[OndSettings]):
 
     def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
         """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
+        from openfield.domains.ond.options import OndServeOptions
         from openfield.domains.ond.server.wire import OndWire
         from openfield.domains.ond.testset.builder import write_trials
         from openfield.domains.ond.trials import find_shelf
         from openfield.serving.sessions import SessionDispatcher
 
-        options = serving.options
-        root = options.get("data") or write_trials(self, trials, journal.path.with_suffix(".data"))
+        options = serving.options or OndServeOptions()
+        root = options.data or write_trials(self, trials, journal.path.with_suffix(".data"))
         if not root.is_dir():
             raise InvalidInput(f"There is no directory {root}.")
         dispatcher, shelf = SessionDispatcher(journal, self, serving.token), find_shelf(str(root))
         if not shelf.count():
             logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
-        if "legacy" in options:
+        if options.import_legacy is not None:
             from openfield.domains.ond.server.import_results import import_results
 
-            import_results(options["legacy"], shelf, dispatcher, self.version, bool(options.get("compat")))
-        return OndWire(self, shelf, options.get("compat", False)), dispatcher
-
-
-def _visit(launch: Launch, changes: dict[str, Any]) -> Any:
-    """Play the tests of a server with agents that reply to turns, or with agents of the original client."""
-    from openfield.domains.ond.commands.visit import play_at_server
-
-    notes = launch.notes or {}
-    return play_at_server(DOMAIN, notes["server"], notes.get("token"), changes)
+            import_results(options.import_legacy, shelf, dispatcher, self.version, options.compat)
+        return OndWire(self, shelf, options.compat), dispatcher
 
 
 DOMAIN = OndDomain()

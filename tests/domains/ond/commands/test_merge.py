@@ -14,14 +14,14 @@ def test_files_of_features_are_joined(tmp_path: Path, capsys, monkeypatch) -> No
     monkeypatch.chdir(tmp_path)
     write_features(Path("a.npz"), ({"x": np.zeros(2), "y": np.zeros(2)}, {"x": np.zeros(1), "y": np.zeros(1)}))
     write_features(Path("b.npz"), ({"y": np.ones(2)}, {"y": np.ones(1)}))
-    assert run_command(["merge", "a.npz", "b.npz", "-o", "c.npz"]) == 0
+    assert run_command(["ond", "merge", "a.npz", "b.npz", "-o", "c.npz"]) == 0
     assert capsys.readouterr().out == "2 samples in c.npz\n"
     features, logits = read_features(Path("c.npz"))
     assert (features["x"].tolist(), features["y"].tolist(), logits["y"].tolist()) == ([0, 0], [1, 1], [1])
     Path("d.npz").write_bytes(b"junk")
     Path("e.pkl").write_bytes(b"junk")
     for wrong in (["a.npz", "missing.npz"], ["d.npz"], ["e.pkl"], ["e.pkl", "--pickles"]):
-        assert run_command(["merge", *wrong, "-o", "f.npz"]) == 2
+        assert run_command(["ond", "merge", *wrong, "-o", "f.npz"]) == 2
         assert "Traceback" not in capsys.readouterr().err
-    assert run_command(["merge", "a.npz", "-o", "a.npz/under"]) == 2
+    assert run_command(["ond", "merge", "a.npz", "-o", "a.npz/under"]) == 2
     assert not Path("f.npz").exists()

@@ -34,7 +34,7 @@ def results(tmp_path: Path) -> Path:
 
 
 def score(capsys: pytest.CaptureFixture[str], results: Path, *more: str) -> dict:
-    words = ["score", "ond", "--results", str(results), "--data", str(results.parent / "data"), *more, "--json"]
+    words = ["ond", "score", "--results", str(results), "--data", str(results.parent / "data"), *more, "--json"]
     assert run_command(words) == 0
     return msgspec.json.decode(capsys.readouterr().out)
 
@@ -95,7 +95,7 @@ def test_text_tests_are_scored_from_files(tmp_path: Path, capsys, coding: str) -
     folder = score(capsys, tmp_path / "results", "--area", "nlt")["mine"]
     assert folder["NL.1"]["m_acc"]["full_top1"] == 0.75
     assert folder["programme"]["M1"]["mean"] == 0
-    words = ["score", "ond", "--data", str(tmp_path / "data"), "--area", "nlt", "--test", "NL.1", "--json"]
+    words = ["ond", "score", "--data", str(tmp_path / "data"), "--area", "nlt", "--test", "NL.1", "--json"]
     for flag, kind in (("--detection", "detection"), ("--classification", "labels")):
         words += [flag, str(tmp_path / f"results/NL.1_mine_{kind}.csv")]
     assert run_command(words) == 0
@@ -107,7 +107,7 @@ def test_without_a_baseline_what_needs_one_is_not_defined(results: Path, capsys)
     assert set(found) == {SESSION, "base"}
     assert found[SESSION]["programme"]["M4"]["mean"] is None
     assert "detection results cover 0 of the 30" in found["base"][TEST]["refused"]
-    assert run_command(["score", "ond", "--results", str(results), "--data", str(results.parent / "data")]) == 0
+    assert run_command(["ond", "score", "--results", str(results), "--data", str(results.parent / "data")]) == 0
     assert "post_top1" in capsys.readouterr().out
 
 
@@ -125,13 +125,13 @@ def test_folders_that_cannot_be_scored_are_told(results: Path, capsys, monkeypat
     monkeypatch.chdir(results.parent)
     Path("alone").mkdir()
     shutil.copy(f"results/OND/image_classification/{TEST}_base_classification.csv", "alone")
-    assert run_command(["score", "ond", *words]) == 2
+    assert run_command(["ond", "score", *words]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_named(results: Path, capsys) -> None:
     (results / f"OND/image_classification/{TEST}_base_classification.csv").write_bytes(b"\xff\xfe\x00")
-    words = ["score", "ond", "--results", str(results), "--data", str(results.parent / "data")]
+    words = ["ond", "score", "--results", str(results), "--data", str(results.parent / "data")]
     assert run_command(words) == 2
     assert f"{TEST}_base_classification.csv" in capsys.readouterr().err
 
@@ -165,7 +165,7 @@ def test_scores_from_files_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixt
     for kind, text in answers(test, test.ids).items():
         (tmp_path / f"{kind}.csv").write_text(text)
     files = ["--detection", str(tmp_path / "detection.csv"), "--classification", str(tmp_path / "classification.csv")]
-    words = ["score", "ond", *files, "--data", str(tmp_path / "data"), "--test", TEST, "--json"]
+    words = ["ond", "score", *files, "--data", str(tmp_path / "data"), "--test", TEST, "--json"]
     assert run_command(words) == 0
     found = msgspec.json.decode(capsys.readouterr().out)
     assert found["m_acc"]["full_top1"] == 1
@@ -177,13 +177,13 @@ def test_scores_from_files_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixt
         np.save(tmp_path / f"{name}.npy", array)
     flags = {"--logits": "L", "--labels": "Y", "--features": "F", "--scores": "S"}
     arrays = [word for flag, name in flags.items() for word in (flag, str(tmp_path / f"{name}.npy"))]
-    assert run_command(["score", "ond", *arrays, "--higher", "novel", "--stream", "--json"]) == 0
+    assert run_command(["ond", "score", *arrays, "--higher", "novel", "--stream", "--json"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out)
     assert found["yours"]["auroc"] == found["maxlogit"]["auroc"]
     assert found["knn"]["auroc"]["note"].startswith("one test")
     assert found["stream"]["cusum"]["false_alarm_rate"]["mean"] <= 0.2
     np.savez(tmp_path / "a.npz", pred=logits.argmax(axis=1), conf=logits.max(axis=1), label=labels)
-    assert run_command(["score", "ond", "--arrays", str(tmp_path / "a.npz")]) == 0
+    assert run_command(["ond", "score", "--arrays", str(tmp_path / "a.npz")]) == 0
     assert "resampling" in capsys.readouterr().out
-    assert run_command(["score", "ond"]) == 2
-    assert run_command(["score", "ond", "--logits", str(tmp_path / "Y.npy"), "--labels", str(tmp_path / "Y.npy")]) == 2
+    assert run_command(["ond", "score"]) == 2
+    assert run_command(["ond", "score", "--logits", str(tmp_path / "Y.npy"), "--labels", str(tmp_path / "Y.npy")]) == 2

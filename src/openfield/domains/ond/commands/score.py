@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from cyclopts import Parameter
 
@@ -67,8 +67,6 @@ class FileInput:
 
 
 def score(
-    domain: Annotated[str, Parameter(show=False)] = "ond",
-    /,
     *,
     arrays: ArrayInput | None = None,
     files: FileInput | None = None,
@@ -76,12 +74,13 @@ def score(
 ) -> None:
     """Score open-set results that are on disk.
 
-    Parameters
-    ----------
-    domain
-        The domain.
-    json
-        Print all numbers as JSON.
+    Args:
+        arrays: Arrays on disk.
+        files: Result files on disk.
+        json: Print all numbers as JSON.
+
+    Example:
+        openfield ond score --logits logits.npy --labels labels.npy --json
     """
     files = files or FileInput()
     if files.results is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.common import print_result
+from openfield.cli.shared.results import print_result
 
 
 def report(

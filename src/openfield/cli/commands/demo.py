@@ -11,7 +11,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.common import Whole, print_result
+from openfield.cli.shared.results import print_result
+from openfield.options import Whole
 
 
 def demo(

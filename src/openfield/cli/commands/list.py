@@ -32,23 +32,6 @@ def list_things(what: Things = "domains", domain: str | None = None, /, *, json:
         print_table(titles, rows)
 
 
-def print_flags(name: str, command: str) -> None:
-    """Prints the flags a domain adds to a command, as its help shows its own."""
-    from rich.console import Console
-    from rich.panel import Panel
-    from rich.table import Table
-
-    from openfield.registry import find_domain
-
-    domain = find_domain(name)
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for flag in getattr(domain, "flags", ()):
-        if command in flag.commands:
-            table.add_row(flag.usage, flag.note)
-    if table.row_count:
-        Console().print(Panel(table, title=f"Options of {domain.name}", title_align="left"))
-
-
 def _rows(what: Things, name: str | None) -> Rows:
     from openfield.errors import InvalidInput
     from openfield.metrics.catalogue import installed_metrics
@@ -64,7 +47,7 @@ def _rows(what: Things, name: str | None) -> Rows:
         if name is None:
             raise InvalidInput(f"{what.capitalize()} of which domain? Name one: openfield list {what} DOMAIN")
         if what == "flags":
-            return _flags(find_domain(name))
+            return _options(find_domain(name))
         rows = setting_rows(find_domain(name).settings)
         return ("setting", "type", "default", "meaning"), [(r.name, r.type, r.default, r.note) for r in rows]
     domains = installed_domains() if name is None else [find_domain(name)]
@@ -91,7 +74,13 @@ def _novelties(domains: list[Domain[Any]]) -> Rows:
     ]
 
 
-def _flags(domain: Domain[Any]) -> Rows:
-    return ("flag", "of", "meaning"), [
-        (flag.usage, ", ".join(flag.commands), flag.note) for flag in getattr(domain, "flags", ())
-    ]
+def _options(domain: Domain[Any]) -> Rows:
+    """List the options of a domain, each with the commands that take it."""
+    from openfield.cli.shared.domain_options import describe_options
+    from openfield.options import COMMANDS
+
+    takers: dict[tuple[str, str], list[str]] = {}
+    for command in COMMANDS:
+        for row in describe_options(domain, command):
+            takers.setdefault(row, []).append(command)
+    return ("flag", "of", "meaning"), [(usage, ", ".join(names), note) for (usage, note), names in takers.items()]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openfield.cli.shared.common import Whole, agents_aside, fail_if_nothing_scored, print_result
+from openfield.cli.shared.results import agents_aside, fail_if_nothing_scored, print_result
+from openfield.options import Whole
 
 
 def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool = False) -> None:

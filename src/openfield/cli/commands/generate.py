@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.common import Whole
+from openfield.options import Whole
 
 
 def generate(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openfield.cli.shared.common import Whole
 from openfield.console import print_json, print_table
+from openfield.options import Whole
 
 if TYPE_CHECKING:
     from msgspec import Struct

@@ -7,32 +7,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from openfield.cli.shared.common import Words, print_result, take_flags
+from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.results import print_result
 from openfield.cli.shared.trial_options import DEFAULT, TrialOptions
 
 
 def play(
     domain: str,
     /,
-    *words: Words,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    options: TrialOptions = DEFAULT,
-    agent_name: str = "human",
+    options: DomainOptions = None,
+    *,
+    trial_options: TrialOptions = DEFAULT,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    agent_name: Annotated[str, Parameter(metavar="NAME")] = "human",
 ) -> None:
     """Play a domain yourself.
 
-    Parameters
-    ----------
-    domain
-        A domain's name, `module:attribute` or `file.py`.
-    words
-        Options of the domain.
-    output
-        The run file [runs/DOMAIN-played.sqlite].
-    options
-        Which trials.
-    agent_name
-        What you are called in the record.
+    Args:
+        domain: A domain's name, `module:attribute` or `file.py`.
+        options: Options of the domain.
+        trial_options: Which trials.
+        output: The run file [runs/DOMAIN-played.sqlite].
+        agent_name: Your name in the record [human].
     """
     from openfield.agents.human import LineHuman
     from openfield.api import run
@@ -41,14 +37,15 @@ def play(
     from openfield.registry import find_domain
 
     known = find_domain(domain)
-    launch = take_flags(known, "play", words)
-    unhurried = options.make(known, launch, 1, reply_seconds=None)
+    changes = prepare(known, "play", options)
+    unhurried = trial_options.make(known, changes, 1, reply_seconds=None)
     path = output or Path(f"runs/{known.name}-played.sqlite")
     usual = known.view() if isinstance(known, HasHuman) else LineHuman
+    person = next(iter(changes.agents.values()), usual)
     try:
-        result = run({agent_name: launch.view or usual}, unhurried, path)
+        result = run({agent_name: person}, unhurried, path)
     except Cancelled:
         raise Cancelled(f"Stopped; what you played is in {path}. The same command goes on.") from None
     print_result(result, as_json=False)
-    for finish in launch.finish:
+    for finish in changes.finish:
         finish(result)

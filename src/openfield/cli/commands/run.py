@@ -1,0 +1,153 @@
+"""`openfield run`: evaluate agents, or go on where an earlier run of the same command stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.results import agents_aside, fail_if_nothing_scored, print_result
+from openfield.cli.shared.trial_options import TRIALS, Settings
+from openfield.console import print_json
+from openfield.options import MORE, CommandChanges, Whole
+
+if TYPE_CHECKING:
+    from openfield.cell import Cell
+    from openfield.result import Result
+    from openfield.runner.experiment import Experiment
+    from openfield.runner.plan import Plan
+
+AGENTS = Group("Agents", sort_key=1)
+
+
+def run(
+    domain: str,
+    /,
+    options: DomainOptions = None,
+    *,
+    agent: Annotated[
+        list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False, metavar="AGENT", group=AGENTS)
+    ] = None,
+    novelty: Annotated[list[str] | None, Parameter(consume_multiple=False, metavar="NAME", group=TRIALS)] = None,
+    trials: Annotated[Whole | None, Parameter(group=TRIALS)] = None,
+    set_: Annotated[Settings, Parameter(group=TRIALS)] = None,
+    redlight: Annotated[bool | None, Parameter(name=["--redlight", "--given-detection"], group=TRIALS)] = None,
+    seed: Annotated[Whole | None, Parameter(group=TRIALS)] = None,
+    output: Annotated[str | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    workers: Whole | None = None,
+    retry: bool = False,
+    json: bool = False,
+    repeats: Annotated[Whole | None, Parameter(group=MORE)] = None,
+    reply_seconds: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None,
+) -> None:
+    """Evaluate agents. The same command again resumes.
+
+    Args:
+        domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`).
+        options: Options of the domain.
+        agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]. Repeat it for
+            further agents. `NAME=AGENT` gives one a name.
+        novelty: `NAME[:difficulty]`, `a+b` for both at once, or `none`. Repeat it for further trials.
+        trials: Trials per novelty [5].
+        set_: A setting of the domain. Repeat it for further settings.
+        redlight: Tell the agents when the world has changed.
+        seed: The root of all seeds [0].
+        output: The run file [runs/DOMAIN.sqlite].
+        workers: Processes that play [2]; 0 plays in this one.
+        retry: Play the cells again that an agent failed.
+        json: Print the numbers as JSON.
+        repeats: How often each agent plays each trial [1].
+        reply_seconds: How long a reply may take [60].
+    """
+    from openfield.runner.experiment import parse_agents, parse_settings
+
+    own = {
+        "agents": parse_agents(agent) if agent else None,
+        "novelty": novelty,
+        "trials": trials,
+        "repeats": repeats,
+        "seed": seed,
+        "workers": workers,
+        "redlight": redlight,
+        "output": output,
+        "settings": parse_settings(set_) if set_ else None,
+        "limits": {"reply_seconds": reply_seconds} if reply_seconds is not None else None,
+    }
+    run_experiment(domain, {key: value for key, value in own.items() if value is not None}, options, retry, json)
+
+
+def run_experiment(
+    domain: str, own: dict[str, Any], options: Any = None, retry: bool = False, as_json: bool = False
+) -> None:
+    """Run an experiment and print what came of it.
+
+    Args:
+        domain: A domain, or an experiment file.
+        own: Options of the command, as keys of an experiment.
+        options: Options of the domain.
+        retry: Whether cells that an agent failed are played again.
+        as_json: Whether the numbers are printed as JSON.
+    """
+    import msgspec
+
+    from openfield.errors import InvalidInput
+    from openfield.registry import find_domain
+    from openfield.runner.experiment import make_experiment, read_experiment
+    from openfield.runner.plan import make_plan
+
+    if domain.endswith(".sqlite"):
+        raise InvalidInput(f"{domain} is a run, not a domain. To go on with it: openfield resume {quote(domain)}")
+    file = Path(domain) if domain.endswith(".toml") else None
+    start = {"domain": domain} if file is None else msgspec.to_builtins(read_experiment(file))
+    changes = prepare(find_domain(start["domain"]), "run", options)
+    if changes.instead is not None:
+        print_json(changes.instead(own))
+        return
+    experiment = make_experiment(_merge(start, changes, own))
+    with _naming(file, changes, own):
+        agents = changes.agents if changes.agents and "agents" not in own else experiment.agents
+        plan = make_plan(agents, experiment.make_trials(), experiment.repeats)
+    result = _play(plan, experiment, retry, as_json)
+    _conclude(result, plan.cells, changes, as_json)
+
+
+def _naming(file: Path | None, changes: CommandChanges, own: dict[str, Any]) -> AbstractContextManager[None]:
+    """Name the experiment file in errors, unless options changed what is wrong."""
+    from openfield.runner.experiment import naming
+
+    return nullcontext() if file is None or own.keys() & {"novelty", "settings"} or changes.experiment else naming(file)
+
+
+def _play(plan: Plan, experiment: Experiment, retry: bool, as_json: bool) -> Result:
+    """Play what is left of a plan, and show how far it is."""
+    from openfield.cli.shared.progress import showing_progress
+    from openfield.result import Result
+    from openfield.runner.run import run_plan
+
+    with showing_progress(plan, experiment.path) as watch, agents_aside(as_json):
+        run_plan(plan, experiment.path, experiment.workers, retry, watch)
+    return Result([experiment.path])
+
+
+def _conclude(result: Result, cells: Iterable[Cell], changes: CommandChanges, as_json: bool) -> None:
+    """Print the result, do what options of the domain ask for, and say where the record is."""
+    print_result(result, as_json)
+    for finish in changes.finish:
+        finish(result)
+    if not as_json:
+        (path,) = result.paths
+        print(f"\nRecorded in {path}. See it: openfield report {quote(str(path))}")
+    fail_if_nothing_scored(result, cells)
+
+
+def _merge(start: dict[str, Any], changes: CommandChanges, own: dict[str, Any]) -> dict[str, Any]:
+    """Return an experiment file changed by options of the domain, then by the command's own."""
+    merged = {**start, **changes.experiment, **own}
+    for key in ("settings", "limits"):
+        merged[key] = {**start.get(key, {}), **changes.experiment.get(key, {}), **own.get(key, {})}
+    return merged

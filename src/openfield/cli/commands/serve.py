@@ -1,0 +1,139 @@
+"""`openfield serve`: agents in other programs play over the wire they already speak."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.trial_options import DEFAULT, TrialOptions
+from openfield.options import CommandChanges, Whole
+
+if TYPE_CHECKING:
+    from openfield.domain import Domain
+    from openfield.trial import Trial
+
+
+@Parameter(name="*", group=Group("Connection", sort_key=3))
+@dataclass(frozen=True)
+class Connection:
+    """Where agents connect, and how they are let in."""
+
+    host: Annotated[str | None, Parameter(metavar="ADDRESS")] = None
+    """The address to listen on [127.0.0.1]. Other machines are let in only with a token."""
+    port: Annotated[Whole | None, Parameter(metavar="PORT")] = None
+    """The port to listen on [the one the domain's agents expect]; 0 takes a free one."""
+    token: Annotated[str | None, Parameter(metavar="SECRET")] = None
+    """A secret that agents must show."""
+
+
+ANYWHERE = Connection()
+
+
+def serve(
+    domain: str,
+    /,
+    options: DomainOptions = None,
+    *,
+    trial_options: TrialOptions = DEFAULT,
+    connection: Connection = ANYWHERE,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    agent_name: Annotated[str, Parameter(metavar="NAME")] = "remote",
+) -> None:
+    """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
+
+    Args:
+        domain: A domain's name, `module:attribute` or `file.py`.
+        options: Options of the domain.
+        trial_options: Which trials.
+        connection: Where agents connect.
+        output: The run file [runs/DOMAIN-served.sqlite].
+        agent_name: The name of agents that do not say theirs [remote].
+    """
+    from openfield.errors import Cancelled, InvalidInput
+    from openfield.registry import find_domain
+    from openfield.result import Result
+    from openfield.serving.listen import check_exposure, check_port
+
+    known = find_domain(domain)
+    changes = prepare(known, "serve", options)
+    place = connection.host or changes.host or "127.0.0.1"
+    number = changes.port if connection.port is None else connection.port
+    check_port(number, "--port")
+    check_exposure(place, connection.token)
+    if changes.trials_from and trial_options != DEFAULT:
+        others = "--trials, --seed, --novelty, --set and --redlight"
+        raise InvalidInput(f"{changes.trials_from} lists the trials to serve. Leave out {others}.")
+    trials = trial_options.make(known, changes, 5)
+    path = output or Path(f"runs/{known.name}-served.sqlite")
+    try:
+        _serve_trials(known, trials, path, Offer(place, number, agent_name, connection.token, changes))
+    except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
+        raise SystemExit(Cancelled.exit_status) from None
+    finally:
+        for finish in changes.finish if path.exists() else ():
+            finish(Result([path]))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Where trials are served, and to whom."""
+
+    host: str
+    port: int | None
+    agent_name: str
+    token: str | None
+    changes: CommandChanges
+
+
+def _serve_trials(domain: Domain[Any], trials: list[Trial], path: Path, offer: Offer) -> None:
+    """Serve trials and record them in a run file until the command is interrupted."""
+    import asyncio
+
+    from openfield.journal.lock import holding
+    from openfield.journal.writer import Journal
+    from openfield.serving.dispatch import open_dispatcher, serve_domain
+    from openfield.serving.listen import fastest_loop, refusing_place
+    from openfield.serving.wire import Serving
+
+    def ready(opened: int) -> None:
+        usual = f"{len(trials)} trials of {domain.name} on {offer.host}:{opened}"
+        print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}. Ctrl-C stops.", flush=True)
+        begun()
+
+    serving = Serving(offer.agent_name, offer.token, offer.changes.serving)
+    with _ending_when_told(), holding(path) as begun, Journal(path) as journal:
+        wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(offer.host, offer.port):
+            runner.run(serve_domain(wire, dispatcher, offer.host, offer.port, ready))
+
+
+@contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """Heed a request to terminate, as containers and service managers send it, like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second request must not break off what is being booked
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, end)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as shells have it for what a script starts with `&`
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, before)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)

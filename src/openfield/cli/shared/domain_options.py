@@ -1,0 +1,91 @@
+"""The options of a domain in a command: parsed and shown with the command's own, turned into changes of the command."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+from cyclopts import Group, Parameter
+
+from openfield.options import CommandChanges
+
+if TYPE_CHECKING:
+    import cyclopts
+
+    from openfield.domain import Domain
+
+DomainOptions = Annotated[Any, Parameter(parse=False)]
+"""Where a command takes the options of a domain; `add_options` puts the domain's dataclass in its place."""
+
+
+def read_domain(app: cyclopts.App, command: str, words: list[str]) -> Domain[Any] | None:
+    """Return the domain that the words of a command name, or None if they name none."""
+    bound = app.parse_known_args(words)[1] if words else None
+    name = bound.arguments.get("domain") if bound is not None else None
+    if name is None or name.endswith(".sqlite"):
+        return None
+    from openfield.registry import find_domain
+    from openfield.runner.experiment import read_experiment
+
+    return find_domain(read_experiment(Path(name)).domain if command == "run" and name.endswith(".toml") else name)
+
+
+def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:
+    """Return the function of a command with the options of a domain in its signature."""
+    from openfield.capabilities import HasOptions
+
+    kind = domain.options(name) if isinstance(domain, HasOptions) else None
+    if kind is None:
+        return command
+
+    @functools.wraps(command)
+    def extended(*args: Any, **options: Any) -> Any:
+        return command(*args, **options)
+
+    annotated: Any = Annotated
+    parameter = annotated[kind, Parameter(name="*", group=Group(f"Options of {domain.name}", sort_key=5))]
+    hints = {**get_type_hints(command, include_extras=True), "options": parameter}
+    signature = inspect.signature(command)
+    changed = [
+        each.replace(annotation=parameter, default=kind()) if each.name == "options" else each
+        for each in signature.parameters.values()
+    ]
+    extended.__annotations__ = hints
+    extended.__dict__["__signature__"] = signature.replace(parameters=changed)
+    return extended
+
+
+def describe_options(domain: Domain[Any], command: str) -> list[tuple[str, str]]:
+    """Return how each option of a domain is typed in a command, and what it does."""
+    from cyclopts import App
+    from cyclopts.help import create_parameter_help_panel
+
+    from openfield.cli.help import label_entry
+
+    def take(options: Any = None) -> None: ...
+
+    app = App(default_command=add_options(take, domain, command), default_parameter=Parameter(negative=()))
+    arguments = app.assemble_argument_collection(parse_docstring=True)
+    rows: list[tuple[str, str]] = []
+    for argument in arguments:
+        if argument.show:
+            panel = create_parameter_help_panel(Group(""), type(arguments)([argument]), "plaintext")
+            rows += [(label_entry(entry), argument.parameter.help or "") for entry in panel.entries]
+    return rows
+
+
+def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
+    """Return what the options of a domain change in a command, and print what the user should know of it."""
+    from openfield.capabilities import HasOptions
+
+    if not isinstance(domain, HasOptions):
+        return CommandChanges()
+    kind = domain.options(command)
+    changes = domain.prepare(command, options if options is not None or kind is None else kind())
+    if changes.notice:
+        print(changes.notice, file=sys.stderr, flush=True)
+    return changes

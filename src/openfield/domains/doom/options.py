@@ -1,0 +1,34 @@
+"""The options of `openfield serve doom`: which broker, and which experiment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from openfield.options import CommandChanges, given
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoomServeOptions:
+    """Options of `serve`, with the names the wire has for them."""
+
+    amqp: Annotated[str | None, Parameter(metavar="URL")] = None
+    """The address of the broker: amqp://user:pass@host:port/"""
+    config: Annotated[str | None, Parameter(metavar="FILE")] = None
+    """A server's INI file with the experiment."""
+    lease: Annotated[float | None, Parameter(metavar="SECONDS")] = None
+    """Seconds of silence after which an agent's trial is free again [1200]."""
+    benchmark: bool = False
+    """Ask agents for the speed of their machine first, and record it."""
+
+
+def prepare(options: DoomServeOptions | None) -> CommandChanges:
+    """Return the wire with these options; an INI file lists the trials itself."""
+    from openfield.domains.doom.wire.amqp import AmqpWire
+
+    told = given(options) if options is not None else {}
+    if not told:
+        return CommandChanges()
+    return CommandChanges(serving=AmqpWire(**told), trials_from=told.get("config", ""))
