@@ -10,7 +10,8 @@ import warnings
 
 import cyclopts
 
-from openfield.cli.app import HELP_ALL, make_app, name_command
+from openfield.cli.app import make_app, name_command
+from openfield.cli.help import HELP_ALL
 from openfield.cli.mistakes import explain
 from openfield.errors import DiskFull, OpenfieldError
 
@@ -31,19 +32,19 @@ def run_command(words: list[str]) -> int:
     if not _has_directory():
         return _complain("The current directory does not exist any more. Go to another one: cd", 2)
     if empty := _find_empty(words):
-        return _complain(
-            f"{empty} is empty. Is a variable of your shell not set? Help: openfield {name_command(words)}--help", 2
-        )
+        command = name_command(make_app([]), words)
+        return _complain(f"{empty} is empty. Is a variable of your shell not set? Help: openfield {command}--help", 2)
     return _obey(words)
 
 
 def _obey(words: list[str]) -> int:
+    plain = ["--help" if word == HELP_ALL else word for word in words] or ["--help"]
     try:
-        plain = ["--help" if word == HELP_ALL else word for word in words]
-        make_app(plain, help_all=HELP_ALL in words)(plain or ["--help"], result_action="return_value")
+        app = make_app(plain, help_all=HELP_ALL in words)
+        app(plain, result_action="return_value")
         print(end="", flush=True)  # a pipe that is closed is noticed here, not by a traceback at exit
     except cyclopts.CycloptsError as error:
-        return _complain(f"{explain(error)} Help: openfield {name_command(words)}--help", 2)
+        return _complain(f"{explain(error)} Help: openfield {name_command(app, words)}--help", 2)
     except OpenfieldError as error:
         return _complain(str(error), error.exit_status)
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from cyclopts import (
     CycloptsError,
     MissingArgumentError,
     RepeatArgumentError,
+    UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
     ValidationError,
@@ -27,6 +28,9 @@ def explain(error: CycloptsError) -> str:
             word = (error.token.keyword or error.token.value).partition("=")[0]
             known = [name for argument in error.argument_collection if argument.parse for name in argument.names]
             return f"Unknown option '{word}'.{_suggest(word, known)}"
+        case UnknownCommandError() if error.unused_tokens and error.app is not None:
+            known = [name for name in error.app if not name.startswith("-")]
+            return str(UnknownName("command", error.unused_tokens[0], known, label="Commands"))
         case UnusedCliTokensError():
             return f"There is a word too many: '{(error.unused_tokens or [''])[0]}'."
         case RepeatArgumentError():

@@ -8,12 +8,12 @@ from openfield.console import print_json, print_table
 def check(domain: str, /, *, json: bool = False) -> None:
     """Run the conformance kit on a domain.
 
-    Parameters
-    ----------
-    domain
-        A domain's name, `module:attribute` or `file.py`.
-    json
-        Print the findings as JSON.
+    Args:
+        domain: A domain's name, `module:attribute` or `file.py`.
+        json: Print the findings as JSON.
+
+    Example:
+        openfield check mine.py:MAZE
     """
     from openfield.errors import InvalidInput
     from openfield.registry import find_domain

@@ -23,16 +23,14 @@ def demo(
 ) -> None:
     """See what openfield does: two agents meet a change in every installed domain.
 
-    Parameters
-    ----------
-    domains
-        Only these domains [all installed ones].
-    output
-        The run file; the page is written beside it.
-    workers
-        Processes that play.
-    trials
-        Trials per domain.
+    Args:
+        domains: Only these domains [all installed ones].
+        output: The run file; the page is written beside it.
+        workers: Processes that play.
+        trials: Trials per domain.
+
+    Example:
+        openfield demo doom --trials 3
     """
     from openfield.cli.shared.progress import showing_progress
     from openfield.errors import InvalidInput, MissingExtra

@@ -14,10 +14,11 @@ _BUNDLES = ("all", "dev")
 def doctor(*, json: bool = False) -> None:
     """Say which optional parts are there, and how to install the missing ones.
 
-    Parameters
-    ----------
-    json
-        Print as JSON.
+    Args:
+        json: Print as JSON.
+
+    Example:
+        openfield doctor
     """
     from openfield import __version__
 

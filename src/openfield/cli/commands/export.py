@@ -20,20 +20,16 @@ def export(
 ) -> None:
     """Write all episodes as a table, one row each, or the numbers of every cell, or what a domain offers beside.
 
-    Parameters
-    ----------
-    runs
-        Run files.
-    format_
-        `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs of birds.
-    output
-        The file [beside the first run file].
-    metric
-        One row for each scored cell with the numbers of this metric; give it again for further ones.
-    baseline
-        The agent that others are held against [the domain's own].
-    cell
-        A cell's id, or how it begins, for forms of a domain that can show one cell.
+    Args:
+        runs: Run files.
+        format_: `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs of birds.
+        output: The file [beside the first run file].
+        metric: One row for each scored cell with the numbers of this metric; give it again for further ones.
+        baseline: The agent that others are held against [the domain's own].
+        cell: A cell's id, or how it begins, for forms of a domain that can show one cell.
+
+    Example:
+        openfield export runs/birds.sqlite --format parquet
     """
     from openfield.errors import UnknownName
     from openfield.registry import load

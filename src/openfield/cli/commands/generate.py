@@ -24,24 +24,18 @@ def generate(
 ) -> None:
     """Draw trials from a description and write them down, or make more levels to draw from.
 
-    Parameters
-    ----------
-    domain
-        A domain's name, `module:attribute` or `file.py`.
-    source
-        The description, for birds a `configMeta.xml`.
-    output
-        The file to write; standard output if not given.
-    levels
-        The folder of levels to draw from [the one that ships].
-    pool
-        The folder to make more levels in, instead of drawing trials.
-    count
-        How many variations of each template to make there [4].
-    seed
-        The root of all that is drawn.
-    set_
-        `key=value`, a setting of the domain; give it again for further settings.
+    Args:
+        domain: A domain's name, `module:attribute` or `file.py`.
+        source: The description, for birds a `configMeta.xml`.
+        output: The file to write; standard output if not given.
+        levels: The folder of levels to draw from [the one that ships].
+        pool: The folder to make more levels in, instead of drawing trials.
+        count: How many variations of each template to make there [4].
+        seed: The root of all that is drawn.
+        set_: `key=value`, a setting of the domain; give it again for further settings.
+
+    Example:
+        openfield generate birds configMeta.xml -o config.xml
     """
     from openfield.atomic import replacing
     from openfield.capabilities import GeneratesTrials

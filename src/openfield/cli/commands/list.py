@@ -16,14 +16,13 @@ Rows = tuple[tuple[str, ...], list[tuple[object, ...]]]
 def list_things(what: Things = "domains", domain: str | None = None, /, *, json: bool = False) -> None:
     """List domains, agents, novelties, metrics, or a domain's settings and flags.
 
-    Parameters
-    ----------
-    what
-        What to list.
-    domain
-        Only this domain's; settings and flags need one.
-    json
-        Print as JSON.
+    Args:
+        what: What to list.
+        domain: Only this domain's; settings and flags need one.
+        json: Print as JSON.
+
+    Example:
+        openfield list novelties birds
     """
     titles, rows = _rows(what, domain)
     if json:

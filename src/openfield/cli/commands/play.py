@@ -29,6 +29,9 @@ def play(
         trial_options: Which trials.
         output: The run file [runs/DOMAIN-played.sqlite].
         agent_name: Your name in the record [human].
+
+    Example:
+        openfield play commai --set tasks=micro1
     """
     from openfield.agents.human import LineHuman
     from openfield.api import run

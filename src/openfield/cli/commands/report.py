@@ -21,18 +21,15 @@ def report(
 ) -> None:
     """Show what runs say, several as one, and write the page.
 
-    Parameters
-    ----------
-    runs
-        Run files.
-    output
-        The page [beside the first run file].
-    metric
-        Only these metrics: names, `module:NAME` or `file.py:NAME`; give it again for further ones.
-    baseline
-        The agent that others are held against [the domain's own].
-    json
-        Print the numbers as JSON and write a page only if `--output` names one.
+    Args:
+        runs: Run files.
+        output: The page [beside the first run file].
+        metric: Only these metrics: names, `module:NAME` or `file.py:NAME`; give it again for further ones.
+        baseline: The agent that others are held against [the domain's own].
+        json: Print the numbers as JSON and write a page only if `--output` names one.
+
+    Example:
+        openfield report runs/birds.sqlite --baseline naive
     """
     from openfield.result import Result
 

@@ -11,16 +11,14 @@ from openfield.options import Whole
 def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool = False) -> None:
     """Go on with a run that was stopped.
 
-    Parameters
-    ----------
-    run
-        The run file.
-    workers
-        Processes that play; 0 plays in this one.
-    retry
-        Try cells again that an agent failed.
-    json
-        Print the numbers as JSON.
+    Args:
+        run: The run file.
+        workers: Processes that play; 0 plays in this one.
+        retry: Try cells again that an agent failed.
+        json: Print the numbers as JSON.
+
+    Example:
+        openfield resume runs/birds.sqlite
     """
     from openfield.cli.shared.progress import showing_progress
     from openfield.result import Result

@@ -63,6 +63,9 @@ def run(
         json: Print the numbers as JSON.
         repeats: How often each agent plays each trial [1].
         reply_seconds: How long a reply may take [60].
+
+    Example:
+        openfield run birds -a planner -a mine.py:Agent --novelty gravity:hard
     """
     from openfield.runner.experiment import parse_agents, parse_settings
 

@@ -56,6 +56,9 @@ def serve(
         connection: Where agents connect.
         output: The run file [runs/DOMAIN-served.sqlite].
         agent_name: The name of agents that do not say theirs [remote].
+
+    Example:
+        openfield serve birds --trials 10 -o runs/served.sqlite
     """
     from openfield.errors import Cancelled, InvalidInput
     from openfield.registry import find_domain

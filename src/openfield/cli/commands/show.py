@@ -27,20 +27,16 @@ def show(
 ) -> None:
     """Look into a run.
 
-    Parameters
-    ----------
-    run
-        The run file.
-    cell
-        A cell's id, or how it begins; shows its turns.
-    turn
-        The number of a turn; shows all of it, the hidden truth included.
-    episode
-        The number of the episode to film [0].
-    gif
-        The file to write a film of the episode to, in domains that can be drawn; the cell is played again for it.
-    json
-        Print as JSON.
+    Args:
+        run: The run file.
+        cell: A cell's id, or how it begins; shows its turns.
+        turn: The number of a turn; shows all of it, the hidden truth included.
+        episode: The number of the episode to film [0].
+        gif: The file to write a film of the episode to, in domains that can be drawn; the cell is played again for it.
+        json: Print as JSON.
+
+    Example:
+        openfield show runs/birds.sqlite --cell 3f --turn 12
     """
     from openfield.errors import InvalidInput
     from openfield.journal.reader import Run

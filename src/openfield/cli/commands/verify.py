@@ -10,12 +10,12 @@ from openfield.console import print_json
 def verify(run: Path, /, *, json: bool = False) -> None:
     """Check every part of a run file and name the damaged ones.
 
-    Parameters
-    ----------
-    run
-        The run file.
-    json
-        Print the faults as JSON.
+    Args:
+        run: The run file.
+        json: Print the faults as JSON.
+
+    Example:
+        openfield verify runs/birds.sqlite
     """
     from openfield.errors import DamagedRun
     from openfield.journal.reader import Run

@@ -6,10 +6,11 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-from cyclopts import Group, Parameter
+from cyclopts import CycloptsError, Group, Parameter
 
 from openfield.options import CommandChanges
 
@@ -22,16 +23,22 @@ DomainOptions = Annotated[Any, Parameter(parse=False)]
 """Where a command takes the options of a domain; `add_options` puts the domain's dataclass in its place."""
 
 
-def read_domain(app: cyclopts.App, command: str, words: list[str]) -> Domain[Any] | None:
-    """Return the domain that the words of a command name, or None if they name none."""
-    bound = app.parse_known_args(words)[1] if words else None
-    name = bound.arguments.get("domain") if bound is not None else None
+def read_domain(app: cyclopts.App, words: list[str]) -> Domain[Any] | None:
+    """Return the domain that the words of a command name, or None if they name none.
+
+    Args:
+        app: The command, without options of a domain.
+        words: The command and what follows it.
+    """
+    name = None
+    with suppress(CycloptsError):  # what is wrong is said when the words are parsed
+        name = app.parse_known_args(words[1:])[1].arguments.get("domain") if words[1:] else None
     if name is None or name.endswith(".sqlite"):
         return None
     from openfield.registry import find_domain
     from openfield.runner.experiment import read_experiment
 
-    return find_domain(read_experiment(Path(name)).domain if command == "run" and name.endswith(".toml") else name)
+    return find_domain(read_experiment(Path(name)).domain if words[0] == "run" and name.endswith(".toml") else name)
 
 
 def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.ond.agents.builtin"
-_COMMANDS = "openfield.domains.ond.commands"
 
 
 class OndDomain(Domain[OndSettings]):
@@ -47,11 +46,7 @@ class OndDomain(Domain[OndSettings]):
     }
     demo_agents = ("adapting", "msp")
     metrics = ("performance", "detection", "adaptation", "openset")
-    commands = {
-        "score": f"{_COMMANDS}.score:score",
-        "merge": f"{_COMMANDS}.merge:merge",
-        "visit": f"{_COMMANDS}.visit:visit",
-    }
+    commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("score", "visit", "merge")}
 
     def spec(self, trial: Trial) -> Spec:
         """The task, with the number of classes."""

@@ -17,14 +17,13 @@ def merge(
 ) -> None:
     """Join files of features into one; of samples that are in several files, the last counts.
 
-    Parameters
-    ----------
-    files
-        Files written with `--set features=DIR`, or those of the original client.
-    output
-        The .npz file to write.
-    pickles
-        Also read pickles of the original client: arrays and plain values, nothing else.
+    Args:
+        files: Files written with `--set features=DIR`, or those of the original client.
+        output: The .npz file to write.
+        pickles: Also read pickles of the original client: arrays and plain values, nothing else.
+
+    Example:
+        openfield ond merge a.npz b.npz -o all.npz
     """
     from openfield.domains.ond.client.saved_features import merge_features
 

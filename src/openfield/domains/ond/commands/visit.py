@@ -47,25 +47,19 @@ def visit(
 ) -> None:
     """Play the tests of a server of the protocol, and print its scores.
 
-    Parameters
-    ----------
-    server
-        The address of the server; `here` plays in this process.
-    agent
-        A name or `module:Class`, also as `NAME=...` to give it another name; give it again for further agents.
-    set_
-        `key=value`: `data` (the directory of the samples), `protocol`, `area`, `tests`, `resume`, `save`, `baseline`
-        and so on; other keys are settings of the agent.
-    trials
-        Play at most so many tests.
-    seed
-        The root of all seeds.
-    redlight
-        Ask the server to tell when the world has changed.
-    output
-        The run file, for `here`.
-    token
-        The token of the server.
+    Args:
+        server: The address of the server; `here` plays in this process.
+        agent: A name or `module:Class`, also as `NAME=...` to give it another name; give it again for further agents.
+        set_: `key=value`: `data` (the directory of the samples), `protocol`, `area`, `tests`, `resume`, `save`,
+            `baseline` and so on; other keys are settings of the agent.
+        trials: Play at most so many tests.
+        seed: The root of all seeds.
+        redlight: Ask the server to tell when the world has changed.
+        output: The run file, for `here`.
+        token: The token of the server.
+
+    Example:
+        openfield ond visit http://HOST:3307 -a knn --set data=DIR
     """
     changes: dict[str, Any] = {"agents": parse_agents(agent) if agent else None, "trials": trials, "seed": seed}
     changes |= {"settings": parse_settings(set_ or []), "redlight": redlight}
