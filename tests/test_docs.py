@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import inspect
 import json
 import os
 import re
@@ -12,13 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, get_args, get_type_hints
+from typing import NamedTuple, get_args
 
 import msgspec
 import pytest
-from cyclopts import App
 
-from openfield.cli import COMMANDS, app
 from openfield.core import Turn
 from openfield.journal.reader import SCORED
 from openfield.metrics import BUILT_IN
@@ -116,28 +113,6 @@ def test_relative_links_resolve(page: Path) -> None:
             assert (page.parent / target.split("#")[0]).exists(), target
 
 
-def test_every_command_and_flag_is_documented() -> None:
-    sections = re.split(r"^## ", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    written = {section.split("\n")[0]: section for section in sections[1:]}
-    assert written.keys() == commands_of_the_line().keys()
-    for name, command in commands_of_the_line().items():
-        shown = set(re.findall(r"`(--?[\w-]+)`", "\n".join(re.findall(r"^\|.*", written[name], re.MULTILINE))))
-        assert shown == set(flags(command)), name
-
-
-def commands_of_the_line() -> dict[str, App]:
-    """Every command by the words that call it; some have commands of their own."""
-    found = {name: app[name] for name in COMMANDS}
-    inner = {f"{name} {word}": found[name][word] for name in COMMANDS for word in found[name] if word[0] != "-"}
-    return found | inner
-
-
-def flags(command: App) -> Iterator[str]:
-    """All names of all flags of a command, as the command line itself knows them."""
-    for argument in command.assemble_argument_collection(default_parameter=app.default_parameter):
-        yield from (name for name in argument.names if name.startswith("-"))
-
-
 def test_every_key_of_an_experiment_is_documented() -> None:
     page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == {
@@ -198,16 +173,6 @@ def test_every_check_of_a_world_is_documented() -> None:
     page = (ROOT / "docs" / "domain.md").read_text(encoding="utf-8")
     table = page[page.index("| check | what it proves |") : page.index("A novelty may of course be seen")]
     assert set(re.findall(r"`(\w+)`", table)) == CHECKS.keys()
-
-
-def test_every_command_has_help_for_each_of_its_parameters() -> None:
-    for name, command in commands_of_the_line().items():
-        function = command.default_command
-        text = inspect.getdoc(function) or ""
-        for parameter in get_type_hints(function).keys() - {"return"}:
-            assert re.search(rf"^{parameter}$", text, re.MULTILINE), f"{name}: {parameter}"
-        for argument in command.assemble_argument_collection(parse_docstring=True):
-            assert argument.parameter.help or not argument.parse, f"{name}: {argument.name}"
 
 
 def test_the_screenshot_is_small() -> None:

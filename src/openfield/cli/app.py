@@ -34,7 +34,7 @@ COMMANDS = {
     "demo": Command(
         f"{_HERE}.commands.demo:demo",
         EVALUATE,
-        "See what openfield does: two agents meet a change in every installed domain.",
+        "See two agents meet a change in every installed domain.",
     ),
     "run": Command(
         f"{_HERE}.commands.run:run",
@@ -74,7 +74,7 @@ COMMANDS = {
     "export": Command(
         f"{_HERE}.commands.export:export",
         LOOK,
-        "Write episodes or numbers as a table, or another format of the domain.",
+        "Write episodes or numbers as a table, or in a format of the domain.",
     ),
     "verify": Command(
         f"{_HERE}.commands.verify:verify",
@@ -84,12 +84,12 @@ COMMANDS = {
     "list": Command(
         f"{_HERE}.commands.list:list_things",
         PREPARE,
-        "List domains, agents, novelties, metrics, or a domain's settings and options.",
+        "List domains, agents, novelties, metrics, settings or options.",
     ),
     "doctor": Command(
         f"{_HERE}.commands.doctor:doctor",
         PREPARE,
-        "Say which optional parts are installed, and how to install the others.",
+        "Say which optional parts are installed, and how to add others.",
     ),
     "check": Command(
         f"{_HERE}.commands.check:check",
@@ -113,13 +113,12 @@ def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
     app = _new_app("openfield", help_all)
     app.help = "Tells you what your agent does when its world changes."
     app.help_epilogue = (
-        "A domain has options and commands of its own: openfield run DOMAIN --help, openfield DOMAIN --help\n\n"
-        "Example: openfield demo"
+        "Options of a domain: openfield run DOMAIN --help. Its commands: openfield DOMAIN\nExample: openfield demo"
     )
     for order, (name, command) in enumerate(COMMANDS.items()):
         app.command(command.place, name=name, help=command.help, group=command.group, sort_key=order)
     if words and words[0] in EXTENDED:
-        _extend(app[words[0]], words)
+        _extend(app, words, help_all)
     elif words and not words[0].startswith("-") and words[0] not in app:
         _mount(app, words, help_all)
     if HELP & set(words):
@@ -139,6 +138,7 @@ def _new_app(name: str, help_all: bool) -> cyclopts.App:
         group_arguments=Group("Arguments", sort_key=0),
         group_parameters=Group("Options", sort_key=4),
         default_parameter=Parameter(negative=(), show_default=False),
+        help_format="plaintext",
         help_formatter=CompactHelp(help_all),
         print_error=False,
         exit_on_error=False,
@@ -146,13 +146,18 @@ def _new_app(name: str, help_all: bool) -> cyclopts.App:
     )
 
 
-def _extend(command: cyclopts.App, words: list[str]) -> None:
-    """Add the options of the domain that the words name to a command."""
-    from openfield.cli.shared.domain_options import add_options, read_domain
+def _extend(app: cyclopts.App, words: list[str], help_all: bool) -> None:
+    """Add the options of the domain that the words name to a command; its help is about them."""
+    from openfield.cli.shared.domain_options import add_options, name_group, read_domain
 
+    command = app[words[0]]
     domain = read_domain(command, [word for word in words if word not in HELP])
-    if domain is not None and command.default_command is not None:
-        command.default_command = add_options(command.default_command, domain, words[0])
+    if domain is None or command.default_command is None:
+        return
+    extended = add_options(command.default_command, domain, words[0])
+    if extended is not command.default_command:
+        command.default_command = extended
+        app.help_formatter = CompactHelp(help_all, only=name_group(domain))
 
 
 def _mount(app: cyclopts.App, words: list[str], help_all: bool) -> None:

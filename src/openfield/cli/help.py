@@ -1,4 +1,4 @@
-"""The layout of help: groups without boxes, one line for a short option, rare options only with `--help-all`."""
+"""The layout of help: groups of options without boxes, and rare options only with `--help-all`."""
 
 from __future__ import annotations
 
@@ -11,53 +11,59 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 HELP_ALL = "--help-all"
+ALWAYS_THERE = {"--help", "--version"}
 MAX_NAMES = 30
-"""Columns for the names of options; longer names have a line of their own."""
+"""Columns for the names of options; longer names are folded."""
 
 
 class CompactHelp:
     """Prints a group of options as a title and a plain table."""
 
-    def __init__(self, help_all: bool) -> None:
+    def __init__(self, help_all: bool, only: str = "") -> None:
+        """Keep what is asked for.
+
+        Args:
+            help_all: Whether rare options are shown.
+            only: The one group to show, unless all options are asked for; every group if empty.
+        """
         self._help_all = help_all
+        self._only = only
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        """Print one group; the group of rare options only if all of them were asked for."""
+        """Print one group, or a line that says how to see the options that are left out."""
         from rich.table import Table
         from rich.text import Text
 
-        entries = [entry for entry in panel.entries if not entry.names or entry.names[0] not in ("--help", "--version")]
-        if not entries:
+        entries = [entry for entry in panel.entries if not ALWAYS_THERE & set(entry.names)]
+        if not entries or (self._only and not self._help_all and panel.title != self._only):
             return
         if panel.title == MORE and not self._help_all:
-            console.print(Text(f"{MORE}: {HELP_ALL}", style="bold"))
+            console.print(Text(f"More options: {HELP_ALL}", style="bold"))
             return
         console.print(Text(f"{panel.title}:", style="bold"))
-        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         names = [label_entry(entry) for entry in entries]
-        table.add_column(width=2)
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(width=0)
         table.add_column(width=min(MAX_NAMES, max(map(len, names))), overflow="fold")
         table.add_column(overflow="fold")
         for name, entry in zip(names, entries, strict=True):
-            table.add_row("", Text(name, style="cyan"), _describe(entry))
+            table.add_row("", Text(name, style="cyan"), Text(_describe(entry)))
         console.print(table)
+        if self._only and not self._help_all:
+            console.print(Text(f"All options: {HELP_ALL}", style="bold"))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
         """Print how the command is typed."""
-        console.print(f"Usage: {usage}", highlight=False, markup=False, end="")
+        console.print(f"Usage: {usage}", highlight=False, markup=False)
 
 
 def label_entry(entry: HelpEntry) -> str:
     """Return the names of an option, short ones first, and what its value stands for."""
-    names = [entry.positional_label] if entry.positional_label else [*entry.shorts, *entry.names]
-    return ", ".join(str(name) for name in names) + (
-        f" {entry.metavar}" if entry.metavar and not entry.positional_label else ""
-    )
+    if entry.positional_label:
+        return entry.positional_label
+    return ", ".join([*entry.shorts, *entry.names]) + (f" {entry.metavar}" if entry.metavar else "")
 
 
-def _describe(entry: HelpEntry) -> Any:
-    if entry.choices:
-        from rich.text import Text
-
-        entry.description.append(Text(f" One of {', '.join(entry.choices)}."))
-    return entry.description
+def _describe(entry: HelpEntry) -> str:
+    text = " ".join(str(getattr(entry.description, "primary_renderable", entry.description)).replace("`", "").split())
+    return f"{text} One of {', '.join(entry.choices)}." if entry.choices else text

@@ -1,4 +1,4 @@
-"""`openfield check`: does a domain keep the rules every world must keep?"""
+"""`openfield check`: check that a domain keeps the rules every domain must keep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from openfield.console import print_json, print_table
 
 
 def check(domain: str, /, *, json: bool = False) -> None:
-    """Run the conformance kit on a domain.
+    """Check that a domain keeps the rules every domain must keep.
 
     Args:
         domain: A domain's name, `module:attribute` or `file.py`.

@@ -17,17 +17,17 @@ from openfield.options import Whole
 
 def demo(
     *domains: str,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("runs/demo.sqlite"),
+    output: Annotated[Path, Parameter(name=["--output", "-o"], metavar="FILE")] = Path("runs/demo.sqlite"),
     workers: Whole = 2,
     trials: Whole = 5,
 ) -> None:
     """See what openfield does: two agents meet a change in every installed domain.
 
     Args:
-        domains: Only these domains [all installed ones].
-        output: The run file; the page is written beside it.
-        workers: Processes that play.
-        trials: Trials per domain.
+        domains: Domains to show [all that are installed].
+        output: The run file [runs/demo.sqlite]. The page is written beside it.
+        workers: Processes that play [2].
+        trials: Trials per domain [5].
 
     Example:
         openfield demo doom --trials 3

@@ -1,4 +1,4 @@
-"""`openfield doctor`: what is installed, what is missing, and the line that mends it."""
+"""`openfield doctor`: say what is installed and what is missing, with the line that installs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BUNDLES = ("all", "dev")
 
 
 def doctor(*, json: bool = False) -> None:
-    """Say which optional parts are there, and how to install the missing ones.
+    """Say which optional parts are installed, and how to install the others.
 
     Args:
         json: Print as JSON.

@@ -7,26 +7,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from openfield.cli.shared.parameters import Metrics, Output
+
 
 def export(
     runs: list[Path],
     /,
     *,
-    format_: Annotated[str, Parameter(name=["--format", "-f"])] = "csv",
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    metric: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
-    baseline: str | None = None,
-    cell: str | None = None,
+    format_: Annotated[str, Parameter(name=["--format", "-f"], metavar="NAME")] = "csv",
+    output: Output = None,
+    metric: Metrics = None,
+    baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
+    cell: Annotated[str | None, Parameter(metavar="ID")] = None,
 ) -> None:
-    """Write all episodes as a table, one row each, or the numbers of every cell, or what a domain offers beside.
+    """Write episodes or numbers as a table, or another format of the domain.
 
     Args:
         runs: Run files.
-        format_: `csv`, `jsonl`, `parquet`, or a form of the run's domain, such as the logs of birds.
-        output: The file [beside the first run file].
-        metric: One row for each scored cell with the numbers of this metric; give it again for further ones.
-        baseline: The agent that others are held against [the domain's own].
-        cell: A cell's id, or how it begins, for forms of a domain that can show one cell.
+        format_: `csv`, `jsonl`, `parquet`, or a format of the run's domain, such as the logs of birds [csv].
+        output: The file to write [beside the first run file].
+        metric: Write one row for each scored cell, with the numbers of this metric. Repeat it for further ones.
+        baseline: The agent that others are compared with [the domain's own].
+        cell: The id of a cell, or its beginning, for formats that show one cell.
 
     Example:
         openfield export runs/birds.sqlite --format parquet

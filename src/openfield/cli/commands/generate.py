@@ -1,4 +1,4 @@
-"""`openfield generate`: trials drawn from a domain's own description of them, or more of what they are made of."""
+"""`openfield generate`: draw trials from a description of the domain, or make more levels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from openfield.cli.shared.parameters import Output, Settings
 from openfield.options import Whole
 
 
@@ -15,24 +16,24 @@ def generate(
     source: Path | None = None,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    levels: Path | None = None,
-    pool: Path | None = None,
+    output: Output = None,
+    levels: Annotated[Path | None, Parameter(metavar="DIR")] = None,
+    pool: Annotated[Path | None, Parameter(metavar="DIR")] = None,
     count: Whole | None = None,
     seed: Whole = 0,
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
+    set_: Settings = None,
 ) -> None:
     """Draw trials from a description and write them down, or make more levels to draw from.
 
     Args:
         domain: A domain's name, `module:attribute` or `file.py`.
-        source: The description, for birds a `configMeta.xml`.
-        output: The file to write; standard output if not given.
+        source: The description to draw trials from; for birds a `configMeta.xml`.
+        output: The file to write [standard output].
         levels: The folder of levels to draw from [the one that ships].
-        pool: The folder to make more levels in, instead of drawing trials.
-        count: How many variations of each template to make there [4].
-        seed: The root of all that is drawn.
-        set_: `key=value`, a setting of the domain; give it again for further settings.
+        pool: Make more levels in this folder, instead of drawing trials.
+        count: How many variations of each template to make with `--pool` [4].
+        seed: The root of all seeds [0].
+        set_: A setting of the domain. Repeat it for further settings.
 
     Example:
         openfield generate birds configMeta.xml -o config.xml

@@ -9,16 +9,17 @@ from openfield.console import print_json, print_table
 if TYPE_CHECKING:
     from openfield.domain import Domain
 
-Things = Literal["domains", "agents", "novelties", "metrics", "settings", "flags"]
+Things = Literal["domains", "agents", "novelties", "metrics", "settings", "options", "flags"]
+"""`flags` is the old name of `options`."""
 Rows = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
 
 def list_things(what: Things = "domains", domain: str | None = None, /, *, json: bool = False) -> None:
-    """List domains, agents, novelties, metrics, or a domain's settings and flags.
+    """List domains, agents, novelties, metrics, or a domain's settings and options.
 
     Args:
-        what: What to list.
-        domain: Only this domain's; settings and flags need one.
+        what: What to list [domains].
+        domain: List only what belongs to this domain. Settings and options need one.
         json: Print as JSON.
 
     Example:
@@ -42,10 +43,10 @@ def _rows(what: Things, name: str | None) -> Rows:
             (metric.name, ", ".join(number.name for number in metric.numbers), metric.note)
             for metric in installed_metrics()
         ]
-    if what in ("settings", "flags"):
+    if what in ("settings", "options", "flags"):
         if name is None:
             raise InvalidInput(f"{what.capitalize()} of which domain? Name one: openfield list {what} DOMAIN")
-        if what == "flags":
+        if what != "settings":
             return _options(find_domain(name))
         rows = setting_rows(find_domain(name).settings)
         return ("setting", "type", "default", "meaning"), [(r.name, r.type, r.default, r.note) for r in rows]
@@ -82,4 +83,4 @@ def _options(domain: Domain[Any]) -> Rows:
     for command in COMMANDS:
         for row in describe_options(domain, command):
             takers.setdefault(row, []).append(command)
-    return ("flag", "of", "meaning"), [(usage, ", ".join(names), note) for (usage, note), names in takers.items()]
+    return ("option", "of", "meaning"), [(usage, ", ".join(names), note) for (usage, note), names in takers.items()]

@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
 from openfield.cli.shared.results import print_result
-from openfield.cli.shared.trial_options import DEFAULT, TrialOptions
 
 
 def play(
@@ -18,13 +18,13 @@ def play(
     options: DomainOptions = None,
     *,
     trial_options: TrialOptions = DEFAULT,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "human",
 ) -> None:
     """Play a domain yourself.
 
     Args:
-        domain: A domain's name, `module:attribute` or `file.py`.
+        domain: A domain's name, `module:attribute` or `file.py`. Its options: openfield play DOMAIN --help
         options: Options of the domain.
         trial_options: Which trials.
         output: The run file [runs/DOMAIN-played.sqlite].

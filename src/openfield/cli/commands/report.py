@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from openfield.cli.shared.parameters import Metrics, Output
 from openfield.cli.shared.results import print_result
 
 
@@ -14,19 +15,19 @@ def report(
     runs: list[Path],
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    metric: Annotated[list[str] | None, Parameter(consume_multiple=False)] = None,
-    baseline: str | None = None,
+    output: Output = None,
+    metric: Metrics = None,
+    baseline: Annotated[str | None, Parameter(metavar="AGENT")] = None,
     json: bool = False,
 ) -> None:
-    """Show what runs say, several as one, and write the page.
+    """Print the numbers of runs, several as one, and write the report page.
 
     Args:
         runs: Run files.
-        output: The page [beside the first run file].
-        metric: Only these metrics: names, `module:NAME` or `file.py:NAME`; give it again for further ones.
-        baseline: The agent that others are held against [the domain's own].
-        json: Print the numbers as JSON and write a page only if `--output` names one.
+        output: The page to write [beside the first run file].
+        metric: Show only this metric: a name, `module:NAME` or `file.py:NAME`. Repeat it for further ones.
+        baseline: The agent that others are compared with [the domain's own].
+        json: Print the numbers as JSON, and write a page only if `--output` names one.
 
     Example:
         openfield report runs/birds.sqlite --baseline naive

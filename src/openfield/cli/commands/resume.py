@@ -1,4 +1,4 @@
-"""`openfield resume`: goes on with a run file."""
+"""`openfield resume`: go on with a run file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def resume(run: Path, /, *, workers: Whole = 2, retry: bool = False, json: bool 
 
     Args:
         run: The run file.
-        workers: Processes that play; 0 plays in this one.
-        retry: Try cells again that an agent failed.
+        workers: Processes that play [2]; 0 plays in this one.
+        retry: Play the cells again that an agent failed.
         json: Print the numbers as JSON.
 
     Example:

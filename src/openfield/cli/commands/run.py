@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
+from openfield.cli.shared.parameters import TRIALS, Settings
 from openfield.cli.shared.results import agents_aside, fail_if_nothing_scored, print_result
-from openfield.cli.shared.trial_options import TRIALS, Settings
 from openfield.console import print_json
 from openfield.options import MORE, CommandChanges, Whole
 
@@ -48,7 +48,8 @@ def run(
     """Evaluate agents. The same command again resumes.
 
     Args:
-        domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`).
+        domain: A domain's name, `module:attribute`, `file.py`, or an experiment file (`*.toml`). Its options:
+            openfield run DOMAIN --help
         options: Options of the domain.
         agent: A name, `module:Class`, `file.py:Class`, `process:COMMAND` or `wire:COMMAND` [random]. Repeat it for
             further agents. `NAME=AGENT` gives one a name.

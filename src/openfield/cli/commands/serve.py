@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
-from openfield.cli.shared.trial_options import DEFAULT, TrialOptions
+from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
 from openfield.options import CommandChanges, Whole
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def serve(
     *,
     trial_options: TrialOptions = DEFAULT,
     connection: Connection = ANYWHERE,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    output: Output = None,
     agent_name: Annotated[str, Parameter(metavar="NAME")] = "remote",
 ) -> None:
     """Serve trials to agents in other programs until Ctrl-C or a request to terminate.
 
     Args:
-        domain: A domain's name, `module:attribute` or `file.py`.
+        domain: A domain's name, `module:attribute` or `file.py`. Its options: openfield serve DOMAIN --help
         options: Options of the domain.
         trial_options: Which trials.
         connection: Where agents connect.

@@ -1,9 +1,11 @@
-"""`openfield show`: a run cell by cell, a cell turn by turn, a turn in full, an episode as a film."""
+"""`openfield show`: list the cells of a run, the turns of a cell, all of a turn; film an episode."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from openfield.console import print_json, print_table
 from openfield.options import Whole
@@ -19,20 +21,20 @@ def show(
     run: Path,
     /,
     *,
-    cell: str | None = None,
+    cell: Annotated[str | None, Parameter(metavar="ID")] = None,
     turn: Whole | None = None,
+    gif: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     episode: Whole | None = None,
-    gif: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Look into a run.
+    """Look into a run, turn by turn.
 
     Args:
         run: The run file.
-        cell: A cell's id, or how it begins; shows its turns.
-        turn: The number of a turn; shows all of it, the hidden truth included.
+        cell: The id of a cell, or its beginning: show its turns.
+        turn: The number of a turn, counted from 0: show all of it, the hidden truth included. Needs `--cell`.
+        gif: Play an episode again and write it to this file as a film. Needs `--cell` and a domain that draws.
         episode: The number of the episode to film [0].
-        gif: The file to write a film of the episode to, in domains that can be drawn; the cell is played again for it.
         json: Print as JSON.
 
     Example:

@@ -1,4 +1,4 @@
-"""`openfield verify`: is every part of a run file as it was written?"""
+"""`openfield verify`: check that every part of a run file is as it was written."""
 
 from __future__ import annotations
 

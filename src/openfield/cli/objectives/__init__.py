@@ -20,7 +20,7 @@ from openfield.cli.objectives.runs import RunFiles, evaluate_run_files
 from openfield.cli.objectives.tables import convert, frames
 from openfield.console import print_json
 from openfield.errors import InvalidInput, OpenfieldError
-from openfield.options import Whole
+from openfield.options import MORE, Whole
 
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation
@@ -40,48 +40,38 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies ma
 def evaluate(
     *tables: Path,
     num_obs: Whole | None = None,
-    num_actions: Whole | None = None,
-    only: tuple[str, ...] = (),
+    num_actions: Annotated[Whole | None, Parameter(group=MORE)] = None,
+    only: Annotated[tuple[str, ...], Parameter(metavar="NAME")] = (),
     json: bool = False,
-    unit: Literal["nats", "bits"] = "nats",
-    compat: bool = False,
-    inputs: Literal["sources", "all"] = "sources",
+    unit: Annotated[Literal["nats", "bits"], Parameter(metavar="UNIT")] = "nats",
+    compat: Annotated[bool, Parameter(group=MORE)] = False,
+    inputs: Annotated[Literal["sources", "all"], Parameter(metavar="WHICH", group=MORE)] = "sources",
     intervals: bool = False,
-    human: Path | None = None,
-    human_agent: str | None = None,
-    thresholds: Path | None = None,
-    pictures: bool = False,
+    human: Annotated[Path | None, Parameter(metavar="RUN")] = None,
+    human_agent: Annotated[str | None, Parameter(metavar="NAME", group=MORE)] = None,
+    thresholds: Annotated[Path | None, Parameter(metavar="FILE", group=MORE)] = None,
+    pictures: Annotated[bool, Parameter(group=MORE)] = False,
 ) -> None:
     """Print the objectives of transition tables, or of runs: how did behaviour change when the world did?
 
-    Parameters
-    ----------
-    tables
-        Published pickles, Parquet files made by `convert` or `frames`, or run files.
-    num_obs
-        Distinct inputs of the environment over all agents; the Dirichlet information gain of a table needs it.
-    num_actions
-        Actions of the environment; only checked.
-    only
-        Name of an objective; may be given more than once.
-    json
-        Print one JSON object.
-    unit
-        Unit of entropies and information.
-    compat
-        Print what the original scripts print.
-    inputs
-        Which inputs the entropy counts: those acted on, or both ends of every transition.
-    intervals
-        Add 95 % intervals to the values of tables, by redrawing their counts; runs always have intervals.
-    human
-        A run in which a person played, for the human similarity of runs.
-    human_agent
-        What the person is called in it; needed if several agents are in it.
-    thresholds
-        A table made by `frames` whose thresholds pictures seen in runs are discretised by; their own if not given.
-    pictures
-        Count what the world of a run looks like, drawn anew, instead of what it showed the agent.
+    Args:
+        tables: Published pickles, Parquet files made by `convert` or `frames`, or run files.
+        num_obs: The number of distinct inputs of the environment over all agents. A table needs it for the Dirichlet
+            information gain.
+        num_actions: The number of actions of the environment. It is only checked: fewer than were seen is an error.
+        only: Show only this objective. Repeat it for further ones.
+        json: Print one JSON object.
+        unit: The unit of entropies and information [nats].
+        compat: Print what the original scripts print.
+        inputs: Which inputs the entropy counts: those acted on, or both ends of every transition [sources].
+        intervals: Add 95 % intervals to the values of tables. Runs always have them.
+        human: A run in which a person played, for the human similarity.
+        human_agent: The name of the person in that run; needed if several agents are in it.
+        thresholds: A table made by `frames`, whose thresholds discretise the pictures of runs [their own].
+        pictures: Count pictures of the world, drawn anew, instead of what agents were shown.
+
+    Example:
+        openfield objectives human.pkl agent.pkl --num-obs 65536
     """
     from openfield.objectives.evaluation import check_names
     from openfield.objectives.render import SCHEMA, compat_lines, evaluation_lines, runs_lines
@@ -127,18 +117,15 @@ def similarity(
 ) -> None:
     """Compare two tables with code books: which images both agents met, and how often.
 
-    Parameters
-    ----------
-    tables
-        Two tables, the human's first by custom.
-    json
-        Print one JSON object.
-    compat
-        Print what the original scripts print, by their rules for index 0.
-    conditional
-        Also compare actions, and next images, given the image.
-    inputs
-        Which inputs are compared: those acted on, or both ends of every transition.
+    Args:
+        tables: Two tables, the human's first by custom.
+        json: Print one JSON object.
+        compat: Print what the original scripts print, by their rules for index 0.
+        conditional: Also compare actions, and next images, given the image.
+        inputs: Which inputs are compared: those acted on, or both ends of every transition.
+
+    Example:
+        openfield objectives similarity human.pkl agent.pkl
     """
     from openfield.objectives.formats.hashes import file_hash
     from openfield.objectives.outofcore.conditional_joins import compare_conditional_files
@@ -176,22 +163,20 @@ def study(
     source: Path,
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"), metavar="DIR")] = None,
     workers: Whole | None = None,
     json: bool = False,
 ) -> None:
     """Evaluate all tables of a folder or manifest, correlate, and write a page.
 
-    Parameters
-    ----------
-    source
-        A folder of tables named as published, or a TOML manifest.
-    output
-        Folder for the page, drawings and cached results; `study` beside the tables if not given.
-    workers
-        Processes; one per processor if not given, 0 for none but this one.
-    json
-        Print the study as one JSON object.
+    Args:
+        source: A folder of tables named as published, or a TOML manifest.
+        output: The folder for the page, drawings and cached results [`study` beside the tables].
+        workers: Processes that evaluate [one per processor]; 0 evaluates in this one.
+        json: Print the study as one JSON object.
+
+    Example:
+        openfield objectives study tables/ -o study
     """
     from openfield.objectives.render import study_lines, study_record
     from openfield.objectives.study.manifest import find_entries

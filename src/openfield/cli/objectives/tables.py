@@ -17,12 +17,12 @@ from openfield.options import Whole
 def convert(source: Path, target: Path, /) -> None:
     """Turn a published pickle into sorted Parquet, or back; works for tables larger than memory.
 
-    Parameters
-    ----------
-    source
-        A table.
-    target
-        Where to write it; `.parquet` or `.pkl` decides the form.
+    Args:
+        source: A table.
+        target: Where to write it; `.parquet` or `.pkl` decides the form.
+
+    Example:
+        openfield objectives convert agent.pkl agent.parquet
     """
     from openfield.objectives.formats.convert import convert as run
 
@@ -34,28 +34,26 @@ def convert(source: Path, target: Path, /) -> None:
 
 def frames(
     *episodes: Path,
-    output: Annotated[Path, Parameter(name=("--output", "-o"))],
-    thresholds: Path | None = None,
+    output: Annotated[Path, Parameter(name=("--output", "-o"), metavar="FILE")],
+    thresholds: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     size: Whole | None = None,
     levels: Whole | None = None,
-    alignment: Literal["action_leads_to_next", "action_led_here"] = "action_leads_to_next",
+    alignment: Annotated[
+        Literal["action_leads_to_next", "action_led_here"], Parameter(metavar="WHICH")
+    ] = "action_leads_to_next",
 ) -> None:
     """Make a table from episodes: NPZ files with frames and actions, or folders of images.
 
-    Parameters
-    ----------
-    episodes
-        One file or folder per episode.
-    output
-        The table to write, `.parquet` or `.pkl`.
-    thresholds
-        A table made by this command whose thresholds are to be used; needed to compare agents.
-    size
-        Height and width that frames are scaled down to; 8, or that of the thresholds.
-    levels
-        Levels per pixel; 4, or those of the thresholds.
-    alignment
-        Whether an action was chosen on its frame, or led to it.
+    Args:
+        episodes: One file or folder per episode.
+        output: The table to write, `.parquet` or `.pkl`.
+        thresholds: A table made by this command, whose thresholds are used; needed to compare agents.
+        size: The height and width that frames are scaled down to [8, or that of the thresholds].
+        levels: Levels per pixel [4, or those of the thresholds].
+        alignment: Whether an action was chosen on its frame, or led to it [action_leads_to_next].
+
+    Example:
+        openfield objectives frames episodes/*.npz -o agent.parquet
     """
     from openfield.objectives.formats.convert import check_target
     from openfield.objectives.formats.files import read_thresholds

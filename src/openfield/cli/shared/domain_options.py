@@ -42,7 +42,7 @@ def read_domain(app: cyclopts.App, words: list[str]) -> Domain[Any] | None:
 
 
 def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> Callable[..., Any]:
-    """Return the function of a command with the options of a domain in its signature."""
+    """Return the function of a command with the options of a domain in its signature, if there are any."""
     from openfield.capabilities import HasOptions
 
     kind = domain.options(name) if isinstance(domain, HasOptions) else None
@@ -54,7 +54,7 @@ def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> 
         return command(*args, **options)
 
     annotated: Any = Annotated
-    parameter = annotated[kind, Parameter(name="*", group=Group(f"Options of {domain.name}", sort_key=5))]
+    parameter = annotated[kind, Parameter(name="*", group=Group(name_group(domain), sort_key=5))]
     hints = {**get_type_hints(command, include_extras=True), "options": parameter}
     signature = inspect.signature(command)
     changed = [
@@ -63,7 +63,16 @@ def add_options(command: Callable[..., Any], domain: Domain[Any], name: str) -> 
     ]
     extended.__annotations__ = hints
     extended.__dict__["__signature__"] = signature.replace(parameters=changed)
+    if "Example:" in (kind.__doc__ or ""):
+        text = (command.__doc__ or "").partition("Example:")[0]
+        example = "".join((kind.__doc__ or "").partition("Example:")[1:])
+        extended.__doc__ = text + example.replace("COMMAND", name)
     return extended
+
+
+def name_group(domain: Domain[Any]) -> str:
+    """Return the title that help has for the options of a domain."""
+    return f"Options of {domain.name}"
 
 
 def describe_options(domain: Domain[Any], command: str) -> list[tuple[str, str]]:

@@ -15,7 +15,11 @@ TRIAL_LIST = "trial_list.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class BirdsOptions:
-    """Options of every command."""
+    """Options of every command.
+
+    Example:
+        openfield COMMAND birds --config config.xml --trial 0-4
+    """
 
     config: Annotated[str | None, Parameter(name=["--config", "--config-path"], metavar="FILE")] = None
     """Play the trials of a config.xml, a configMeta.xml or a folder."""
@@ -41,7 +45,11 @@ class BirdsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BirdsServeOptions(BirdsOptions):
-    """Options of `serve`."""
+    """Options of `serve`.
+
+    Example:
+        openfield serve birds --config config.xml --informed-only
+    """
 
     observer_port: Annotated[Port | None, Parameter(group=MORE)] = None
     """The port observers connect to [2006]; 0 takes a free one."""

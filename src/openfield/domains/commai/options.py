@@ -68,7 +68,11 @@ class CommaiOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CommaiPlayOptions(CommaiOptions):
-    """Options of commands that play in this process."""
+    """Options of commands that play in this process.
+
+    Example:
+        openfield play commai tasks.json --mode dot
+    """
 
     learner: Annotated[str, Parameter(name=["--learner", "-l"], metavar="CLASS")] = ""
     """The class of a learner: module.Class."""
@@ -84,7 +88,11 @@ class CommaiPlayOptions(CommaiOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CommaiServeOptions(CommaiOptions):
-    """Options of commands that remote learners connect to."""
+    """Options of commands that remote learners connect to.
+
+    Example:
+        openfield serve commai tasks.json --learner-port 5556
+    """
 
     learner_port: Port | None = None
     """The port to listen on [5556]."""
@@ -96,7 +104,11 @@ class CommaiServeOptions(CommaiOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CommaiRunOptions(CommaiPlayOptions, CommaiServeOptions):
-    """Options of `run`."""
+    """Options of `run`.
+
+    Example:
+        openfield run commai tasks.json -l my_module.MyLearner -d 0.1
+    """
 
     learner_cmd: Annotated[str, Parameter(metavar="COMMAND")] = ""
     """The command that starts a remote learner."""

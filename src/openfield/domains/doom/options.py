@@ -12,7 +12,11 @@ from openfield.options import CommandChanges, given
 
 @dataclass(frozen=True, kw_only=True)
 class DoomServeOptions:
-    """Options of `serve`, with the names the wire has for them."""
+    """Options of `serve`, with the names the wire has for them.
+
+    Example:
+        openfield serve doom --amqp amqp://user:pass@host:5672/ --trials 10
+    """
 
     amqp: Annotated[str | None, Parameter(metavar="URL")] = None
     """The address of the broker: amqp://user:pass@host:port/"""

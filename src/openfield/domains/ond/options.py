@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OndServeOptions:
-    """Options of `serve`."""
+    """Options of `serve`.
+
+    Example:
+        openfield serve ond --data tests --port 3307
+    """
 
     data: Annotated[Path | None, Parameter(metavar="DIR")] = None
     """A directory of tests to serve."""
@@ -29,7 +33,11 @@ class OndServeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OndRunOptions:
-    """Options of `run`."""
+    """Options of `run`.
+
+    Example:
+        openfield run ond -a knn --server http://HOST:3307 --set data=DIR
+    """
 
     server: Annotated[str | None, Parameter(metavar="URL")] = None
     """The server where the agents play, or `here` for one in this process."""

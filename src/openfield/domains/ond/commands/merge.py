@@ -12,7 +12,7 @@ def merge(
     files: list[Path],
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Annotated[Path, Parameter(name=["--output", "-o"], metavar="FILE")],
     pickles: bool = False,
 ) -> None:
     """Join files of features into one; of samples that are in several files, the last counts.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from openfield.console import print_json, print_table
 from openfield.errors import InvalidInput
+from openfield.options import MORE
 
 HEADLINES = {
     "m_acc": ("full_top1", "pre_top1", "post_top1"),
@@ -19,26 +20,28 @@ HEADLINES = {
 }
 """The numbers of each test that the table shows; `--json` has all."""
 
+FILE, NAME = Parameter(metavar="FILE"), Parameter(metavar="NAME")
+
 
 @Parameter(name="*", group="From arrays")
 @dataclass(frozen=True)
 class ArrayInput:
     """Arrays of an open-set experiment."""
 
-    logits: Path | None = None
+    logits: Annotated[Path | None, FILE] = None
     """An .npy file, samples x classes."""
-    labels: Path | None = None
+    labels: Annotated[Path | None, FILE] = None
     """An .npy file; -1 is unknown."""
-    features: Path | None = None
-    """An .npy file, samples x anything, for detectors that need features."""
-    scores: Path | None = None
+    features: Annotated[Path | None, FILE] = None
+    """An .npy file, samples x features."""
+    scores: Annotated[Path | None, FILE] = None
     """An .npy file with your own score per sample."""
-    higher: Literal["known", "novel"] = "known"
-    """What a higher score of yours means."""
-    arrays: Path | None = None
+    higher: Annotated[Literal["known", "novel"], Parameter(metavar="WHICH")] = "known"
+    """What a higher score of yours means [known]."""
+    arrays: Annotated[Path | None, FILE] = None
     """An .npz file with `pred`, `conf` and `label`."""
     stream: bool = False
-    """Also build seeded streams from the arrays and play them with each change detector."""
+    """Also play seeded streams of them with each change detector."""
 
 
 @Parameter(name="*", group="From result files")
@@ -46,24 +49,24 @@ class ArrayInput:
 class FileInput:
     """Result files of the protocol: two of one test, or a folder of many."""
 
-    detection: Path | None = None
+    detection: Annotated[Path | None, FILE] = None
     """The detection file of a test."""
-    classification: Path | None = None
+    classification: Annotated[Path | None, FILE] = None
     """Its classification file; for text tests, the file of labels."""
-    test: str | None = None
+    test: Annotated[str | None, NAME] = None
     """Its name."""
-    results: Path | None = None
+    results: Annotated[Path | None, Parameter(metavar="DIR")] = None
     """A folder with files of many tests; also gives the programme's M1 to M6 over them."""
-    data: Path | None = None
+    data: Annotated[Path | None, Parameter(metavar="DIR")] = None
     """The data directory with the truth of the tests."""
-    baseline: str | None = None
+    baseline: Annotated[str | None, NAME] = None
     """The agent in the folder that the others are compared with: M3 to M6 and m_nrp need one."""
     redlight: bool = False
-    """The tests were run with the red light: the relative performance is then M4, not M3."""
-    area: str = "image_classification"
-    """The kind of test."""
-    protocol: Literal["OND", "CONDDA"] = "OND"
-    """The protocol of the tests."""
+    """The tests had the red light: M3 is then called M4."""
+    area: Annotated[str, Parameter(metavar="NAME", group=MORE)] = "image_classification"
+    """The kind of test [image_classification]."""
+    protocol: Annotated[Literal["OND", "CONDDA"], Parameter(metavar="NAME", group=MORE)] = "OND"
+    """The protocol of the tests [OND]."""
 
 
 def score(

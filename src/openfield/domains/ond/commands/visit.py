@@ -24,6 +24,7 @@ from openfield.domains.ond.client.steps import has_steps, make_step_agent
 from openfield.domains.ond.client.turn_player import TurnPlayer
 from openfield.domains.ond.client.workflow import OndPlayer, SessionOptions, play_sessions
 from openfield.errors import InvalidInput, UnknownName
+from openfield.options import Whole
 from openfield.registry import AgentSource, find_agent, find_domain, load
 from openfield.runner.experiment import parse_agents, parse_settings
 from openfield.runner.plan import name_agents
@@ -37,26 +38,28 @@ def visit(
     server: str,
     /,
     *,
-    agent: Annotated[list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False)] = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
-    trials: int | None = None,
-    seed: int = 0,
+    agent: Annotated[
+        list[str] | None, Parameter(name=["--agent", "-a"], consume_multiple=False, metavar="AGENT")
+    ] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False, metavar="KEY=VALUE")] = None,
+    trials: Whole | None = None,
+    seed: Whole = 0,
     redlight: bool = False,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    token: str | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")] = None,
+    token: Annotated[str | None, Parameter(metavar="SECRET")] = None,
 ) -> None:
     """Play the tests of a server of the protocol, and print its scores.
 
     Args:
         server: The address of the server; `here` plays in this process.
-        agent: A name or `module:Class`, also as `NAME=...` to give it another name; give it again for further agents.
-        set_: `key=value`: `data` (the directory of the samples), `protocol`, `area`, `tests`, `resume`, `save`,
+        agent: A name or `module:Class`. Repeat it for further agents. `NAME=AGENT` gives one a name.
+        set_: `data` (the directory of the samples), `protocol`, `area`, `tests`, `resume`, `save`,
             `baseline` and so on; other keys are settings of the agent.
         trials: Play at most so many tests.
-        seed: The root of all seeds.
+        seed: The root of all seeds [0].
         redlight: Ask the server to tell when the world has changed.
         output: The run file, for `here`.
-        token: The token of the server.
+        token: The secret that the server asks for.
 
     Example:
         openfield ond visit http://HOST:3307 -a knn --set data=DIR
@@ -75,7 +78,7 @@ def play_at_server(
     Args:
         domain: The domain.
         server: The address of the server, or `here`.
-        token: The token of the server.
+        token: The secret that the server asks for.
         changes: Keys of an experiment: `agents`, `trials`, `seed`, `redlight`, `output` and `settings`. The latter are
             `data` (the directory of the samples), `protocol`, `area`, `tests` (joined by +), `resume` (a session, or
             `AGENT:SESSION` joined by +), `save` (a folder for scores), `baseline` (an agent), `evaluate`, and the

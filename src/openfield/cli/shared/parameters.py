@@ -1,8 +1,9 @@
-"""The options of `play` and `serve` that choose trials."""
+"""Parameters that several commands have: output files, settings, metrics, and which trials are made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     from openfield.trial import Trial
 
 TRIALS = Group("Trials", sort_key=2)
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"], metavar="FILE")]
+"""The file to write."""
 Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False, metavar="KEY=VALUE")]
-"""Settings of a domain, given again for each."""
+"""Settings of a domain, one with each `--set`."""
+Metrics = Annotated[list[str] | None, Parameter(name="--metric", consume_multiple=False, metavar="NAME")]
+"""Metrics, one with each `--metric`."""
 
 
 @Parameter(name="*", group=TRIALS)
@@ -29,7 +34,7 @@ class TrialOptions:
     novelty: Annotated[str | None, Parameter(metavar="NAME")] = None
     """`NAME[:difficulty]`, `a+b` for both at once, or `none`."""
     set_: Settings = None
-    """A setting of the domain; repeat it for further settings."""
+    """A setting of the domain. Repeat it for further settings."""
     redlight: Annotated[bool, Parameter(name=["--redlight", "--given-detection"])] = False
     """Tell the agent when the world has changed."""
     seed: Whole = 0

@@ -1,0 +1,59 @@
+"""Help fits a screen, is grouped, ends with an example, and is what `docs/cli.md` shows."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+from cyclopts import App
+
+from openfield.capabilities import HasOptions
+from openfield.options import COMMANDS as EXTENDED
+from openfield.registry import installed_domains
+from support.help_texts import BLOCK, PAGE, list_commands, print_text, renew
+
+ROWS, COLUMNS = 30, 80
+WORDS = [words for words, _ in list_commands()]
+
+
+def find_extended() -> list[list[str]]:
+    """Every command with a domain that adds options to it."""
+    pairs = product(EXTENDED, (domain for domain in installed_domains() if isinstance(domain, HasOptions)))
+    return [[command, domain.name] for command, domain in pairs if domain.options(command) is not None]
+
+
+@pytest.mark.parametrize("words", [[], *WORDS, *find_extended()], ids=" ".join)
+def test_help_fits_a_screen_and_ends_with_an_example(words: list[str]) -> None:
+    lines = print_text(*words, "--help").splitlines()
+    assert len(lines) <= ROWS, len(lines)
+    assert max(map(len, lines)) <= COLUMNS
+    assert lines[0].startswith("Usage: openfield")
+    assert lines[-1].startswith(f"Example: openfield {words[0] if words else ''}"), lines[-1]
+    assert "`" not in "".join(lines)
+
+
+@pytest.mark.parametrize(("words", "command"), list(list_commands()), ids=lambda value: " ".join(value)[:30])
+def test_every_parameter_has_help_and_is_shown_by_help_all(words: list[str], command: App) -> None:
+    shown = print_text(*words, "--help-all")
+    for argument in command.assemble_argument_collection(parse_docstring=True) if command.default_command else ():
+        if argument.parse and argument.show:
+            assert argument.parameter.help, argument.name
+            assert argument.name in shown or argument.name.lstrip("-").upper() in shown
+
+
+def test_rare_options_need_help_all() -> None:
+    short, long = print_text("run", "--help"), print_text("run", "--help-all")
+    assert "More options: --help-all" in short
+    assert "--reply-seconds" not in short
+    assert "--reply-seconds SECONDS" in long
+    assert 10 <= len(re.findall(r"^  -", short, re.MULTILINE)) <= 12
+    assert "--gtshoot-ints" not in print_text("serve", "birds", "--help")
+    assert "--gtshoot-ints" in print_text("serve", "birds", "--help-all")
+
+
+def test_the_page_has_every_command_and_shows_what_is_printed() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    shown = [block[1].removesuffix(" --help-all") for block in BLOCK.finditer(page)]
+    assert set(shown) >= {" ".join(words) for words in WORDS}
+    assert page == renew(page), "python tests/support/help_texts.py writes the texts anew"

@@ -1,0 +1,60 @@
+"""The help texts in `docs/cli.md`: every block that begins with `$ openfield ...` is what that command prints.
+
+`python tests/support/help_texts.py` writes them anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from cyclopts import App
+
+from openfield.capabilities import HasCommands
+from openfield.cli import run_command
+from openfield.cli.app import COMMANDS, make_app
+from openfield.registry import installed_domains
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+BLOCK = re.compile(r"^```text\n\$ openfield ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def list_commands() -> Iterator[tuple[list[str], App]]:
+    """Yield every command by its words: those of the command line, those inside them, and those of domains."""
+    for name in COMMANDS:
+        yield from _walk([name], make_app([])[name])
+    for domain in installed_domains():
+        if isinstance(domain, HasCommands):
+            yield from _walk([domain.name], make_app([domain.name])[domain.name])
+
+
+def _walk(words: list[str], app: App) -> Iterator[tuple[list[str], App]]:
+    yield words, app
+    for name in app:
+        if not name.startswith("-"):
+            yield from _walk([*words, name], app[name])
+
+
+def print_text(*words: str, columns: int = 80) -> str:
+    """Return what a command prints on a terminal of this width, without blanks at the ends of lines."""
+    printed = io.StringIO()
+    with mock.patch.dict(os.environ, {"COLUMNS": str(columns)}), contextlib.redirect_stdout(printed):
+        status = run_command(list(words))
+    if status:
+        raise ValueError(f"openfield {shlex.join(words)} exits with {status}")
+    return "".join(f"{line.rstrip()}\n" for line in printed.getvalue().splitlines())
+
+
+def renew(page: str) -> str:
+    """Return a page with all its blocks as they are printed now."""
+    return BLOCK.sub(lambda block: f"```text\n$ openfield {block[1]}\n{print_text(*shlex.split(block[1]))}```", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renew(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
