@@ -7,13 +7,12 @@ import inspect
 import pydoc
 import subprocess
 import sys
-from types import ModuleType
 
 import pytest
 
 import openfield as of
 from openfield.lazy import _find_homes
-from support.places import ROOT
+from support.places import ROOT, load_generator
 
 NOUNS = ("Turn", "Reply", "Belief", "World", "Agent", "Domain", "Trial", "Rollout", "Journal", "Metric")
 PACKAGES = (
@@ -26,16 +25,7 @@ PACKAGES = (
 )
 
 
-def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "docs" / "generate_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GENERATOR = load_generator()
+GENERATOR = load_generator("reference")
 
 
 def test_the_ten_nouns_are_public() -> None:

@@ -11,10 +11,11 @@ from cyclopts import App
 from openfield.capabilities import HasOptions
 from openfield.options import COMMANDS as EXTENDED
 from openfield.registry import installed_domains
-from support.help_texts import BLOCK, PAGE, list_commands, print_text, renew
+from support.places import load_generator
 
+HELP = load_generator("help")
 ROWS, COLUMNS = 30, 80
-WORDS = [words for words, _ in list_commands()]
+COMMANDS = list(HELP.list_commands())
 
 
 def find_extended() -> list[list[str]]:
@@ -23,9 +24,9 @@ def find_extended() -> list[list[str]]:
     return [[command, domain.name] for command, domain in pairs if domain.options(command) is not None]
 
 
-@pytest.mark.parametrize("words", [[], *WORDS, *find_extended()], ids=" ".join)
+@pytest.mark.parametrize("words", [[], *(words for words, _ in COMMANDS), *find_extended()], ids=" ".join)
 def test_help_fits_a_screen_and_ends_with_an_example(words: list[str]) -> None:
-    lines = print_text(*words, "--help").splitlines()
+    lines = HELP.print_text(*words, "--help").splitlines()
     assert len(lines) <= ROWS, len(lines)
     assert max(map(len, lines)) <= COLUMNS
     assert lines[0].startswith("Usage: openfield")
@@ -33,9 +34,9 @@ def test_help_fits_a_screen_and_ends_with_an_example(words: list[str]) -> None:
     assert "`" not in "".join(lines)
 
 
-@pytest.mark.parametrize(("words", "command"), list(list_commands()), ids=lambda value: " ".join(value)[:30])
+@pytest.mark.parametrize(("words", "command"), COMMANDS, ids=lambda value: " ".join(value)[:30])
 def test_every_parameter_has_help_and_is_shown_by_help_all(words: list[str], command: App) -> None:
-    shown = print_text(*words, "--help-all")
+    shown = HELP.print_text(*words, "--help-all")
     for argument in command.assemble_argument_collection(parse_docstring=True) if command.default_command else ():
         if argument.parse and argument.show:
             assert argument.parameter.help, argument.name
@@ -43,17 +44,17 @@ def test_every_parameter_has_help_and_is_shown_by_help_all(words: list[str], com
 
 
 def test_rare_options_need_help_all() -> None:
-    short, long = print_text("run", "--help"), print_text("run", "--help-all")
+    short, long = HELP.print_text("run", "--help"), HELP.print_text("run", "--help-all")
     assert "More options: --help-all" in short
     assert "--reply-seconds" not in short
     assert "--reply-seconds SECONDS" in long
     assert 10 <= len(re.findall(r"^  -", short, re.MULTILINE)) <= 12
-    assert "--gtshoot-ints" not in print_text("serve", "birds", "--help")
-    assert "--gtshoot-ints" in print_text("serve", "birds", "--help-all")
+    assert "--gtshoot-ints" not in HELP.print_text("serve", "birds", "--help")
+    assert "--gtshoot-ints" in HELP.print_text("serve", "birds", "--help-all")
 
 
 def test_the_page_has_every_command_and_shows_what_is_printed() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    shown = [block[1].removesuffix(" --help-all") for block in BLOCK.finditer(page)]
-    assert set(shown) >= {" ".join(words) for words in WORDS}
-    assert page == renew(page), "python tests/support/help_texts.py writes the texts anew"
+    page = HELP.PAGE.read_text(encoding="utf-8")
+    shown = [block[1].removesuffix(" --help-all") for block in HELP.BLOCK.finditer(page)]
+    assert set(shown) >= {" ".join(words) for words, _ in COMMANDS}
+    assert page == HELP.render_help(page), "docs/cli.md is old; write it anew: make docs"

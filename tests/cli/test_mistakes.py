@@ -29,7 +29,7 @@ def complain(said: Any) -> str:
         (["run", MAZE, "--agnt", "random"], "Did you mean '--agent'?"),
         (
             ["list", "novelty"],
-            "metrics, settings, flags, not 'novelty'. Did you mean 'novelties'?",
+            "metrics, settings, options, flags, not 'novelty'. Did you mean 'novelties'?",
         ),
         (["run", MAZE, "--agent", "compas"], "Did you mean 'compass'? For maze: compass, random."),
         (["run", MAZE, "--agent", f"{MAZE}:Compas"], "Did you mean 'Compass'?"),

@@ -223,8 +223,8 @@ def limit_files(process: int, size: int) -> None:
     ("words", "said"),
     [
         (["--token", "abc"], "no place for a token"),
-        (["--config", "server.ini", "--trials", "7"], "server.ini says which trials are served"),
-        (["--config", "server.ini", "--novelty", "mirrored"], "server.ini says which trials are served"),
+        (["--config", "server.ini", "--trials", "7"], "server.ini lists the trials to serve"),
+        (["--config", "server.ini", "--novelty", "mirrored"], "server.ini lists the trials to serve"),
         (["--lease", "inf"], "A lease of inf s"),
     ],
 )

@@ -1,7 +1,4 @@
-"""The help texts in `docs/cli.md`: every block that begins with `$ openfield ...` is what that command prints.
-
-`python tests/support/help_texts.py` writes them anew.
-"""
+"""Write the help texts in docs/cli.md: a block that begins with `$ openfield ...` shows what that command prints."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from openfield.cli import run_command
 from openfield.cli.app import COMMANDS, make_app
 from openfield.registry import installed_domains
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).with_name("cli.md")
 BLOCK = re.compile(r"^```text\n\$ openfield ([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -51,10 +48,10 @@ def print_text(*words: str, columns: int = 80) -> str:
     return "".join(f"{line.rstrip()}\n" for line in printed.getvalue().splitlines())
 
 
-def renew(page: str) -> str:
-    """Return a page with all its blocks as they are printed now."""
+def render_help(page: str) -> str:
+    """Return the page with every block as it is printed now."""
     return BLOCK.sub(lambda block: f"```text\n$ openfield {block[1]}\n{print_text(*shlex.split(block[1]))}```", page)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renew(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(render_help(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
