@@ -12,7 +12,7 @@ import pytest
 
 import openfield as of
 from openfield.lazy import _find_homes
-from support.places import ROOT, load_generator
+from support.places import load_generator
 
 NOUNS = ("Turn", "Reply", "Belief", "World", "Agent", "Domain", "Trial", "Rollout", "Journal", "Metric")
 PACKAGES = (
