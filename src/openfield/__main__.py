@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line; Ctrl-C while it is still being loaded is no traceback either."""
+    """Run the command line. Ctrl-C while it is being loaded gives no traceback either."""
     try:
         from openfield.cli import main as run
     except KeyboardInterrupt:

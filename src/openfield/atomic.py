@@ -1,6 +1,6 @@
-"""Files that appear whole or not at all.
+"""Write files that appear whole or not at all.
 
-Stands at the rim of report: pages and exports are written through it.
+Pages, exports and tables are written through this.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from openfield.errors import InvalidInput
-from openfield.journal.schema import is_database
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside the wanted one, which takes its place when the block ends well.
+    """Yield a temporary file beside the wanted one, which takes its place when the block ends well.
 
     A run file is never replaced: a record cannot be made again. A device or a pipe is written to instead.
     """
@@ -39,16 +38,22 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _check_place(path: Path) -> bool:
-    """Refuses a folder and a run file; says whether something is there that is no file, such as `/dev/stdout`."""
+    """Refuse a folder and a run file. Return whether the path is no file but something like `/dev/stdout`."""
     if path.is_dir():
         raise InvalidInput(f"Cannot write {path}: Is a directory.")
-    if path.is_file() and is_database(path):
+    if path.is_file() and _is_database(path):
         raise InvalidInput(f"{path} is the record of a run and is not written over. Name another file.")
     return path.exists() and not path.is_file()
 
 
+def _is_database(path: Path) -> bool:
+    """Return whether a file is an SQLite database, as run files are."""
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+
+
 def _put(draft: Path, path: Path) -> None:
-    """Puts a file into the place of another one, once it is on the disk."""
+    """Put a file into the place of another one, once it is on the disk."""
     with draft.open("rb+") as file:
         os.fsync(file.fileno())
     draft.replace(path)

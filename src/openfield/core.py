@@ -1,4 +1,4 @@
-"""The words an agent and a world exchange: what is shown, what is answered, what is believed.
+"""What an agent and a world exchange: turns, replies and beliefs, and the truth beside them.
 
 Everything else stands on these values: plan -> rollout (passes them) -> journal (keeps them) -> metrics -> report.
 """
@@ -124,26 +124,26 @@ class World(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether nothing follows; asked only about a turn that ended an episode (`last`)."""
+        """True when no episode follows. Read only after a turn that ended an episode (`last`)."""
         ...
 
     def reset(self) -> Turn:
-        """Starts the trial and shows its first turn."""
+        """Start the trial and return its first turn."""
         ...
 
     def step(self, reply: Reply) -> Turn:
-        """Takes a reply and shows the next turn; raises `AgentProtocol` if the action is none of its actions.
+        """Take a reply and return the next turn; raise `AgentProtocol` if the action is none of its actions.
 
-        A world that shows the last turn of an episode again, the very same object, has more said of that episode.
+        A world that returns the last turn of an episode again, the very same object, lets the agent say more about it.
         """
         ...
 
     def look(self, query: str) -> Any:
-        """Reads something without changing anything: a screenshot, a score."""
+        """Read something without changing anything: a screenshot, a score."""
         ...
 
     def close(self) -> None:
-        """Frees what the world holds."""
+        """Free what the world holds."""
         ...
 
 
@@ -151,7 +151,7 @@ class Agent(Protocol):
     """Anything that answers turns. `save`, `load` and `close` are optional, see `Saves`."""
 
     def __call__(self, turn: Turn, /) -> Reply:
-        """Answers a turn."""
+        """Answer a turn."""
         ...
 
 
@@ -159,7 +159,7 @@ class AgentFactory(Protocol):
     """Makes a fresh agent for a cell."""
 
     def __call__(self, spec: Spec, seed: int, /) -> Agent:
-        """Makes the agent."""
+        """Make the agent."""
         ...
 
 
@@ -168,9 +168,9 @@ class Saves(Protocol):
     """An agent whose state can be kept: a resumed cell goes on from its last finished episode."""
 
     def save(self) -> bytes:
-        """The state as bytes."""
+        """Return the state as bytes."""
         ...
 
     def load(self, state: bytes, /) -> None:
-        """Becomes the agent that was saved."""
+        """Restore the agent that was saved."""
         ...

@@ -29,7 +29,7 @@ class Play(Protocol):
     ended: Ending | None
 
     def move(self, action: Any) -> None:
-        """Does what an action does; raises `AgentProtocol` if it is none."""
+        """Do what an action does; raise `AgentProtocol` if it is none."""
         ...
 
 
@@ -50,25 +50,25 @@ class EpisodicWorld(Generic[S]):
         return self._number + 1 >= len(self._script)
 
     def reset(self) -> Turn:
-        """Starts the first episode."""
+        """Start the first episode."""
         self._number = -1
         return self._next()
 
     def step(self, reply: Reply) -> Turn:
-        """Moves in the episode, or starts the next one."""
+        """Move in the episode, or start the next one."""
         if self._play.ended is not None:
             return self._next()
         self._play.move(reply.action)
         return self._turn()
 
     def look(self, query: str) -> Any:
-        """Reads something off the episode under way."""
+        """Read something of the episode under way."""
         if not hasattr(self._play, "look"):
             raise OpenfieldError(f"{self._domain.name} has nothing to look at.")
         return self._play.look(query)
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     def _next(self) -> Turn:
         self._number += 1

@@ -20,7 +20,7 @@ Used everywhere; the command line turns each into one line and the exit status d
     ├── ReplayMismatch                   a replayed turn differs from the recorded one
     │   └── AgentDiffers                 a re-driven agent answers otherwise than it did
     ├── NothingScored                1   every cell of a run failed
-    └── Cancelled                  130   somebody asked us to stop
+    └── Cancelled                  130   the user asked to stop
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class NothingScored(OpenfieldError):
 
 
 class Cancelled(OpenfieldError):
-    """Somebody asked us to stop; the run can be resumed."""
+    """The user asked to stop; the run can be resumed."""
 
     exit_status = 130
 

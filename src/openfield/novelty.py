@@ -54,7 +54,7 @@ class Novelty(Generic[S]):
 
 
 def find_novelty(novelties: Iterable[Novelty[S]], wanted: str) -> Novelty[S]:
-    """The novelty called `NAME` or `NAME:difficulty`; a bare name takes the first difficulty declared."""
+    """Return the novelty called `NAME` or `NAME:difficulty`. A bare name takes the first difficulty declared."""
     known = list(novelties)
     for novelty in known:
         if wanted in (novelty.id, novelty.name):
@@ -63,16 +63,16 @@ def find_novelty(novelties: Iterable[Novelty[S]], wanted: str) -> Novelty[S]:
 
 
 def apply_novelties(novelties: Iterable[Novelty[S]], wanted: Iterable[str], settings: S) -> S:
-    """The settings after all the wanted changes, in order: novelties compose."""
+    """Return the settings after all the wanted changes, in order: novelties compose."""
     for name in wanted:
         settings = find_novelty(novelties, name).change(settings)
     return settings
 
 
 def check_effect(novelties: Iterable[Novelty[S]], names: Sequence[str], settings: S) -> None:
-    """Refuses novelties at once of which one undoes another: records and reports would tell of both.
+    """Refuse a combination of novelties of which one undoes another: records and reports would name both.
 
-    Whether a novelty by itself can be noticed is what the conformance kit finds out.
+    Whether a single novelty can be noticed is for the conformance kit to find out.
 
     Raises:
         InvalidInput: The world would be the same without one of them, or without all.

@@ -1,6 +1,6 @@
-"""Finds domains, agents and metrics: installed ones by name, others as `module:attribute` or `file.py:attribute`.
+"""Find domains and agents: installed ones by name, others as `module:attribute` or `file.py:attribute`.
 
-The first thing a plan asks. A broken plugin is a warning that names it, never a crash.
+The first thing a plan needs. A broken plugin is a warning that names it, never a crash.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PluginWarning(UserWarning):
 
 
 def find_domain(source: str) -> Domain[Any]:
-    """The domain of this name, or the one at `package.module:attribute`, `file.py:attribute` or alone in `file.py`."""
+    """Return the domain of this name, at `package.module:attribute` or `file.py:attribute`, or alone in `file.py`."""
     if source in _domains:
         return _domains[source][0]
     if ":" in source or source.endswith(".py"):
@@ -52,13 +52,13 @@ def find_domain(source: str) -> Domain[Any]:
 
 
 def use_domain(domain: Domain[Any], source: str = "") -> Domain[Any]:
-    """Makes a domain known by its name in this process; `source` is how another process finds it."""
+    """Make a domain known by its name in this process; `source` is how another process finds it."""
     _domains[domain.name] = domain, source or _domains.get(domain.name, (None, ""))[1] or _importable(domain)
     return domain
 
 
 def domain_source(name: str) -> str:
-    """How another process finds a domain known here; empty if it cannot."""
+    """Return how another process finds a domain known here; empty if it cannot."""
     return _domains[name][1] if name in _domains else name
 
 
@@ -68,17 +68,17 @@ def domain_names() -> list[str]:
 
 
 def installed_domains() -> list[Domain[Any]]:
-    """All installed domains; one that cannot be loaded is a warning."""
+    """Return all installed domains. One that cannot be loaded is a warning."""
     return list(load_all(find_entry_points("openfield.domains"), find_domain, "domain"))
 
 
 def agent_names(domain: Domain[Any] | None = None) -> list[str]:
-    """The names of all agents; with a domain, those that come with it as well."""
+    """Return the names of all agents; with a domain, also of those that come with it."""
     return sorted({*find_entry_points("openfield.agents"), *(domain.agents if domain else ())})
 
 
 def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
-    """The factory behind whatever an agent was given as."""
+    """Return the factory of an agent, however the agent was named."""
     if not isinstance(source, str):
         return _adapt(source, domain)
     if source.startswith("process:"):
@@ -99,7 +99,7 @@ def find_agent(source: AgentSource, domain: Domain[Any]) -> AgentFactory:
 
 
 def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
-    """Sees that an agent can be found, before anything is begun with it."""
+    """Check that an agent can be found, before anything starts."""
     if isinstance(source, str) and source.startswith("wire:"):
         load(f"{WIRE_AGENTS}:check_program")(source, domain)
     else:
@@ -107,7 +107,7 @@ def check_agent(source: AgentSource, domain: Domain[Any]) -> None:
 
 
 def check_extra(domain: Domain[Any]) -> None:
-    """Sees that the optional part a domain's worlds need is installed."""
+    """Check that the optional part a domain needs is installed."""
     if not isinstance(domain, NeedsExtra):
         return
     try:
@@ -120,7 +120,7 @@ def check_extra(domain: Domain[Any]) -> None:
 
 
 def installed_agents() -> list[str]:
-    """The names of agents for any domain; one that cannot be loaded is a warning."""
+    """Return the names of agents for any domain. One that cannot be loaded is a warning."""
     points = find_entry_points("openfield.agents")
 
     def find(name: str) -> str:
@@ -131,7 +131,7 @@ def installed_agents() -> list[str]:
 
 
 def load(source: str) -> Any:
-    """The object at `package.module:attribute` or `file.py:attribute`."""
+    """Return the object at `package.module:attribute` or `file.py:attribute`."""
     place, _, attribute = source.partition(":")
     module = _import(place, source)
     found: Any = module
@@ -144,7 +144,7 @@ def load(source: str) -> Any:
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:
-    """Whether something callable is a module's own, and not imported there."""
+    """Return whether something callable is defined in a module, and not imported there."""
     return callable(value) and getattr(value, "__module__", None) == module.__name__
 
 
@@ -173,7 +173,7 @@ def _made(found: Any, source: str) -> Domain[Any]:
 
 
 def _importable(domain: Domain[Any]) -> str:
-    """`module:attribute` of a domain that is a module's global, or nothing."""
+    """Return `module:attribute` of a domain that is a module's global, or nothing."""
     module = sys.modules.get(type(domain).__module__)
     if module is None or module.__name__ == "__main__":
         return ""
@@ -188,7 +188,7 @@ def _adapt(found: Any, domain: Domain[Any]) -> AgentFactory:
 
 
 def _as_factory(found: Any) -> AgentFactory:
-    """A class or a function of two is a factory; a function of one is the agent itself."""
+    """Return a factory: a class or a function of two parameters is one, a function of one is the agent itself."""
     if not callable(found):
         raise InvalidInput(f"An agent must be callable; {found!r} is not.")
     if inspect.isclass(found) or _positional(found) != 1:
@@ -200,7 +200,7 @@ def _as_factory(found: Any) -> AgentFactory:
 
 
 def _check_factory(found: Callable[..., Any]) -> None:
-    """Sees that something can be called with a spec and a seed, as far as it says how it is called."""
+    """Check that something can be called with a spec and a seed, as far as its signature tells."""
     try:
         inspect.signature(found).bind(None, 0)
     except ValueError:
@@ -221,7 +221,7 @@ def _positional(function: Callable[..., Any]) -> int:
 
 
 def find_entry_points(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name; our own names cannot be taken."""
+    """Return the entry points of a group by name. A plugin cannot take a name of ours."""
     points: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=group), key=lambda point: not point.value.startswith("openfield.")):
         if points.setdefault(point.name, point).value != point.value:
@@ -242,7 +242,7 @@ def load_all(names: Iterable[str], find: Callable[[str], Any], kind: str) -> Ite
 
 
 def _import(place: str, source: str) -> ModuleType:
-    """Imports a module by name, as if started in the working directory, or a file by its path."""
+    """Import a module by name, as if started in the working directory, or a file by its path."""
     try:
         if place.endswith(".py"):
             return _import_file(Path(place))
@@ -254,7 +254,7 @@ def _import(place: str, source: str) -> ModuleType:
 
 
 def _look_here() -> None:
-    """Has modules found in the working directory, unless that was removed."""
+    """Let modules be found in the working directory, unless that was removed."""
     with suppress(FileNotFoundError):
         here = str(Path.cwd())
         if "" not in sys.path and here not in sys.path:
@@ -262,7 +262,7 @@ def _look_here() -> None:
 
 
 def absolute(source: str) -> str:
-    """The same source of a domain or agent for somebody who stands in another folder."""
+    """Return the source of a domain or agent as a process in another folder can use it."""
     place, colon, attribute = source.partition(":")
     return f"{Path(place).absolute()}{colon}{attribute}" if place.endswith(".py") else source
 

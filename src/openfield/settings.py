@@ -31,7 +31,7 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
-    """The settings with these changes; text is read as the field's type wants it.
+    """Return the settings with these changes. Text is read as the field's type wants it.
 
     Raises:
         InvalidInput: A value does not fit; the message names the key and what would be right.
@@ -48,18 +48,18 @@ def make_settings(kind: type[S], values: Mapping[str, Any]) -> S:
 
 
 def changed_settings(settings: Settings) -> dict[str, Any]:
-    """What differs from the defaults, in the values a file would hold."""
+    """Return what differs from the defaults, as plain values for a file."""
     plain, default = (msgspec.json.decode(msgspec.json.encode(each)) for each in (settings, type(settings)()))
     return {name: value for name, value in plain.items() if value != default[name]}
 
 
 def setting_rows(kind: type[Settings]) -> tuple[SettingRow, ...]:
-    """Every setting with its type, default and meaning."""
+    """Return every setting with its type, default and meaning."""
     return _rows(kind)
 
 
 def describe_type(kind: Any) -> str:
-    """What values a type allows, in a few words."""
+    """Describe in a few words what values a type allows."""
     (schema,), components = msgspec.json.schema_components([kind])
     return _type_text(schema, components)
 

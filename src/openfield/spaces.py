@@ -18,11 +18,11 @@ class Discrete(msgspec.Struct, frozen=True, tag="discrete"):
     n: int
 
     def sample(self, rng: random.Random) -> int:
-        """Draws a value."""
+        """Draw a value."""
         return rng.randrange(self.n)
 
     def contains(self, value: Any) -> bool:
-        """Whether the value belongs here."""
+        """Return whether a value belongs to the space."""
         return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(0 <= value < self.n)
 
 
@@ -32,11 +32,11 @@ class Choice(msgspec.Struct, frozen=True, tag="choice"):
     options: tuple[str, ...]
 
     def sample(self, rng: random.Random) -> str:
-        """Draws a value."""
+        """Draw a value."""
         return rng.choice(self.options)
 
     def contains(self, value: Any) -> bool:
-        """Whether the value belongs here."""
+        """Return whether a value belongs to the space."""
         return isinstance(value, str) and value in self.options
 
 
@@ -49,7 +49,7 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
     dtype: str = "float32"
 
     def sample(self, rng: random.Random) -> Any:
-        """Draws a value: nested lists of numbers, a bare number for shape ()."""
+        """Draw a value: nested lists of numbers, a bare number for shape ()."""
         whole = np.issubdtype(self.dtype, np.integer)
         flat = [
             rng.randint(int(self.low), int(self.high)) if whole else rng.uniform(self.low, self.high)
@@ -58,7 +58,7 @@ class Box(msgspec.Struct, frozen=True, tag="box"):
         return np.array(flat).reshape(self.shape).tolist()
 
     def contains(self, value: Any) -> bool:
-        """Whether the value belongs here."""
+        """Return whether a value belongs to the space."""
         try:
             array = np.asarray(value)
         except (TypeError, ValueError, OverflowError):
@@ -77,11 +77,11 @@ class Fields(msgspec.Struct, frozen=True, tag="fields"):
     parts: dict[str, Space]
 
     def sample(self, rng: random.Random) -> dict[str, Any]:
-        """Draws a value."""
+        """Draw a value."""
         return {name: part.sample(rng) for name, part in self.parts.items()}
 
     def contains(self, value: Any) -> bool:
-        """Whether the value belongs here."""
+        """Return whether a value belongs to the space."""
         return (
             isinstance(value, dict)
             and value.keys() == self.parts.keys()

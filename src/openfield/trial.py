@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For the whole trial, time of the world included; passing it ends the trial as `truncated`."""
 
     def __post_init__(self) -> None:
-        """Makes whole seconds the numbers they are read back as: a trial keeps its id."""
+        """Turn whole seconds into the numbers they are read back as: a trial keeps its id."""
         for name in ("reply_seconds", "trial_seconds"):
             if isinstance(seconds := getattr(self, name), int):
                 msgspec.structs.force_setattr(self, name, float(seconds))
@@ -80,17 +80,17 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def hash_trial(content: Trial | dict[str, Any]) -> str:
-    """The id of a trial, or of what was written down of it."""
+    """Return the id of a trial, or of its recorded content."""
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:12]
 
 
 def with_limits(trials: Iterable[Trial], change: Callable[[Limits], Limits]) -> list[Trial]:
-    """The same trials with other limits."""
+    """Return the same trials with other limits."""
     return with_changes(trials, lambda trial: msgspec.structs.replace(trial, limits=change(trial.limits)))
 
 
 def with_changes(trials: Iterable[Trial], change: Callable[[Trial], Trial]) -> list[Trial]:
-    """The trials, each changed; what comes after a trial comes after the same one with its new id."""
+    """Return the trials, each changed. A trial that comes after another one follows it to its new id."""
     made: dict[str, Trial] = {}
     for trial in trials:
         after = made[trial.after].id if trial.after in made else trial.after
@@ -99,11 +99,11 @@ def with_changes(trials: Iterable[Trial], change: Callable[[Trial], Trial]) -> l
 
 
 def derive(seed: int, *path: str | int) -> int:
-    """A child of a seed: the same path gives the same child in every process, another path an independent one."""
+    """Derive a seed from another: the same path gives the same seed everywhere, another path an independent one."""
     text = "/".join(str(part) for part in (seed, *path))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def file_digest(content: bytes) -> str:
-    """What stands for a file's content in `Trial.files`."""
+    """Return the digest of a file's content for `Trial.files`."""
     return hashlib.sha256(content).hexdigest()

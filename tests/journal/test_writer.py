@@ -19,13 +19,15 @@ import openfield as of
 from conftest import Spawn
 from openfield.cell import Cell
 from openfield.errors import DamagedRun, DiskFull, JournalError, NotARun, OpenfieldError, RunBusy
+from openfield.journal import leases
 from openfield.journal import schema as database
 from openfield.journal import writer as journal
+from openfield.journal.leases import _birth
 from openfield.journal.reader import Run
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import Recorder
 from openfield.journal.schema import APPLICATION_ID, SCHEMA_VERSION
-from openfield.journal.writer import Journal, _birth
+from openfield.journal.writer import Journal
 from openfield.record import AgentState, AttemptEnd, Chunk, EpisodeEnd
 from openfield.runner.plan import make_cells
 from support.players import Learner
@@ -360,7 +362,8 @@ def test_a_closed_journal_gives_its_cells_back(path: Path) -> None:
 def test_the_lease_of_a_dead_process_is_void_at_once(path: Path, spawn: Spawn) -> None:
     code = f"""
 import os, signal
-from openfield.journal.writer import Journal, _birth
+from openfield.journal.leases import _birth
+from openfield.journal.writer import Journal
 from journal.test_writer import enter
 record = Journal({str(path)!r})
 (cell,) = enter(record)
@@ -409,7 +412,7 @@ def test_a_dead_process_nobody_has_buried_is_dead(spawn: Spawn) -> None:
 
 
 def test_leases_are_renewed_while_the_journal_is_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LEASE_SECONDS", 1.0)
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 1.0)
 
     def held_until() -> float:
         with closing(sqlite3.connect(path)) as db:

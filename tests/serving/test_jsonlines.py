@@ -85,7 +85,7 @@ def test_nesting_without_end_is_a_protocol_fault(line: bytes) -> None:
 
 
 def test_a_line_without_end_is_a_protocol_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(lines, "MAX_LINE", 1000)
     reader = Lines()
     for _ in range(10):
         assert list(reader.feed(b"x" * 100)) == []

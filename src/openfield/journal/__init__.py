@@ -1,1 +1,6 @@
-"""Journal."""
+"""The record of a run: one SQLite file that a crash cannot tear.
+
+Start with `writer`, whose `Journal` writes entries in one thread, and `reader`, whose `Run` reads them back. A
+`recorder` gathers the steps of a rollout into entries; a `receipt` tells when they are on disk. `schema` holds the
+tables; `leases` and `lock` keep two processes from playing or serving the same cell.
+"""

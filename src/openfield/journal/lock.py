@@ -1,6 +1,6 @@
-"""One server for one run file: a lock beside the file for as long as somebody serves from it.
+"""Let one server at a time use a run file: a lock lies beside the file while it is served.
 
-Below the commands that serve. Players need none: they lease cells one by one.
+Players need no such lock: they lease cells one by one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from openfield.errors import JournalError, RunBusy
 
 @contextmanager
 def holding(path: Path) -> Iterator[Callable[[], None]]:
-    """Keeps every other server off a run file: two would not know of each other's sessions.
+    """Keep every other server off a run file: two would not know of each other's sessions.
 
-    Yields what is to be called when serving has begun: a file that was made for nothing is taken away.
+    Yields a function to call when serving has begun. Without that call a file that was made here is removed again.
 
     Raises:
         RunBusy: Another server has it.
@@ -36,7 +36,7 @@ def holding(path: Path) -> Iterator[Callable[[], None]]:
 
 
 def take_lock(lock: Path) -> BinaryIO | None:
-    """A lock file, locked; None if somebody has it. It must still be there: whoever had it takes it away in the end."""
+    """Return a lock file, locked, or None if another process has it. The process that has it removes it in the end."""
     while True:
         file = lock.open("ab")
         try:

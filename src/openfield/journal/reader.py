@@ -1,4 +1,4 @@
-"""What a run file says, as values: cells with their trials, finished episodes and steps.
+"""Read a run file as values: cells with their trials, finished episodes and steps.
 
 Stands between journal and metrics: metrics, reports and exports read these and nothing else.
 """
@@ -82,7 +82,7 @@ class Run:
     """A run file, read only."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens a run file; refuses anything else with one sentence."""
+        """Open a run file, and refuse any other file."""
         self.path = Path(path)
         self._db = open_to_read(self.path)
 
@@ -93,7 +93,7 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._db.close()
 
     @property
@@ -107,11 +107,11 @@ class Run:
         return dict(self._rows("SELECT name, source FROM agents", tuple[str, str | None]))
 
     def trials(self) -> Iterator[Trial]:
-        """All trials, in the order they were entered."""
+        """Yield all trials, in the order they were entered."""
         return (trial for _, trial in self._keyed_trials())
 
     def cells(self, with_episodes: bool = True, only: str | None = None) -> list[CellRecord]:
-        """All cells, or only one, in the order they were entered, each as its latest attempt has it."""
+        """Return all cells, or only one, in the order they were entered, each with its latest attempt."""
         trials = dict(self._keyed_trials(only))
         episodes = self._episodes() if with_episodes else {}
         rows = self._rows(_LATEST_ATTEMPTS, _LatestAttempt, (only, only))
@@ -132,7 +132,7 @@ class Run:
         ]
 
     def cell(self, wanted: str) -> CellRecord:
-        """The cell with this id, or the only one whose id begins so."""
+        """Return the cell with this id, or the only one whose id begins with it."""
         cells = self.cells()
         found = [cell for cell in cells if cell.id.startswith(wanted)]
         if len(found) > 1 and wanted:
@@ -143,21 +143,21 @@ class Run:
         return found[0]
 
     def steps(self, cell: str, attempt: int) -> Iterator[Step]:
-        """All recorded steps of an attempt, each with its truth."""
+        """Yield all recorded steps of an attempt, each with its truth."""
         return fill_truth(step for chunk in self._chunks(cell, attempt) for step in read_chunk(chunk))
 
     def raw_steps(self, cell: str, attempt: int) -> Iterator[RawStep]:
-        """All recorded steps of an attempt, for replay."""
+        """Yield all recorded steps of an attempt, for replay."""
         return (step for chunk in self._chunks(cell, attempt) for step in read_raw_chunk(chunk))
 
     def state(self, cell: str, attempt: int) -> tuple[int, bytes] | None:
-        """The agent's last saved state, and after how many steps it was saved."""
+        """Return after how many steps the agent was saved last, and its state."""
         query = "SELECT step, data FROM states WHERE cell = ? AND attempt = ?"
         rows = self._rows(query, tuple[int, bytes], (cell, attempt))
         return next(iter(rows), None)
 
     def verify(self) -> list[str]:
-        """Everything wrong with the file: one line per damaged part, each naming it."""
+        """Return everything that is wrong with the file: one line for each damaged part."""
         faults: list[str] = []
         try:
             faults += [text for (text,) in self._rows("PRAGMA integrity_check(20)", tuple[str]) if text != "ok"]
@@ -183,7 +183,7 @@ class Run:
             expected[place] = chunk.first + chunk.count
 
     def _damaged_cells(self) -> Iterator[str]:
-        """What cells say of themselves and their own turns do not bear out."""
+        """Yield what cells say of themselves and their turns contradict."""
         sources, _ = self.agents, self.facts
         for key, content in self._rows("SELECT id, content FROM trials", tuple[str, str]):
             if hash_trial(msgspec.json.decode(content)) != key:
@@ -242,7 +242,7 @@ class Run:
         return (Chunk(*row) for row in self._rows(query, _Chunk))
 
     def _rows(self, query: str, kind: Any, values: Iterable[Any] = (), at_once: int = 256) -> Iterator[Any]:
-        """What the file answers, each row of the kind it was written as: a damaged one may hold anything."""
+        """Yield rows, each of the type it was written as: a damaged file may hold anything."""
         with explaining(self.path):
             cursor: sqlite3.Cursor = self._db.execute(query, tuple(values))
             while rows := cursor.fetchmany(at_once):
@@ -250,7 +250,7 @@ class Run:
 
 
 def contradicted(episodes: Iterable[Episode], steps: Iterator[Step]) -> Iterator[int]:
-    """The numbers of episodes that are not in line, or whose recorded turns give another performance."""
+    """Yield the numbers of episodes that are missing or whose recorded turns give another performance."""
     last = next(steps, None)
     for number, episode in enumerate(episodes):
         played, before = 0, last

@@ -1,6 +1,6 @@
-"""Word that something was done, for whoever waits for it: a thread, an event loop, or nobody at all.
+"""A handle on a pending write that threads and event loops can wait for.
 
-Between the journal, which settles receipts when a commit is on disk, and those who acknowledge nothing before that.
+The journal settles receipts when a commit is on disk. Wires acknowledge nothing before that.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Receipt(Generic[T]):
         self._calls: list[Callable[[], object]] = []
 
     def settle(self, result: T | None, failure: BaseException | None = None) -> None:
-        """The work is done, or will never be; everybody who waits is told."""
+        """Say that the work is done, or why it will never be. All that wait are told."""
         self._result, self.failure = result, failure
         self._done = True
         self._tell()
 
     def done(self) -> bool:
-        """Whether the work is done."""
+        """Return whether the work is done."""
         return self._done
 
     def then(self, call: Callable[[], object]) -> None:
-        """Calls something when the work is done, in the thread that did it, or here and now if it is done already."""
+        """Call something when the work is done: in the thread that did it, or at once if it is done already."""
         self._calls.append(call)
         if self._done:
             self._tell()
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits for what came of the work; raises what went wrong.
+        """Wait for the result of the work; raise what went wrong.
 
         Raises:
             TimeoutError: It took too long.
@@ -77,7 +77,7 @@ class Receipt(Generic[T]):
         return result
 
     def _tell(self) -> None:
-        """Makes all calls that are left; whoever takes one off the list makes it, so each is made once."""
+        """Make all calls that are left. Each is taken off the list first, so that it is made once."""
         while self._calls:
             try:
                 call = self._calls.pop(0)

@@ -1,6 +1,6 @@
 """The record of a run: one SQLite file that one thread writes, many may read, and a crash cannot tear.
 
-Stands between rollout and metrics: entries go in here, `view.py` reads them back.
+Stands between rollout and metrics: entries go in here, `reader` reads them back.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 import copy
 import os
 import queue
-import socket
 import sqlite3
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,16 +20,12 @@ import msgspec
 
 from openfield.cell import Cell
 from openfield.errors import JournalError, OpenfieldError, RunBusy
+from openfield.journal import leases
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import keep_first
 from openfield.journal.schema import close_written, commit, explain_error, open_to_write
 from openfield.record import REPLY_ENCODER, AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd
 
-LEASE_SECONDS = 60.0
-"""How long a lease may outlive a holder on another machine; that of a dead process here ends at once."""
-_living: set[str] = set()
-"""The journals open in this process, by the names they hold cells under."""
-UNKNOWN_BIRTH = "?"
 LEISURE_SECONDS = 0.5
 """How long full chunks may wait for company; committed one by one they cost 0.5 calls a turn more."""
 T = TypeVar("T")
@@ -41,14 +35,13 @@ class Journal:
     """The writer of a run file. All its methods may be called from any thread."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens a run file, or makes one."""
+        """Open a run file, or make one."""
         self.path = Path(path)
         self._db, self.note = open_to_write(self.path)
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
+        self._holder = leases.new_holder()
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
         self._leased: set[str] = set()  # cells that are ours until we end them; only the thread looks
-        _living.add(self._holder)
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
         self._thread.start()
 
@@ -64,39 +57,39 @@ class Journal:
         return self._failure is not None
 
     def add(self, *entries: Entry) -> Receipt[None]:
-        """Takes entries that belong together; the receipt is settled when they are safely on disk."""
+        """Write entries that belong together. The receipt is settled when they are safely on disk."""
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
         return self._submit(lambda db: _write(db, entries, self._holder, self._leased), hurry)
 
     def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
-        """Starts a new attempt at a cell with its first entries: both will be on disk, or neither."""
+        """Start a new attempt at a cell with its first entries: both will be on disk, or neither."""
         return self._submit(lambda db: _write_anew(db, cell, attempt, entries, self._holder, self._leased))
 
     def flush(self) -> None:
-        """Waits until everything added so far is safely on disk."""
+        """Wait until everything added so far is safely on disk."""
         self.add().result()
 
     def close(self) -> None:
-        """Writes what is left, gives up all leases and closes the file."""
+        """Write what is left, give up all leases and close the file."""
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()
         self._failure = self._failure or self._closed()
         self._turn_away()
-        _living.discard(self._holder)
+        leases.retire(self._holder)
         close_written(self._db)
 
     def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
-        """Enters cells, where their agents come from, and facts; what is already there stays as it is."""
+        """Enter cells, the sources of their agents, and facts. What is already there stays as it is."""
         rows = list(cells)
         self._submit(lambda db: _enter(db, rows, agents, facts)).result()
 
     def lease(self, cell: str) -> bool:
-        """Takes a cell for this journal; False if another living one has it."""
-        return self._submit(lambda db: _lease(db, cell, self._holder, self._leased)).result()
+        """Take a cell for this journal; return False if another living one has it."""
+        return self._submit(lambda db: leases.take_lease(db, cell, self._holder, self._leased)).result()
 
     def begin(self, cell: str) -> int:
-        """Starts a new attempt at a cell and returns its number; an earlier one is superseded."""
+        """Start a new attempt at a cell and return its number. An earlier one is superseded."""
         return self._submit(lambda db: _begin(db, cell)).result()
 
     def _submit(self, work: Callable[[sqlite3.Connection], T], hurry: bool = True) -> Receipt[T]:
@@ -112,7 +105,7 @@ class Journal:
         return JournalError(f"{self.path} is closed.")
 
     def _turn_away(self) -> None:
-        """Tells those who came while the journal was being closed that nobody will serve them."""
+        """Refuse the work that came while the journal was being closed."""
         with suppress(queue.Empty):
             while True:
                 task = self._queue.get_nowait()
@@ -120,20 +113,20 @@ class Journal:
                     task.receipt.settle(None, self._closed())
 
     def _serve(self) -> None:
-        """Does all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
-        renew_at = time.monotonic() + LEASE_SECONDS / 4
+        """Do all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
+        renew_at = time.monotonic() + leases.LEASE_SECONDS / 4
         going_on = True
         while going_on:
             tasks, going_on = self._gather(renew_at - time.monotonic())
             if not going_on:
-                tasks.append(_Task(lambda db: _give_up(db, self._holder), Receipt()))
+                tasks.append(_Task(lambda db: leases.give_up_leases(db, self._holder), Receipt()))
             elif time.monotonic() >= renew_at:
-                tasks.append(_Task(lambda db: _renew(db, self._holder), Receipt()))
-                renew_at = time.monotonic() + LEASE_SECONDS / 4
+                tasks.append(_Task(lambda db: leases.renew_leases(db, self._holder), Receipt()))
+                renew_at = time.monotonic() + leases.LEASE_SECONDS / 4
             self._commit(tasks)
 
     def _gather(self, patience: float) -> tuple[list[_Task], bool]:
-        """All waiting work, and whether more may come; returns empty-handed when patience runs out."""
+        """Return all waiting work, and whether more may come. Without any it returns when patience runs out."""
         tasks: list[_Task] = []
         try:
             task = self._queue.get(timeout=max(patience, 0.0))
@@ -150,7 +143,7 @@ class Journal:
         return tasks, False
 
     def _commit(self, tasks: list[_Task]) -> None:
-        """Does some work in one commit. After the first failure nothing more is written: the record has no gaps."""
+        """Do some work in one commit. After the first failure nothing more is written: the record has no gaps."""
         results: list[Any] = []
         if self._failure is None:
             try:
@@ -166,7 +159,7 @@ class Journal:
 
 
 class _Task(NamedTuple):
-    """Something to be written, and whoever waits for it."""
+    """Something to be written, and the receipt for it."""
 
     work: Callable[[sqlite3.Connection], Any]
     receipt: Receipt[Any]
@@ -175,7 +168,7 @@ class _Task(NamedTuple):
 
 def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leased: set[str]) -> None:
     for cell in {entry.cell for entry in entries}:
-        _check_lease(db, cell, holder, cell in leased)
+        leases.check_lease(db, cell, holder, cell in leased)
     for entry in entries:
         match entry:
             case Chunk():
@@ -202,15 +195,8 @@ def _write_anew(
     _write(db, entries, holder, leased)
 
 
-def _check_lease(db: sqlite3.Connection, cell: str, holder: str, ours: bool) -> None:
-    """Keeps a process that slept through its lease from writing into a cell another one took over, or has ended."""
-    (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
-    if other != holder and (ours or other is not None):
-        raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
-
-
 def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
-    """Takes away what was recorded from a chunk's first step on.
+    """Remove what was recorded from a chunk's first step on.
 
     Where an agent goes on from a state that was saved in a hidden episode, a chunk begins before that and ends after.
     """
@@ -258,46 +244,3 @@ def _begin(db: sqlite3.Connection, cell: str) -> int:
     (last,) = db.execute("SELECT max(number) FROM attempts WHERE cell = ?", (cell,)).fetchone()
     db.execute("INSERT INTO attempts (cell, number) VALUES (?, ?)", (cell, (last or 0) + 1))
     return (last or 0) + 1
-
-
-def _lease(db: sqlite3.Connection, cell: str, holder: str, leased: set[str]) -> bool:
-    now = time.time()
-    other, until = db.execute("SELECT holder, held_until FROM cells WHERE id = ?", (cell,)).fetchone()
-    if other not in (None, holder) and until > now and not _is_dead(other):
-        return False
-    db.execute("UPDATE cells SET holder = ?, held_until = ? WHERE id = ?", (holder, now + LEASE_SECONDS, cell))
-    leased.add(cell)
-    return True
-
-
-def _renew(db: sqlite3.Connection, holder: str) -> None:
-    db.execute("UPDATE cells SET held_until = ? WHERE holder = ?", (time.time() + LEASE_SECONDS, holder))
-
-
-def _give_up(db: sqlite3.Connection, holder: str) -> None:
-    db.execute("UPDATE cells SET holder = NULL WHERE holder = ?", (holder,))
-
-
-def _is_dead(holder: str) -> bool:
-    """Whether a holder was a journal on this machine that is no more."""
-    host, process, birth, _ = holder.split(":")
-    if host != socket.gethostname():
-        return False
-    if int(process) == os.getpid():
-        return holder not in _living
-    return _birth(int(process)) not in (birth, UNKNOWN_BIRTH)
-
-
-def _birth(process: int) -> str:
-    """When a process began, in the kernel's own count, so that a number used again is another one; "" if it is dead."""
-    try:
-        state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return "" if state in "ZX" else rest[18]
-    except OSError:  # it is dead, or hidden from us, or this system has no /proc
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return ""
-        except PermissionError:
-            pass
-        return UNKNOWN_BIRTH

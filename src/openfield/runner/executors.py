@@ -1,6 +1,6 @@
-"""Who plays cells: this process, or worker processes watched from outside.
+"""Play cells in this process, or in worker processes that are watched from here.
 
-An executor is handed jobs by campaign.py and emits entries; another engine is one more short class like these.
+The scheduler of `run` starts jobs on an executor, which emits entries. Another engine is one more short class.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ class Executor(Protocol):
         ...
 
     def start(self, job: Job) -> None:
-        """Takes a job."""
+        """Start a job."""
         ...
 
     def poll(self) -> None:
-        """Emits what has come in; waits a moment if nothing has."""
+        """Emit what has come in; wait a moment if nothing has."""
         ...
 
     def stop(self) -> None:
-        """Has every job under way end after its current turn."""
+        """End every job after its current turn."""
         ...
 
     def close(self) -> None:
-        """Frees everything, ending at once what still runs."""
+        """End at once what still runs, and free everything."""
         ...
 
 
@@ -69,18 +69,18 @@ class Inline:
         self.free = 1
 
     def start(self, job: Job) -> None:
-        """Plays the whole job."""
+        """Play the whole job."""
         self._player.play(job)
 
     def poll(self) -> None:
-        """Nothing comes in later."""
+        """Do nothing: no entries come in later."""
 
     def stop(self) -> None:
-        """Ends the job under way after its turn."""
+        """End the job after its current turn."""
         self._player.stop()
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
 
 class Processes:
@@ -99,7 +99,7 @@ class Processes:
         return self._most - len(self._busy)
 
     def start(self, job: Job) -> None:
-        """Hands the job to an idle worker, or to a new one."""
+        """Send the job to an idle worker, or to a new one."""
         message = _pickled(job)
         knows_main = b"__main__" in message
         worker = next((each for each in self._idle if each.knows_main or not knows_main), None)
@@ -111,7 +111,7 @@ class Processes:
         worker.send(job, message)
 
     def poll(self) -> None:
-        """Emits what the workers sent, and looks after those that hang or died."""
+        """Emit what the workers sent, and look after those that hang or died."""
         ready = wait([worker.connection for worker in self._busy], timeout=POLL_SECONDS)
         for worker in list(self._busy):
             if worker.connection in ready:
@@ -122,13 +122,13 @@ class Processes:
                 worker.interrupt()
 
     def stop(self) -> None:
-        """Has every job under way end after its current turn."""
+        """End every job after its current turn."""
         self._stopping = True
         for worker in self._busy:
             worker.process.terminate()
 
     def close(self) -> None:
-        """Ends all workers."""
+        """End all workers."""
         for worker in (*self._idle, *self._busy):
             worker.end(at_once=worker in self._busy)
         self._idle, self._busy = [], []
@@ -148,7 +148,7 @@ class Processes:
                 self._emit(*entries)
 
     def _release(self, worker: _Worker) -> None:
-        """Books how a job ended once its agent is closed, and the worker takes the next one.
+        """Record how a job ended once its agent is closed, and free the worker for the next one.
 
         Not where it failed by no fault of the agent's: an earlier agent may have left its process unfit to play in.
         """
@@ -161,7 +161,7 @@ class Processes:
         self._emit(*entries)
 
     def _bury(self, worker: _Worker) -> None:
-        """Books what a dead worker did; one that was told to stop before it could listen can be resumed."""
+        """Record what a dead worker did. One that was told to stop before it could listen can be resumed."""
         worker.process.join(GRACE_SECONDS)
         how = _how(worker.process.exitcode)
         if worker.process.exitcode == UNGUARDED:
@@ -177,7 +177,7 @@ class Processes:
             self._give_up(worker, "harness_error", f"Its worker process died ({how}).", torn=True)
 
     def _give_up(self, worker: _Worker, outcome: str, note: str, torn: bool = False) -> None:
-        """Ends a worker for good, and its job like this, unless that had ended before: then only its agent was left."""
+        """End a worker, and its job with this outcome unless the job had ended: then only its agent was left."""
         job = worker.job
         self._busy.remove(worker)
         worker.end(at_once=True)
@@ -210,16 +210,16 @@ class _Worker:
         self.job = job
 
     def overdue(self) -> float:
-        """By how many seconds its agent is late."""
+        """Return by how many seconds its agent is late."""
         due = self._pulse[0]
         return (time.monotonic_ns() - due) / 1e9 if due else 0.0
 
     def ended_by_agent(self) -> bool:
-        """Whether its process, which is dead, ended by what the agent did while it was asked, and not from outside."""
+        """Return whether the agent ended the dead process while it was asked, and not a signal from outside."""
         return bool(self._pulse[0]) and self.process.exitcode not in (-signal.SIGKILL, -signal.SIGTERM)
 
     def interrupt(self) -> None:
-        """Has the agent's turn end with an error inside the worker, so that all turns before it are kept."""
+        """End the agent's turn with an error inside the worker, so that all turns before it are kept."""
         os.kill(self.process.pid or 0, signal.SIGUSR1)
 
     def end(self, at_once: bool) -> None:
@@ -232,14 +232,14 @@ class _Worker:
 
 
 def refuse_unguarded() -> None:
-    """Ends a worker that, while it imports the script its agent is defined in, is about to run it all over again."""
+    """End a worker that imports the script its agent is defined in and is about to run the script again."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         os._exit(UNGUARDED)
 
 
 @contextmanager
 def _hidden_main() -> Iterator[None]:
-    """Keeps a new process from importing the script this one was started with, which it has no use for."""
+    """Keep a new process from importing the script this one was started with, which it has no use for."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -259,7 +259,7 @@ def _pickled(job: Job) -> bytes:
 
 
 def _work(connection: Connection, shared: Any) -> None:
-    """What a worker process does: plays the jobs it is sent until its parent hangs up."""
+    """Play the jobs that are sent until the parent hangs up. This is all a worker process does."""
     own = os.getpid()
 
     def send(entries: tuple[Entry, ...]) -> None:

@@ -1,4 +1,4 @@
-"""An experiment as one record, from a TOML file or from flags: which agents meet what, how often, where it is kept.
+"""Describe an experiment, from a TOML file or from options: which agents meet what, how often, and where it is kept.
 
 The command line's way into a plan.
 """
@@ -60,7 +60,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def read_experiment(path: Path) -> Experiment:
-    """An experiment file; what is wrong with it is named with file and key."""
+    """Read an experiment file. A message about its content names the file and the key."""
     try:
         values = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
@@ -74,7 +74,7 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def make_experiment(values: Mapping[str, Any]) -> Experiment:
-    """An experiment from plain values; a wrong key or value is named."""
+    """Make an experiment from plain values. A message names a wrong key or value."""
     for key in values:
         if key not in Experiment.__struct_fields__:
             raise UnknownName("key", key, Experiment.__struct_fields__, label="Keys of an experiment")
@@ -86,7 +86,7 @@ def make_experiment(values: Mapping[str, Any]) -> Experiment:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Names a file in what is said about its content."""
+    """Name a file in every message about its content."""
     try:
         yield
     except (InvalidInput, UnknownName) as error:
@@ -102,7 +102,7 @@ def make_trials(
     settings: Mapping[str, Any],
     usual: int = 5,
 ) -> list[Trial]:
-    """Trials of a domain; a key that is no setting is refused, even if `Domain.trials` has an option called so."""
+    """Make trials of a domain. A key that is not a setting is refused, even if `Domain.trials` has such an option."""
     check_extra(domain)
     chosen = make_settings(domain.settings, settings)
     if count is not None and isinstance(domain, ListsTrials) and (why := domain.lists_trials(chosen)):
@@ -111,7 +111,7 @@ def make_trials(
 
 
 def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
-    """The trials with some of their limits changed."""
+    """Return the trials with some of their limits changed."""
 
     def change(before: Limits) -> Limits:
         try:
@@ -129,7 +129,7 @@ def _reason(error: msgspec.ValidationError) -> str:
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:
-    """`key=value` words as a mapping."""
+    """Return words of the form `key=value` as a mapping."""
     settings: dict[str, str] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
@@ -140,7 +140,7 @@ def parse_settings(pairs: list[str]) -> dict[str, str]:
 
 
 def parse_agents(words: list[str]) -> dict[str, str]:
-    """Agents by name; `NAME=SOURCE` gives one a name of its own."""
+    """Return agents by name. `NAME=SOURCE` gives one a name of its own."""
     agents: dict[str, str] = {}
     for word in words:
         named = re.fullmatch(r"([\w.-]+)=(.+)", word)

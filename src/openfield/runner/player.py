@@ -1,6 +1,6 @@
-"""Plays one cell: makes world and agent, starts or resumes, drives to the end and says how it ended.
+"""Play one cell: make world and agent, start or resume, drive to the end and say how it ended.
 
-Stands between campaign, which hands out cells, and rollout, which plays them; it is all a worker does.
+Stands between the scheduler of `run`, which starts cells, and rollout, which plays them. It is all a worker does.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class Player:
         self._factories: dict[tuple[str, str], AgentFactory] = {}
 
     def stop(self) -> None:
-        """Ends the cell under way as cancelled after its turn; safe to call from a signal handler."""
+        """End the cell as cancelled after its current turn. A signal handler may call this."""
         self._stopping = True
         if self._rollout is not None:
             self._rollout.stop()
 
     def interrupt(self) -> None:
-        """Ends what the agent is being asked as timed out, if it still is; for a signal handler.
+        """Raise a timeout if the agent is late with an answer. A signal handler calls this.
 
-        It raises once a question and leaves the heartbeat as it is: an agent that swallows the error stays overdue, and
+        It raises once a question and leaves the heartbeat as it is: an agent that swallows the error stays late, and
         its worker is ended from outside.
         """
         due = 0 if self._heartbeat is None else self._heartbeat[0]
@@ -83,9 +83,9 @@ class Player:
             raise AgentTimeout("No answer in time.")
 
     def play(self, job: Job) -> None:
-        """Plays a cell to its end, emits everything, its outcome last, and then has the agent closed.
+        """Play a cell to its end, emit everything, its outcome last, and then close the agent.
 
-        How it ended is known before that: whatever an agent does in its `close` no longer matters to the record.
+        The outcome is known before that: what an agent does in its `close` no longer matters to the record.
         """
         recorder = Recorder(job.cell.id, job.attempt, self._emit, job.steps)
         with ExitStack() as afterwards:
@@ -138,7 +138,7 @@ class Player:
         return self._factories[key]
 
     def _announce(self, job: Job, domain: Domain[Any]) -> None:
-        """Tells a domain, once, which trials of it the run has: whoever plays one may play others."""
+        """Tell a domain, once, which of its trials the run has: a process that plays one may play others."""
         if (job.run, domain.name) not in self._announced:
             self._announced.add((job.run, domain.name))
             if isinstance(domain, PreparesTrials):
@@ -146,7 +146,7 @@ class Player:
                     domain.expect(trial for trial in run.trials() if trial.domain == domain.name)
 
     def _prepare(self, agent: Agent, job: Job, domain: Domain[Any], recorder: Recorder, ask: Deadline) -> int:
-        """Brings an agent to where its cell stands; returns of how many recorded steps it then knows.
+        """Bring an agent to where its cell stands, and return how many recorded steps it then knows.
 
         A saved agent goes on right after its last finished episode, whether it is deterministic or not.
         """
@@ -164,7 +164,7 @@ class Player:
         return NEVER if stateless else 0
 
     def _go_on_from(self, agent: Agent, cell: Cell, attempt: int, domain: Domain[Any], run: Run, ask: Deadline) -> None:
-        """Makes an agent what it was at the end of another trial: by loading its state, or by living through it."""
+        """Bring an agent to the end of another trial: load its state, or let it play the recorded turns again."""
         state = run.state(cell.id, attempt)
         if state is not None and isinstance(agent, Saves):
             ask.load(agent, state[1])
@@ -197,7 +197,7 @@ class Player:
 
 @contextmanager
 def _returning() -> Iterator[None]:
-    """Comes back to this folder, if it is still there: an agent may leave it, and the next one starts here again."""
+    """Come back to this folder in the end: an agent may leave it, and the next one starts here again."""
     here = ""
     with suppress(FileNotFoundError):
         here = os.getcwd()
@@ -216,7 +216,7 @@ def open_rollout(
     known: int = NEVER,
     heartbeat: Heartbeat | None = None,
 ) -> Rollout:
-    """A rollout of a cell's trial in a fresh world, which is closed again if it cannot be opened."""
+    """Open a rollout of a cell's trial in a fresh world. The world is closed again if that fails."""
     world = _make_world(domain, cell)
     try:
         return Rollout.resume(world, past, cell.trial.limits, recorder, heartbeat, known)
@@ -233,7 +233,7 @@ def make_agent(job: Job, factory: AgentFactory, domain: Domain[Any], ask: Deadli
 
 
 def _seed_before(job: Job) -> int | None:
-    """The seed an agent had in the trial it comes from, if it left no state there and must live through it again."""
+    """Return the seed an agent had in the trial it comes from, if it left no state there and must play it again."""
     if job.start is None:
         return None
     cell, attempt = job.start
@@ -242,7 +242,7 @@ def _seed_before(job: Job) -> int | None:
 
 
 def explain(error: Exception) -> tuple[str, str]:
-    """The outcome an error leads to, and a line for people."""
+    """Return the outcome that an error leads to, and a line for people."""
     match error:
         case AgentFault():
             return error.outcome, str(error)

@@ -20,9 +20,9 @@ GUARD = 'read -r group && { read -r _; kill -s KILL -- "-$group"; }'
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ctrl-C waits until the end, and in processes begun meanwhile until they let it through.
+    """Hold back Ctrl-C until the end, and in processes begun meanwhile until they allow it.
 
-    One that is only starting would end in its first lines, with a traceback.
+    A process that is only starting would end in its first lines, with a traceback.
     """
     resource_tracker.ensure_running()  # which lets Ctrl-C through again when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -33,7 +33,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Has this process end when its parent does, be that one killed: nobody would end it or give it work any more."""
+    """End this process when its parent ends, even if the parent is killed: no other process would end it."""
     threading.Thread(target=_wait_and_end, daemon=True).start()
 
 
@@ -59,14 +59,14 @@ class Guard:
         )
 
     def watch(self, group: int) -> None:
-        """Tells it which process group it is about."""
+        """Tell the guard which process group to end."""
         self._group = group
         if self._shell.stdin is not None:
             with suppress(BrokenPipeError):  # somebody ended it: then a program is ended by this process, or not at all
                 self._shell.stdin.write(f"{group}\n".encode())
 
     def end(self) -> None:
-        """Ends what it watches, if it was told of anything, and itself."""
+        """End the process group, if the guard knows one, and the guard itself."""
         if self._group is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._group, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Where foreign agents get their trials: a dispatcher hands out remotes, a wire does the talking.
+"""Give foreign agents their trials: a dispatcher opens rollouts, a wire talks to the agents.
 
 A wire is to a foreign agent what `drive` is to one that lives here; both go through the same rollout and journal.
 """
@@ -31,7 +31,7 @@ from openfield.trial import Trial
 
 
 class TrialDispatcher(RecordingDispatcher):
-    """Hands out the trials of a run to whoever comes, each agent under its own name."""
+    """Gives the trials of a run to every agent that connects, each under its own name."""
 
     def __init__(
         self, journal: Journal, domain: Domain[Any], trials: Iterable[Trial], agent: str, token: str | None
@@ -46,7 +46,7 @@ class TrialDispatcher(RecordingDispatcher):
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
     ) -> RemoteRollout:
-        """A remote for an agent: the one it had, or the next of its trials that is left."""
+        """Return the rollout of an agent: the one it had, or the next of its trials that is left."""
         self.check(token)
         check_agent_name(name or "")
         await self.recover()
@@ -58,26 +58,26 @@ class TrialDispatcher(RecordingDispatcher):
 
     @property
     def trials(self) -> list[Trial]:
-        """What agents get that have no trials of their own."""
+        """The trials of agents that have none of their own."""
         return list(self._assignments.trials)
 
     async def enroll(self, name: str, trials: Iterable[Trial], facts: Mapping[str, str] | None = None) -> None:
-        """Gives an agent trials of its own, and puts on record what it says of itself."""
+        """Give an agent trials of its own, and record the facts it tells about itself."""
         check_agent_name(name)
         own = list(trials)
         self._announce(own)
         await asyncio.to_thread(self._assignments.enroll, name, own, facts or {})
 
     async def enrolled(self, name: str) -> list[CellRecord]:
-        """What is on record of an agent, also from before a restart; nothing if it never enrolled."""
+        """Return the recorded cells of an agent, also from before a restart; none if it never enrolled."""
         return [record for record in await asyncio.to_thread(self._assignments.records) if record.agent == name]
 
     async def agents(self) -> list[str]:
-        """Whoever is on record."""
+        """Return the names of all recorded agents."""
         return sorted({record.agent for record in await asyncio.to_thread(self._assignments.records)})
 
     async def start(self, name: str, training: bool = False) -> RemoteRollout | None:
-        """A remote in the next test (or training) trial of an agent, from its beginning; None if none is left."""
+        """Start the next test (or training) trial of an agent from its beginning; return None if none is left."""
         async with self._lock:
             self._book()
             cells = await asyncio.to_thread(self._assignments.find, name)
@@ -85,26 +85,26 @@ class TrialDispatcher(RecordingDispatcher):
             return await asyncio.to_thread(self._start, wanted)
 
     async def settle(self) -> None:
-        """Books every remote whose trial is over, now rather than with the next request."""
+        """Record how every finished trial ended, now rather than with the next request."""
         async with self._lock:
             self._book()
 
     async def leave(self, session: str, fault: OpenfieldError) -> None:
-        """Books a remote whose agent failed or went away; where it went away the trial is offered again."""
+        """Record that an agent failed or went away. If it went away, its trial is offered again."""
         async with self._lock:
             if session in self._remotes:
                 self._remotes[session][1].fault = fault
                 self._book()
 
     def close(self) -> None:
-        """Books all remotes; trials that are not over can be resumed."""
+        """Record how every rollout ended. Trials that are not over can be resumed."""
         try:
             self._book(closing=True)
         finally:
             self._close_reopened()
 
     def _start_over(self) -> None:
-        """Offers the trials under way again."""
+        """Offer the trials under way again."""
         for _, remote in self._remotes.values():
             remote.settle()
             remote.rollout.world.close()
@@ -122,7 +122,7 @@ class TrialDispatcher(RecordingDispatcher):
         return heir
 
     def _open(self, name: str) -> RemoteRollout:
-        """Opens, or resumes, the first of an agent's trials that nobody plays."""
+        """Open, or resume, the first of an agent's trials that is not being played."""
         for cell in self._assignments.enter(name):
             while (attempt := self._assignments.attempt(cell, self._is_taken)) is not None:
                 remote = self._open_remote(cell, attempt)
@@ -132,7 +132,7 @@ class TrialDispatcher(RecordingDispatcher):
         raise AgentFault(f"There is no trial left for '{name}'.")
 
     def _start(self, cells: list[Cell]) -> RemoteRollout | None:
-        """Begins the first of these that nobody plays and nobody finished."""
+        """Begin the first of these cells that is neither being played nor finished."""
         broken = ""
         for cell, attempt in self._assignments.begin(cells, {cell.id for cell, _ in list(self._remotes.values())}):
             remote = self._open_remote(cell, attempt)
@@ -144,7 +144,7 @@ class TrialDispatcher(RecordingDispatcher):
         return None
 
     def _announce(self, trials: Sequence[Trial]) -> None:
-        """Tells domains which of their trials agents may come for."""
+        """Tell domains which of their trials agents may ask for."""
         for trial in {trial.domain: trial for trial in trials}.values():
             domain = self._domain_of(trial)
             if isinstance(domain, PreparesTrials):
@@ -157,7 +157,7 @@ class TrialDispatcher(RecordingDispatcher):
         return any(cell.id == other.id for other, _ in list(self._remotes.values()))
 
     def _open_remote(self, cell: Cell, attempt: int) -> RemoteRollout | None:
-        """A remote in an attempt; None if it cannot be gone on with, which is booked."""
+        """Open a rollout in an attempt; return None if that fails, which is recorded."""
         with Run(self._journal.path) as run:
             past = list(run.raw_steps(cell.id, attempt))
         recorder = Recorder(cell.id, attempt, self._journal.add, len(past))
@@ -172,7 +172,7 @@ class TrialDispatcher(RecordingDispatcher):
         return remote
 
     def _book(self, closing: bool = False) -> None:
-        """Writes down the outcome of every remote whose trial is over or whose agent failed."""
+        """Record the outcome of every rollout whose trial is over or whose agent failed."""
         for session, (_, remote) in list(self._remotes.items()):
             if not (closing or remote.rollout.over or remote.fault is not None):
                 continue
@@ -188,7 +188,7 @@ class TrialDispatcher(RecordingDispatcher):
 
 
 class SingleDispatcher:
-    """Has one remote, for the program that plays one cell."""
+    """Has one rollout, for the program that plays one cell."""
 
     def __init__(self, remote: RemoteRollout) -> None:
         self.current = remote
@@ -196,7 +196,7 @@ class SingleDispatcher:
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
     ) -> RemoteRollout:
-        """The remote, until its trial is over."""
+        """Return the rollout until its trial is over."""
         if self.current.rollout.over or self.current.fault is not None:
             raise AgentFault("The trial is over.")
         if self.current.taken:
@@ -225,7 +225,7 @@ def open_dispatcher(
 async def serve_domain(
     wire: Wire, dispatcher: Dispatcher, host: str, port: int | None, ready: Callable[[int], None]
 ) -> None:
-    """Serves a domain's trials until cancelled, and books what is left then."""
+    """Serve a domain's trials until cancelled, and then record what is left."""
     try:
         check_port(port, "--port")
         await wire.serve(dispatcher, host, wire.port if port is None else port, ready)

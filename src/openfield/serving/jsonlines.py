@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from openfield.serving.wire import Dispatcher
 
 PROTOCOL: Literal[1] = 1
-LONGEST_LINE = 16 << 20
+MAX_LINE = 16 << 20
 """Bytes; an agent that writes more without a line break is flooding."""
 
 
@@ -68,14 +68,14 @@ class Lines:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[FromAgent]:
-        """The messages that are complete now.
+        """Yield the messages that are complete now.
 
         Raises:
             AgentProtocol: A line is no message, or too long.
         """
         self._rest += data
-        if len(self._rest) > LONGEST_LINE + len(data):
-            raise AgentProtocol(f"a line of more than {LONGEST_LINE >> 20} MB")
+        if len(self._rest) > MAX_LINE + len(data):
+            raise AgentProtocol(f"a line of more than {MAX_LINE >> 20} MB")
         if b"\n" not in data:
             return
         *lines, self._rest = self._rest.split(b"\n")
@@ -85,27 +85,27 @@ class Lines:
 
 
 def welcome(spec: Spec, seed: int, session: str | None = None) -> bytes:
-    """Tells an agent its task and its seed."""
+    """Return the line that tells an agent its task and its seed."""
     return _line(type="welcome", protocol=PROTOCOL, spec=spec, seed=seed, session=session)
 
 
 def turn_line(turn: Turn) -> bytes:
-    """Shows an agent a turn, every field of it."""
+    """Return the line that shows an agent a turn, with every field."""
     return _line(type="turn", **{name: getattr(turn, name) for name in turn.__struct_fields__})
 
 
 def save_line() -> bytes:
-    """Asks an agent for its state."""
+    """Return the line that asks an agent for its state."""
     return _line(type="save")
 
 
 def load_line(state: bytes) -> bytes:
-    """Hands an agent a state of its own."""
+    """Return the line that gives an agent its saved state."""
     return _line(type="load", state=state)
 
 
 def bye(note: str = "") -> bytes:
-    """Tells an agent that this was all."""
+    """Return the line that tells an agent that the trial is over."""
     return _line(type="bye", note=note)
 
 
@@ -115,8 +115,8 @@ class JsonLinesWire:
     port = 5570
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled; then nobody is waited for, and no conversation goes on."""
-        async with receiving(partial(self._talk, dispatcher), host, port, limit=LONGEST_LINE) as opened:
+        """Serve until cancelled. Then every conversation ends at once."""
+        async with receiving(partial(self._talk, dispatcher), host, port, limit=MAX_LINE) as opened:
             ready(opened)
             await asyncio.Event().wait()
 
@@ -164,7 +164,7 @@ class _Conversation:
         except TimeoutError:
             raise AgentTimeout(f"no message within {patience:g} s") from None
         except ValueError:
-            raise AgentProtocol(f"a line of more than {LONGEST_LINE >> 20} MB") from None
+            raise AgentProtocol(f"a line of more than {MAX_LINE >> 20} MB") from None
         if not line.endswith(b"\n"):
             raise EOFError
         return _decode(line)

@@ -1,7 +1,4 @@
-"""Where a server may listen, what makes its event loop, what ends it, and what to say when it cannot.
-
-Stands beside serve, for whoever starts a server.
-"""
+"""Listen on a port: check host and port, choose the event loop, and explain why an address cannot be used."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the event loop: uvloop where an extra brought it, else Python's own."""
+    """Return what makes the event loop: uvloop if it is installed, else Python's own."""
     try:
         import uvloop
     except ImportError:
@@ -30,16 +27,16 @@ def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def check_exposure(host: str, token: str | None) -> None:
-    """Refuses to open a server to other machines without a token."""
+    """Refuse to open a server to other machines without a token."""
     if host not in ("127.0.0.1", "localhost", "::1") and not token:
         raise InvalidInput(f"Serving on {host} lets other machines in; that needs a token: --token SECRET.")
 
 
 @asynccontextmanager
 async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIterator[int]:
-    """Talks with everybody who connects, and gives the port; in the end nobody is waited for and no talk goes on.
+    """Serve every connection as a task of its own, and yield the port. In the end all tasks are cancelled.
 
-    The talks are tasks of our own: those that Python starts for a server complain at length when they are cancelled.
+    The tasks are our own: those that Python starts for a server print long complaints when they are cancelled.
     """
     talks: dict[asyncio.Future[None], asyncio.StreamWriter] = {}
 
@@ -63,7 +60,7 @@ async def receiving(talk: Talk, host: str, port: int, **options: Any) -> AsyncIt
 
 @contextmanager
 def refusing_place(host: str, port: int | None) -> Iterator[None]:
-    """Says of a place that cannot be listened on what is wrong with it."""
+    """Explain why an address cannot be listened on."""
     try:
         yield
     except OSError as error:
@@ -71,7 +68,7 @@ def refusing_place(host: str, port: int | None) -> Iterator[None]:
 
 
 def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
-    """What to say of a place nobody can listen on, and what to change: the host, or the port."""
+    """Return why an address cannot be listened on, and what to change: the host, or the port."""
     where = host if port is None else f"{host}:{port}"
     if isinstance(error, socket.gaierror):
         return InvalidInput(f"Cannot listen on {where}: {error.strerror}. This machine: --host 127.0.0.1.")
@@ -81,6 +78,6 @@ def refuse_place(error: OSError, host: str, port: int | None) -> InvalidInput:
 
 
 def check_port(port: int | None, flag: str) -> None:
-    """Refuses a number that is no port: some event loops take it for another one."""
+    """Refuse a number that is no port: some event loops take it for another one."""
     if port is not None and not 0 <= port <= LAST_PORT:
         raise InvalidInput(f"{flag} is a number from 0 to {LAST_PORT:,}, not {port}.")

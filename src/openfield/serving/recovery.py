@@ -1,6 +1,6 @@
-"""What every dispatcher with a journal does: lets in who shows the token, and goes on after there was no room to write.
+"""Check tokens, and go on after the journal could not be written: what all dispatchers with a journal share.
 
-Stands under serve and groups, whose dispatchers hand out remotes.
+Stands under `dispatch` and `sessions`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from openfield.journal.writer import Journal
 
 
 class RecordingDispatcher(ABC):
-    """A dispatcher whose remotes are recorded in a journal."""
+    """A dispatcher whose rollouts are recorded in a journal."""
 
     def __init__(self, journal: Journal, token: str | None) -> None:
         self._journal = journal
@@ -23,17 +23,17 @@ class RecordingDispatcher(ABC):
         self._reopened = False
 
     def check(self, token: str | None) -> None:
-        """Lets in only who shows the token, where there is one."""
+        """Refuse a wrong token, if one is needed."""
         if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
             raise AgentFault("The token is wrong.")
 
     async def recover(self) -> None:
-        """Goes on from what is on disk after the journal has failed, as on a full disk; does nothing otherwise.
+        """Go on from what is on disk after the journal has failed, as on a full disk; do nothing otherwise.
 
-        What could not be written was acknowledged to nobody, and is forgotten.
+        What could not be written was never acknowledged, and is forgotten.
 
         Raises:
-            JournalError: There is still no writing.
+            JournalError: It still cannot be written.
         """
         if self._journal.failed:
             async with self._lock:
@@ -41,7 +41,7 @@ class RecordingDispatcher(ABC):
 
     @abstractmethod
     def _start_over(self) -> None:
-        """Forgets what is in memory, and reads it again from the journal, reopened by `_reopen`."""
+        """Forget what is in memory, and read it again from the journal that `_reopen` opens."""
 
     def _recover(self) -> None:
         if self._journal.failed:  # otherwise another request was faster
@@ -52,6 +52,6 @@ class RecordingDispatcher(ABC):
         self._journal, self._reopened = Journal(self._journal.path), True
 
     def _close_reopened(self) -> None:
-        """Closes the journal if it was opened here; the one we were given is closed by who gave it."""
+        """Close the journal if it was opened here. The one that was given is closed by its owner."""
         if self._reopened:
             self._journal.close()

@@ -1,6 +1,6 @@
-"""A foreign agent's place in a trial: holds the rollout, takes replies off the event loop, knows who sits there.
+"""The rollout of a foreign agent: it takes replies off the event loop, and knows whether the agent is connected.
 
-Between wires, which do the talking, and rollouts; `serve` hands remotes out.
+Stands between wires, which talk to agents, and rollouts. Dispatchers make these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openfield.rollout import Rollout
 
 
 class RemoteRollout:
-    """A foreign agent's place in a trial. As a context it books faults of the agent; a lost connection is none."""
+    """The rollout of a foreign agent. As a context manager it keeps its faults; a lost connection is not one."""
 
     def __init__(
         self,
@@ -34,27 +34,27 @@ class RemoteRollout:
         self.session = session
         self.fault: OpenfieldError | None = None
         self.taken = False
-        """Whether somebody sits here."""
+        """Whether an agent is connected."""
         self.left = asyncio.Event()
-        """Set when somebody left: the trial is over, the agent failed, or its connection broke."""
+        """Set when the agent has left: the trial is over, the agent failed, or its connection broke."""
         self._leave = leave
         self._left_at = 0
         self._away = 0
-        """Nanoseconds; when somebody left, and how long nobody sat here since the last reply."""
+        """Nanoseconds: when the agent left, and how long it was not connected since its last reply."""
         self._closed = False
         self._one_at_a_time = threading.Lock()
 
     async def reply(self, reply: Reply, durable: bool = True) -> Turn:
-        """Takes a reply off the event loop; with `durable`, returns when it is safely on disk."""
+        """Take a reply off the event loop. With `durable` this returns when it is safely on disk."""
         answered: Receipt[Turn] = Receipt()
         _workers.submit(self._answer, reply, durable, answered)
         return await answered
 
     def take(self, reply: Reply, durable: bool = True) -> tuple[Turn, Receipt[None] | None]:
-        """Takes a reply here and now, for worlds that answer at once; the second value is done when it is on disk."""
+        """Take a reply at once, for worlds that answer fast. The receipt is done when it is on disk."""
         with self._one_at_a_time:
             if self._closed:
-                raise ConnectionError("this remote is closed; the agent may have come back over another connection")
+                raise ConnectionError("this connection is closed; the agent may have come back over another one")
             if self._away:
                 self.rollout.excuse(self._away)
                 self._away = 0
@@ -62,7 +62,7 @@ class RemoteRollout:
             return turn, self.rollout.commit() if durable else None
 
     def _answer(self, reply: Reply, durable: bool, answered: Receipt[Turn]) -> None:
-        """Takes a reply and leaves it to the journal to say so: the event loop is woken once, not twice."""
+        """Take a reply, and let the journal report it: the event loop is woken once, not twice."""
         try:
             turn, written = self.take(reply, durable)
         except BaseException as error:  # whatever it was, whoever waits must hear of it
@@ -74,12 +74,12 @@ class RemoteRollout:
             written.then(lambda: answered.settle(turn, written.failure))
 
     def settle(self) -> None:
-        """Waits for a reply under way; none is taken after it."""
+        """Wait for a reply under way, and take no further one."""
         with self._one_at_a_time:
             self._closed = True
 
     async def hand_over(self) -> RemoteRollout:
-        """The remote for an agent that comes back: whatever still happens on the old connection counts no more."""
+        """Return the rollout for an agent that comes back. The old connection no longer counts."""
         await asyncio.to_thread(self.settle)
         written = self.rollout.commit()
         if written is not None:

@@ -1,4 +1,4 @@
-"""Sessions of several trials: a group of cells that one foreign agent plays in any order, each when it first asks.
+"""Keep sessions of several trials, which one foreign agent plays in any order.
 
 For wires whose sessions hold many tests. A group is entered into the journal with its cells; what is said of
 it later (when it ended, which tests are finished) are further facts of the journal. There is no second store.
@@ -59,7 +59,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class SessionDispatcher(RecordingDispatcher):
-    """Keeps sessions, and the remotes of their trials."""
+    """Keeps sessions, and the rollouts of their trials."""
 
     def __init__(self, journal: Journal, domain: Domain[Any], token: str | None = None) -> None:
         super().__init__(journal, token)
@@ -72,7 +72,7 @@ class SessionDispatcher(RecordingDispatcher):
         self._load()
 
     async def open(self, name: str, agent: str, trials: Mapping[str, Trial], facts: Mapping[str, Any]) -> Session:
-        """Enters a session; returns when it is safely on disk."""
+        """Enter a session, and return when it is safely on disk."""
         check_agent_name(agent)
         repeat = sum(group.agent == agent for group in self.groups.values())
         ids = {known: trial.id for known, trial in trials.items()}
@@ -85,7 +85,7 @@ class SessionDispatcher(RecordingDispatcher):
         return group
 
     async def note(self, group: Session, key: str, value: Any) -> None:
-        """Says something more of a session, once; returns when it is safely on disk."""
+        """Add a fact about a session, and return when it is safely on disk."""
         group.facts[key] = value
         text = _TEXT.encode(value).decode()
         await asyncio.to_thread(self._journal.enter, [], {}, {f"session {group.id} {key}": text})
@@ -93,20 +93,20 @@ class SessionDispatcher(RecordingDispatcher):
     async def join(
         self, name: str | None = None, token: str | None = None, session: str | None = None
     ) -> RemoteRollout:
-        """Refuses: a session here holds several trials; wires ask `take` for one of them."""
+        """Refuse: a session here holds several trials, and wires ask `take` for one of them."""
         raise AgentFault("Here a session holds several trials; this wire cannot play them.")
 
     def at_hand(self, group: Session, trial: str) -> RemoteRollout | None:
-        """The remote of a trial, if it is open or was finished lately."""
+        """Return the rollout of a trial if it is open or was finished lately."""
         key = group.id, trial
         return self._remotes.get(key) or self._finished.get(key)
 
     async def begun(self, group: Session) -> list[str]:
-        """The trials of a session that are under way or over."""
+        """Return the trials of a session that are under way or over."""
         return await asyncio.to_thread(self._begun, group)
 
     async def take(self, group: Session, trial: str) -> RemoteRollout:
-        """The remote of a trial, opened or resumed if it is not at hand."""
+        """Return the rollout of a trial, which is opened or resumed if it is not at hand."""
         found = self.at_hand(group, trial)
         if found is not None:
             return found
@@ -118,14 +118,14 @@ class SessionDispatcher(RecordingDispatcher):
         return found
 
     async def restart(self, group: Session, trial: str, carry: Callable[[RemoteRollout], Reply]) -> RemoteRollout:
-        """Starts a new attempt at a trial; the old one stays on record as superseded.
+        """Start a new attempt at a trial. The old one stays on record as superseded.
 
-        Whoever asks for the remote meanwhile waits for the new one, or would do what is not carried over.
+        A request that comes meanwhile waits for the new attempt: what it did in the old one would not be carried over.
 
         Args:
             group: The session.
             trial: Its own name of the trial.
-            carry: Gives the first reply of the new attempt, from the remote of the old one.
+            carry: Returns the first reply of the new attempt, from the rollout of the old one.
         """
         async with self._lock_of(group, trial):
             old = self.at_hand(group, trial)
@@ -141,13 +141,13 @@ class SessionDispatcher(RecordingDispatcher):
         return remote
 
     def finish(self, group: Session, trial: str, remote: RemoteRollout) -> None:
-        """Books a trial that is over."""
+        """Record a trial that is over."""
         if self._remotes.pop((group.id, trial), None) is not None:
             remote.rollout.close(remote.rollout.outcome)
         self._keep((group.id, trial), remote)
 
     async def leave(self, group: Session) -> None:
-        """Books the trials of a session that are not over, and frees what they hold; one asked for is replayed."""
+        """Record the trials of a session that are not over, and free what they hold. A later request replays one."""
         for trial in group.trials:
             async with self._lock_of(group, trial):
                 remote = self._remotes.pop((group.id, trial), None)
@@ -156,14 +156,14 @@ class SessionDispatcher(RecordingDispatcher):
                     remote.rollout.close("cancelled")
 
     def steps(self, group: Session, trial: str) -> Recorded:
-        """All recorded steps of a trial's latest attempt."""
+        """Return all recorded steps of a trial's latest attempt."""
         cell = self._cell(group, trial)
         with Run(self._journal.path) as run:
             (record,) = run.cells(with_episodes=False, only=cell.id)
         return Recorded(self._journal.path, cell.id, record.attempt, record.steps)
 
     def close(self) -> None:
-        """Books all remotes; trials that are not over can be resumed."""
+        """Record how every rollout ended. Trials that are not over can be resumed."""
         if not self._journal.failed:
             for remote in self._remotes.values():
                 remote.rollout.close("cancelled")
@@ -171,7 +171,7 @@ class SessionDispatcher(RecordingDispatcher):
         self._close_reopened()
 
     def _load(self) -> None:
-        """Finds the sessions of earlier servers in the journal."""
+        """Find the sessions of earlier servers in the journal."""
         with Run(self._journal.path) as run:
             facts = {key: value for key, value in run.facts.items() if key.startswith("session ")}
             self._trials = {cell.trial.id: cell.trial for cell in run.cells(with_episodes=False)} if facts else {}
@@ -185,7 +185,7 @@ class SessionDispatcher(RecordingDispatcher):
                 self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
 
     def _start_over(self) -> None:
-        """Reads sessions and trials again."""
+        """Read sessions and trials again."""
         self._reopen()
         self._remotes.clear()
         self._finished.clear()
@@ -199,7 +199,7 @@ class SessionDispatcher(RecordingDispatcher):
         return [names[record.id] for record in found if record.attempt]
 
     def _open_remote(self, group: Session, trial: str, again: bool = False) -> RemoteRollout:
-        """Opens a trial: a new attempt, or what is recorded of the latest one, replayed."""
+        """Open a trial: start a new attempt, or replay what is recorded of the latest one."""
         cell = self._cell(group, trial)
         with Run(self._journal.path) as run:
             (record,) = run.cells(with_episodes=False, only=cell.id)
@@ -217,7 +217,7 @@ class SessionDispatcher(RecordingDispatcher):
         return RemoteRollout(rollout, spec_of(self._domain, cell.trial), cell.seed, group.id)
 
     def _emit_anew(self, cell: str, attempt: int) -> Emit:
-        """Begins an attempt with what it takes over: had a crash come in between, that would be forgotten."""
+        """Begin an attempt together with what it takes over: a crash in between would lose that."""
         first: Emit = partial(self._journal.add_anew, cell, attempt)
         emits: Iterator[Emit] = chain([first], repeat(self._journal.add))
         return lambda *entries: next(emits)(*entries)

@@ -15,7 +15,7 @@ from openfield.objectives.pickle.state import State
 
 LONGEST_NUMBER = 255
 """Bytes of one integer; an image of 16 x 16 pixels in 16 levels needs 128."""
-LONGEST_LINE = 2 * LONGEST_NUMBER + 110
+MAX_LINE = 2 * LONGEST_NUMBER + 110
 """Characters of a number of that size in decimal digits, with room to spare."""
 
 
@@ -25,9 +25,9 @@ Step = Callable[[State, bytes, int], int]
 
 def read_line(data: bytes, at: int) -> tuple[str, int]:
     """Text up to the end of the line, which is near in every table."""
-    end = data.find(b"\n", at, at + LONGEST_LINE)
+    end = data.find(b"\n", at, at + MAX_LINE)
     if end < 0:
-        if len(data) - at < LONGEST_LINE:
+        if len(data) - at < MAX_LINE:
             raise IndexError("cut short")
         raise Refused("a line longer than any number or name")
     return data[at:end].decode("ascii"), end + 1
