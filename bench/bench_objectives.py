@@ -26,11 +26,12 @@ import numpy as np
 
 from calibrate import calls_per_second
 from openfield.errors import InvalidInput
+from openfield.objectives.formats.load import load_table
 from openfield.objectives.formats.parquet import Header, TableWriter
 from openfield.objectives.frames.encode import discretize, downscale, encode, encode_frames
 from openfield.objectives.tables import counts as counting
-from openfield.objectives.tables.counts import Columns, count_columns
-from openfield.objectives.tables.table import load_table
+from openfield.objectives.tables.counts import count_columns
+from openfield.objectives.tables.rows import Columns
 
 ACTIONS = 18
 PER_INPUT = 3.4

@@ -21,10 +21,9 @@ from openfield.objectives.outofcore import spill as spill_module
 from openfield.objectives.outofcore.joins import compare_files, stream_pairs
 from openfield.objectives.outofcore.spill import Spill
 from openfield.objectives.outofcore.stream import MOST_IDS, Seen, count_files, summarise_file
-from openfield.objectives.pickle.bulk_reader import Rows
-from openfield.objectives.pickle.columns import Gatherer
+from openfield.objectives.pickle.row_columns import RowColumns
 from openfield.objectives.tables.codes import CodeBook
-from openfield.objectives.tables.counts import Columns
+from openfield.objectives.tables.rows import Columns, Rows
 from openfield.objectives.tables.table import as_table, make_table, meta_of_name
 from support.objectives.reference import dump, wide_tables
 
@@ -208,7 +207,7 @@ def test_parquet_of_other_makers(tmp_path):
 def claim(path, columns):
     """A file that says it is sorted by us, whatever it holds."""
     from openfield.objectives.formats.parquet import Header
-    from openfield.objectives.tables.counts import Columns
+    from openfield.objectives.tables.rows import Columns
 
     with TableWriter(path) as writer:
         writer.add(Columns(*(np.array(column, np.int64) for column in columns)))
@@ -356,7 +355,7 @@ def test_missing_files_and_folders(tmp_path):
 
 
 def test_gathered_rows_grow_in_length_and_width():
-    gatherer = Gatherer(0)
+    gatherer = RowColumns(0)
     gatherer.add(Rows(*(np.array([value], np.int64) for value in (1, 2, 3, 4))))
     gatherer.add(Rows(*(np.array([value]) for value in (2**40, 2, 3, 0.5))))
     gatherer.add(Rows(np.array([2**100], object), *(np.array([value]) for value in (2, 3, 4))))

@@ -9,6 +9,7 @@ from openfield.objectives.measures.empowerment import empowerment, empowerment_c
 
 if TYPE_CHECKING:
     from openfield.objectives.evaluation import Evaluation, evaluate, evaluate_file
+    from openfield.objectives.formats.load import load_table
     from openfield.objectives.frames.encode import (
         code_book,
         dense_indices,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
         info_gain_total,
     )
     from openfield.objectives.measures.similarity import Similarity, compare, jaccard, jensen_shannon
-    from openfield.objectives.tables.table import Meta, Table, load_table
+    from openfield.objectives.tables.table import Meta, Table
     from openfield.objectives.tables.transitions import transitions
 
 __all__ = [

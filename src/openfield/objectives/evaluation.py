@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
+from openfield.objectives.formats.load import load_table
 from openfield.objectives.measures.empowerment import correct_empowerment, empowerment_of
 from openfield.objectives.measures.entropy import Inputs, correct_entropy, entropy_of, input_histogram
 from openfield.objectives.measures.information import (
@@ -26,7 +27,7 @@ from openfield.objectives.measures.information import (
 from openfield.objectives.outofcore.stream import Summary, summarise, summarise_file
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Histogram
-from openfield.objectives.tables.table import TableLike, as_table, load_table
+from openfield.objectives.tables.table import TableLike, as_table
 
 Unit = Literal["nats", "bits"]
 

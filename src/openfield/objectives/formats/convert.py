@@ -17,16 +17,16 @@ from msgspec.structs import replace
 
 from openfield.atomic import replacing
 from openfield.errors import InvalidInput
+from openfield.objectives.formats.load import check_form, is_parquet, load_table
 from openfield.objectives.formats.parquet import Header, TableWriter, read_columns, read_header, write_table
 from openfield.objectives.outofcore.spill import BookSpill, Spill, read_codes_in_order
 from openfield.objectives.outofcore.stream import Seen
-from openfield.objectives.pickle.bulk_reader import Codes, Rows
-from openfield.objectives.pickle.number_forms import as_column
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.tables.checks import check_counts, check_rows
 from openfield.objectives.tables.codes import make_book
 from openfield.objectives.tables.histograms import Array
-from openfield.objectives.tables.table import Table, check_form, is_parquet, load_table, meta_of_name
+from openfield.objectives.tables.rows import Codes, Rows, as_column
+from openfield.objectives.tables.table import Table, meta_of_name
 
 BATCH = 1000
 """Entries between two SETITEMS, as picklers write them."""

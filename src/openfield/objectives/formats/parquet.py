@@ -17,11 +17,10 @@ import numpy as np
 
 from openfield.atomic import replacing
 from openfield.errors import InvalidInput, MissingExtra
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.checks import LARGEST
 from openfield.objectives.tables.codes import CodeBook
-from openfield.objectives.tables.counts import Columns
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Columns, Rows
 from openfield.objectives.tables.sortedness import Order
 from openfield.objectives.tables.table import Meta, Table, make_table
 

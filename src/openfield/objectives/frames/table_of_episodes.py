@@ -25,10 +25,10 @@ from openfield.objectives.frames.encode import (
     index_words,
 )
 from openfield.objectives.frames.thresholds import PixelValues
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.checks import LARGEST
 from openfield.objectives.tables.codes import CodeBook, integers_of, make_book
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
 from openfield.objectives.tables.transitions import Alignment, sum_rows
 

@@ -28,8 +28,8 @@ from openfield.objectives.frames.table_of_episodes import (
     taken_actions,
 )
 from openfield.objectives.outofcore.spill import BookSpill, Spill
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.transitions import Alignment, sum_rows
 
 BATCH = 1 << 16

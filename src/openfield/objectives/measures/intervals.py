@@ -17,8 +17,8 @@ from openfield.metrics.quantiles import t_quantile
 from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
 from openfield.objectives.measures.gamma import EULER, rise
 from openfield.objectives.measures.information import PAPER_STEPS
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import TableLike, as_table, make_table
 
 DRAWS = 200

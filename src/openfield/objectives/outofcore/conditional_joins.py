@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from openfield.errors import InvalidInput
+from openfield.objectives.formats.load import load_table
 from openfield.objectives.measures.conditional import (
     Conditionals,
     Joint,
@@ -26,11 +27,10 @@ from openfield.objectives.measures.conditional import (
 from openfield.objectives.measures.similarity import check_thresholds
 from openfield.objectives.outofcore.joins import MET, HugeIds, Side, book_entry, is_large, meet, mixed
 from openfield.objectives.outofcore.partitions import Parts
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.codes import rank
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.images import Names, find_codes
-from openfield.objectives.tables.table import load_table
+from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.transitions import sum_rows
 
 

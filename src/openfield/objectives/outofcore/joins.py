@@ -19,19 +19,19 @@ from numpy.typing import DTypeLike
 
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.convert import in_order
+from openfield.objectives.formats.load import is_parquet, load_table
 from openfield.objectives.formats.parquet import Header, count_rows, read_codes, read_columns, read_header
 from openfield.objectives.measures.entropy import Inputs
 from openfield.objectives.measures.similarity import Similarity, check_thresholds, pair_tables, similarity_of
 from openfield.objectives.outofcore.partitions import Parts
 from openfield.objectives.outofcore.spill import read_codes_in_order
-from openfield.objectives.pickle.bulk_reader import Codes, Rows
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.tables.checks import check_rows
 from openfield.objectives.tables.codes import CodeBook, make_book
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.images import Names
 from openfield.objectives.tables.pairs import Met, Pairs, images_of, merge_pairs, original_images_of, pair_up
-from openfield.objectives.tables.table import is_parquet, load_table
+from openfield.objectives.tables.rows import Codes, Rows
 
 LARGE_ROWS = 4_000_000
 """Rows of a Parquet table from which it is not read into memory."""

@@ -13,11 +13,10 @@ import numpy as np
 
 from openfield.objectives.formats.parquet import read_codes
 from openfield.objectives.outofcore.partitions import PART, Parts
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.checks import find_repeated
 from openfield.objectives.tables.codes import CodeBook, check_codes, make_book
-from openfield.objectives.tables.counts import Columns
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Columns, Rows
 from openfield.objectives.tables.transitions import sum_rows
 
 _ROW = np.dtype([("obs", "<i8"), ("next_obs", "<i8"), ("action", "<i8"), ("count", "<i8"), ("fraction", "?")])

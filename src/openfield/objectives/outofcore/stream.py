@@ -14,11 +14,10 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.pickle.bulk_reader import Rows
+from openfield.objectives.formats.load import is_parquet, load_table
 from openfield.objectives.tables.checks import check_rows
 from openfield.objectives.tables.counts import (
     PLAIN_ACTIONS,
-    Columns,
     Counts,
     count_columns,
     count_ordered,
@@ -28,7 +27,8 @@ from openfield.objectives.tables.counts import (
     whole_inputs,
 )
 from openfield.objectives.tables.histograms import Array, sorted_distinct
-from openfield.objectives.tables.table import Meta, Table, is_parquet, load_table
+from openfield.objectives.tables.rows import Columns, Rows
+from openfield.objectives.tables.table import Meta, Table
 
 MOST_IDS = 250_000_000
 """Inputs are ticked off in an array of bytes up to this id, which the largest published environment does not reach."""

@@ -1,16 +1,16 @@
 """The opcodes a pickled table may use, each as a step on a small stack.
 
-Under `pickles`. Nothing is imported, called or built here: names become labels, numbers become integers, and every
-opcode that is not in the table at the end is refused.
+Nothing is imported, called or built here. Names become labels, numbers become integers, and every opcode that is not
+in `STEPS` is refused.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
-from openfield.objectives.pickle.literals import LITERALS, OLD_LITERALS, TEXT_LITERALS, Step, read_line
-from openfield.objectives.pickle.memo_opcodes import get1, get4, get_text, put1, put4, put_next, put_text
-from openfield.objectives.pickle.scalars import (
+from openfield.objectives.pickle.literals import LITERALS, Step, read_line
+from openfield.objectives.pickle.numpy_scalars import (
     ALLOWED,
     DType,
     Name,
@@ -19,44 +19,49 @@ from openfield.objectives.pickle.scalars import (
     byte_order,
     make_dtype,
     make_scalar,
+    shown,
 )
-from openfield.objectives.pickle.state import MARK, Mapping, State
+from openfield.objectives.pickle.pickle_state import BATCH, MARK, Mapping, PickleState
 
 SHORT = 50
-"""Entries of a batch that only the last one of a mapping has fewer of: writers put a thousand into each."""
-MOST_SHORT = 1_000
-"""How many shorter batches may come before entries that can be read in bulk."""
-MOST_NAMES = 100
-"""Names and kinds of numbers in a file, of which there are five and twenty."""
+"""Writers put a thousand entries into a batch. Only the last batch of a mapping has fewer than this."""
+MAX_SHORT = 1_000
+"""How many shorter batches may come one after the other."""
+MAX_NAMES = 100
+"""Names and dtypes in a file; there are five names and twenty dtypes."""
+MAX_OBJECTS = 1 << 16
+"""Texts, names and single bytes in the memo. Python has each of the 256 single bytes once."""
+MAX_MEMO_DIGITS = 10
+"""Digits of a memo number in text; the binary ones have 32 bits."""
 
 
-def _protocol(state: State, data: bytes, at: int) -> int:
+def _protocol(state: PickleState, data: bytes, at: int) -> int:
     if not 2 <= data[at] <= 5 or state.protocol or state.stack:
         raise Refused("a second or unknown protocol mark")
     state.protocol = data[at]
     return at + 1
 
 
-def _mark(state: State, data: bytes, at: int) -> int:
+def _mark(state: PickleState, data: bytes, at: int) -> int:
     if state.stack[-3:] == [MARK, MARK, MARK]:
         raise Refused("marks upon marks")
     state.stack.append(MARK)
     return at
 
 
-def _mapping(state: State, data: bytes, at: int) -> int:
+def _mapping(state: PickleState, data: bytes, at: int) -> int:
     state.stack.append(_new_mapping(state))
     return at
 
 
-def _new_mapping(state: State) -> Mapping:
+def _new_mapping(state: PickleState) -> Mapping:
     if len(state.mappings) == 2:
         raise Refused("more than a table and its code book")
     state.mappings.append(Mapping())
     return state.mappings[-1]
 
 
-def _mapping_of(state: State, data: bytes, at: int) -> int:
+def _mapping_of(state: PickleState, data: bytes, at: int) -> int:
     mapping, items = _new_mapping(state), _above_mark(state)
     set_items(state, mapping, items)
     state.stack.append(mapping)
@@ -64,7 +69,7 @@ def _mapping_of(state: State, data: bytes, at: int) -> int:
 
 
 def _tuple_of(size: int) -> Step:
-    def step(state: State, data: bytes, at: int) -> int:
+    def step(state: PickleState, data: bytes, at: int) -> int:
         stack = state.stack
         items = tuple(stack[-size:])
         if len(items) != size:
@@ -75,7 +80,7 @@ def _tuple_of(size: int) -> Step:
     return step
 
 
-def _tuple_to_mark(state: State, data: bytes, at: int) -> int:
+def _tuple_to_mark(state: PickleState, data: bytes, at: int) -> int:
     items = tuple(_above_mark(state))
     if state.protocol and len(items) <= 3:
         raise Refused("a short tuple in the long form, in which no writer of binary pickles puts it")
@@ -84,53 +89,53 @@ def _tuple_to_mark(state: State, data: bytes, at: int) -> int:
 
 
 def check_tuple(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tuples hold numbers, or the parts of a NumPy number; never tuples, so nothing can grow by nesting."""
+    """Return a tuple after checking that it holds no tuples, so that nothing can grow by nesting."""
     for item in items:
         if isinstance(item, tuple) and not isinstance(item, Name):
             raise Refused("a tuple within a tuple")
-        if item is MARK:
+        if item is MARK or item is BATCH:
             raise Refused("a tuple without its parts")
     return items
 
 
-def _above_mark(state: State) -> list[Any]:
+def _above_mark(state: PickleState, *, batch: bool = False) -> list[Any]:
+    """Remove everything above the last mark and return it; `batch` allows the mark of a batch taken in part."""
     stack = state.stack
     for depth in range(len(stack) - 1, -1, -1):
-        if stack[depth] is MARK:
+        if stack[depth] is MARK or stack[depth] is BATCH:
+            if stack[depth] is BATCH and not batch:
+                raise Refused("a batch of entries that ends as something else")
             items = stack[depth + 1 :]
             del stack[depth:]
             return items
     raise Refused("an end without a beginning")
 
 
-def _set_item(state: State, data: bytes, at: int) -> int:
+def _set_item(state: PickleState, data: bytes, at: int) -> int:
+    """Set one item. Binary pickles do so where a batch has only one, protocol 0 for each."""
     value, key = state.stack.pop(), state.stack.pop()
     set_items(state, state.stack[-1], [key, value])
+    if state.protocol:
+        _check_batch(state, 1)
     return at
 
 
-def _set_last(state: State, data: bytes, at: int) -> int:
-    """Writers of binary pickles set one item so if it is the only one of a batch."""
-    _check_batch(state, 1)
-    return _set_item(state, data, at)
-
-
-def _set_marked(state: State, data: bytes, at: int) -> int:
-    items = _above_mark(state)
+def _set_marked(state: PickleState, data: bytes, at: int) -> int:
+    items = _above_mark(state, batch=True)
     set_items(state, state.stack[-1], items)
     _check_batch(state, len(items) // 2)
     return at
 
 
-def _check_batch(state: State, size: int) -> None:
-    """Batches may be short, also because the bulk reader has taken their entries, but not one after the other."""
+def _check_batch(state: PickleState, size: int) -> None:
+    """Refuse a file with short batches one after the other, which would take long to read."""
     state.short += size < SHORT
-    if state.short > MOST_SHORT:
+    if state.short > MAX_SHORT:
         raise Refused("batch after batch of a few entries or none, as no writer makes them")
 
 
-def set_items(state: State, mapping: Any, items: list[Any]) -> None:
-    """Entries for a mapping; what its first key is decides what it holds. They are checked when they are taken."""
+def set_items(state: PickleState, mapping: Any, items: list[Any]) -> None:
+    """Gather entries for a mapping, whose first key decides what it holds. They are checked when they are taken."""
     if not isinstance(mapping, Mapping) or len(items) % 2:
         raise Refused("entries for something that is not a mapping")
     if not items:
@@ -141,20 +146,20 @@ def set_items(state: State, mapping: Any, items: list[Any]) -> None:
     values += items[1::2]
 
 
-def _global(state: State, data: bytes, at: int) -> int:
+def _global(state: PickleState, data: bytes, at: int) -> int:
     module, at = read_line(data, at)
     name, at = read_line(data, at)
     _push_name(state, module, name)
     return at
 
 
-def _stack_global(state: State, data: bytes, at: int) -> int:
+def _stack_global(state: PickleState, data: bytes, at: int) -> int:
     name, module = state.stack.pop(), state.stack.pop()
     _push_name(state, module, name)
     return at
 
 
-def _push_name(state: State, module: Any, name: Any) -> None:
+def _push_name(state: PickleState, module: Any, name: Any) -> None:
     found = allowed_name(module, name, state.protocol)
     state.old_numpy = state.protocol < 3 and ALLOWED[found] in ("scalar", "dtype")
     if state.old_numpy:
@@ -163,14 +168,14 @@ def _push_name(state: State, module: Any, name: Any) -> None:
     state.stack.append(found)
 
 
-def _count_names(state: State) -> None:
-    """Writers spell a name or a kind of number once and refer to it ever after."""
+def _count_names(state: PickleState) -> None:
+    """Count a name or dtype. Writers spell each once and refer to it afterwards."""
     state.names += 1
-    if state.names > MOST_NAMES:
-        raise Refused(f"more than {MOST_NAMES} names; writers spell each once")
+    if state.names > MAX_NAMES:
+        raise Refused(f"more than {MAX_NAMES} names; writers spell each once")
 
 
-def _reduce(state: State, data: bytes, at: int) -> int:
+def _reduce(state: PickleState, data: bytes, at: int) -> int:
     arguments, function = state.stack.pop(), state.stack.pop()
     if not isinstance(function, Name) or type(arguments) is not tuple:
         raise Refused("a call of something that cannot be called")
@@ -188,37 +193,112 @@ def _reduce(state: State, data: bytes, at: int) -> int:
     return at
 
 
-def _build(state: State, data: bytes, at: int) -> int:
+def _build(state: PickleState, data: bytes, at: int) -> int:
     given, kind = state.stack.pop(), state.stack[-1]
     if not isinstance(kind, DType) or kind.order or type(given) is not tuple:
         raise Refused("a state for something that has none, or has one already")
     kind.order = byte_order(kind.kind, given)
     if kind.key >= 0:
-        state.scalars.learn(kind)
+        state.memo.learn(kind)
     return at
 
 
 def opcode_name(code: int) -> str:
-    """The opcode as the pickle documentation calls it."""
+    """Return the name of an opcode in the documentation of pickles."""
     import pickletools
 
     return next((known.name for known in pickletools.opcodes if known.code == chr(code)), f"0x{code:02x}")
 
 
-_EITHER: dict[int, Step] = {0x28: _mark, 0x74: _tuple_to_mark, 0x63: _global, 0x52: _reduce}
-_BINARY: dict[int, Step] = {
-    **_EITHER, 0x7D: _mapping, 0x73: _set_last, 0x75: _set_marked,
-    0x71: put1, 0x72: put4, 0x68: get1, 0x6A: get4,
-}  # fmt: skip
-TEXT_STEPS: dict[int, Step] = {
-    **_EITHER, **TEXT_LITERALS, 0x64: _mapping_of, 0x73: _set_item, 0x70: put_text, 0x67: get_text,
-}  # fmt: skip
-"""Those that writers of protocol 0 use."""
-OLD_STEPS: dict[int, Step] = {**_BINARY, **OLD_LITERALS}
-"""Those of protocol 1."""
+def _put1(state: PickleState, data: bytes, at: int) -> int:
+    _remember(state, data[at])
+    return at + 1
+
+
+def _put4(state: PickleState, data: bytes, at: int) -> int:
+    _remember(state, struct.unpack_from("<I", data, at)[0])
+    return at + 4
+
+
+def _put_text(state: PickleState, data: bytes, at: int) -> int:
+    key, end = _memo_number(data, at)
+    _remember(state, key)
+    return end
+
+
+def _put_next(state: PickleState, data: bytes, at: int) -> int:
+    _remember(state, state.memo.puts)
+    return at
+
+
+def _memo_number(data: bytes, at: int) -> tuple[int, int]:
+    text, end = read_line(data, at)
+    if not text.isdecimal() or len(text) > MAX_MEMO_DIGITS:
+        raise Refused(f"memo entry {shown(text)}")
+    return int(text), end
+
+
+def _remember(state: PickleState, key: int) -> None:
+    """Put the top of the stack into the memo.
+
+    Tuples and the bytes of numbers are not kept: no writer asks for them again, and a million would take 200 MB.
+    """
+    value, memo = state.stack[-1], state.memo
+    if key <= memo.top:
+        raise Refused(f"it puts memo entry {key} after entry {memo.top}; writers count upwards")
+    if value is MARK or value is BATCH or value is state.last_put:
+        raise Refused("a memo of nothing, or of one object twice")
+    memo.puts, memo.top = memo.puts + 1, key
+    kind = type(value)
+    if kind is int or kind is float:
+        if not state.unsaved:
+            raise Refused("a memo of a plain number; writers keep NumPy's only, and each once")
+        state.last_put, state.unsaved = None, False
+        memo.add(key, value)
+        return
+    state.last_put = value
+    if kind is not tuple and (kind is not bytes or len(value) == 1):
+        state.objects[key] = value
+        if len(state.objects) > MAX_OBJECTS:
+            raise Refused("more texts and bytes in the memo than any table needs")
+    if kind is Name and ALLOWED[value] == "scalar":
+        memo.learn_function(key)
+    elif kind is DType:
+        value.key = key
+        if value.order:
+            memo.learn(value)
+
+
+def _get1(state: PickleState, data: bytes, at: int) -> int:
+    _recall(state, data[at])
+    return at + 1
+
+
+def _get4(state: PickleState, data: bytes, at: int) -> int:
+    _recall(state, struct.unpack_from("<I", data, at)[0])
+    return at + 4
+
+
+def _get_text(state: PickleState, data: bytes, at: int) -> int:
+    key, end = _memo_number(data, at)
+    _recall(state, key)
+    return end
+
+
+def _recall(state: PickleState, key: int) -> None:
+    value = state.objects.get(key)
+    if value is None:
+        value = state.memo.find(key)
+    if value is None:
+        raise Refused(f"it refers to memo entry {key}, which holds nothing a table needs")
+    state.stack.append(value)
+
+
 STEPS: dict[int, Step] = {
-    **_BINARY, **LITERALS,
-    0x80: _protocol, 0x85: _tuple_of(1), 0x86: _tuple_of(2), 0x87: _tuple_of(3),
-    0x93: _stack_global, 0x62: _build, 0x94: put_next,
+    **LITERALS,
+    0x80: _protocol, 0x28: _mark, 0x7D: _mapping, 0x64: _mapping_of, 0x73: _set_item, 0x75: _set_marked,
+    0x74: _tuple_to_mark, 0x85: _tuple_of(1), 0x86: _tuple_of(2), 0x87: _tuple_of(3),
+    0x63: _global, 0x93: _stack_global, 0x52: _reduce, 0x62: _build,
+    0x71: _put1, 0x72: _put4, 0x70: _put_text, 0x94: _put_next, 0x68: _get1, 0x6A: _get4, 0x67: _get_text,
 }  # fmt: skip
-"""Those of all later protocols."""
+"""Opcode -> step, for all protocols."""

@@ -1,7 +1,7 @@
-"""What the entries of a pickled table look like: which of their bytes are always the same, and where the rest is.
+"""Templates of the entries of a pickled table: which bytes are the same in all of them, and where the values are.
 
-Under `template_records`. A template is learned by walking through numbers, opcode by opcode; whatever has the same
-bytes in the fixed places would be walked through in the same way, so it is the same thing with other values.
+A template is learned by walking through numbers, opcode by opcode. Bytes that agree in the fixed places would be walked
+through in the same way, so they are the same opcodes with other values.
 """
 
 from __future__ import annotations
@@ -10,25 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.pickle.bulk_reader import (
-    BYTES1,
-    FLOAT,
-    GET1,
-    GET4,
-    INT1,
-    INT2,
-    INT4,
-    LONG1,
-    PUT1,
-    PUT4,
-    PUT_NEXT,
-    REDUCE,
-    TUPLE2,
-)
-from openfield.objectives.pickle.number_forms import Flags
-from openfield.objectives.pickle.scalars import Scalars
+from openfield.objectives.pickle.memo import Memo
 
-LONGEST = 80
+TUPLE3, TUPLE2, REDUCE, SETITEMS, MARK = 0x87, 0x86, 0x52, 0x75, 0x28
+INT1, INT2, INT4, LONG1, GET1, GET4, BYTES1, FLOAT = 0x4B, 0x4D, 0x4A, 0x8A, 0x68, 0x6A, 0x43, 0x47
+PUT1, PUT4, PUT_NEXT = 0x71, 0x72, 0x94
+MAX_TEMPLATE = 80
 """Bytes that are enough for a template: 37 for each of two NumPy numbers."""
 WORD = 8
 _PLAIN: dict[int, np.dtype[Any]] = {
@@ -42,20 +29,21 @@ _GETS = {GET1: 1, GET4: 4}
 _SHORTER = tuple(np.dtype(kind) for kind in ("u1", "u2", "i2", "i4", ">u2", ">i2", ">i4"))
 _SHORT, _WHOLE, _FRACTION = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Records = np.ndarray[Any, np.dtype[np.void]]
-"""So many bytes from each of many places on."""
+"""Bytes of one length from many places."""
 
 
-class Field(NamedTuple):
+class NumberField(NamedTuple):
     """A number within a template."""
 
     offset: int
     kind: np.dtype[Any]
     unused: int = 0
-    """How many of its bits, the highest, belong to what comes after it."""
+    """How many of its highest bits belong to what follows it."""
 
     def of(self, records: Records) -> np.ndarray[Any, Any]:
-        """The number of each record."""
+        """Return the number of each record."""
         found: np.ndarray[Any, Any] = np.ndarray(records.shape, self.kind, records, self.offset, records.strides)
         return (found << self.unused) >> self.unused if self.unused else found
 
@@ -66,33 +54,33 @@ class Field(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether there are numbers that the column is too narrow for."""
+        """True if the column is too narrow for some of the numbers."""
         return self.kind.kind == "u" and self.kind.itemsize == WORD
 
 
 class Put(NamedTuple):
     """Something that is put into the memo."""
 
-    key: Field | None
+    key: NumberField | None
     """Under which number; None if it is the next one."""
     kept: int | None
-    """Which of the template's numbers it is, or None: nobody may ask for parts of a number, or for a key."""
+    """Which of the template's numbers it is; None for parts of a number and for keys, which are never asked for."""
 
 
-class Template(NamedTuple):
-    """The shape of one or two numbers that follow each other, or of a count and the put before it."""
+class EntryTemplate(NamedTuple):
+    """The form of one or two numbers that follow each other, or of a count and the put before it."""
 
     length: int
     words: tuple[tuple[int, np.uint64, np.uint64], ...]
-    """Those in which something is fixed: which word of a record, the mask, and what is to be found under it."""
-    numbers: tuple[Field, ...]
+    """The words with fixed bytes: their number in the record, the mask, and the value under the mask."""
+    numbers: tuple[NumberField, ...]
     puts: tuple[Put, ...]
     habit: tuple[tuple[bool, int | None, bool], ...]
-    """Of each put whether it is under the next number, what is kept, and whether that is a fraction."""
+    """For each put: is it under the next number, what is kept, is that a fraction."""
 
     @property
     def room(self) -> int:
-        """Bytes that are looked at: two more, which may be the end of a batch, and all of a word that begins here."""
+        """Bytes that are looked at: two more, which may end a batch, and all of a word that begins here."""
         return max(self.length + 2, *(field.offset + WORD for field in self.numbers if field.unused), 0)
 
     @property
@@ -101,7 +89,7 @@ class Template(NamedTuple):
         return int(self.words[0][2]) & 255
 
     def fits(self, records: Records) -> Flags:
-        """Which of the records, of which there is one at least, have this shape."""
+        """Return a flag for each of one or more records: does it have this form."""
         found: Flags | None = None
         for number, mask, pattern in self.words:
             words = np.ndarray(records.shape, "<u8", records, number * WORD, records.strides)
@@ -110,27 +98,27 @@ class Template(NamedTuple):
         return np.ones(len(records), bool) if found is None else found
 
 
-def learn(data: bytes, numbers: int, scalars: Scalars) -> Template | None:
-    """The template of so many integers from the first byte on, if they are such as can be read so."""
-    walk = _Walk(data, scalars)
+def learn(data: bytes, numbers: int, memo: Memo) -> EntryTemplate | None:
+    """Return the template of so many integers from the first byte on, if they have one."""
+    walk = _Walk(data, memo)
     whole = all(walk.number() and not walk.fraction for _ in range(numbers))
     return walk.template() if whole else None
 
 
-def learn_tail(data: bytes, scalars: Scalars) -> Template | None:
-    """The template of what follows the last opcode of a key: its put, if there is one, and a count."""
-    walk = _Walk(data, scalars)
+def learn_tail(data: bytes, memo: Memo) -> EntryTemplate | None:
+    """Return the template of what follows the last opcode of a key: its put, if there is one, and a count."""
+    walk = _Walk(data, memo)
     walk.put()
     return walk.template() if walk.number() else None
 
 
 class _Walk:
-    """A walk through numbers, which notes what is fixed, where the values are, and what is put."""
+    """A walk through numbers that notes the fixed bytes, the places of values, and the puts."""
 
-    def __init__(self, data: bytes, scalars: Scalars) -> None:
-        self._data, self._scalars, self._at = data[:LONGEST].ljust(2 * LONGEST, b"\0"), scalars, 0
+    def __init__(self, data: bytes, memo: Memo) -> None:
+        self._data, self._memo, self._at = data[:MAX_TEMPLATE].ljust(2 * MAX_TEMPLATE, b"\0"), memo, 0
         self._mask = bytearray(len(self._data))
-        self._numbers: list[Field] = []
+        self._numbers: list[NumberField] = []
         self._puts: list[Put] = []
 
     @property
@@ -139,11 +127,11 @@ class _Walk:
 
     @property
     def fraction(self) -> bool:
-        """Whether the last number is one."""
+        """True if the last number is one."""
         return self._numbers[-1].column == _FRACTION
 
     def number(self) -> bool:
-        """Pass over a number; says whether there was one."""
+        """Pass over a number. Return False if there is none."""
         code, size = self._code, self._data[self._at + 1]
         if code in _PLAIN:
             self._fix(1)
@@ -151,7 +139,7 @@ class _Walk:
             return True
         if code == LONG1 and 1 <= size <= WORD:
             self._fix(2)
-            self._numbers.append(Field(self._at, _WHOLE, 64 - 8 * size))
+            self._numbers.append(NumberField(self._at, _WHOLE, 64 - 8 * size))
             self._at += size
             return True
         return code in _GETS and self._spelled()
@@ -161,25 +149,25 @@ class _Walk:
         if self._code in _PUTS:
             kind = _PUTS[self._code]
             self._fix(1)
-            self._puts.append(Put(None if kind is None else Field(self._at, kind), kept))
+            self._puts.append(Put(None if kind is None else NumberField(self._at, kind), kept))
             self._at += 0 if kind is None else kind.itemsize
 
-    def template(self) -> Template:
-        """What was walked through."""
+    def template(self) -> EntryTemplate:
+        """Return the template of what was walked through."""
         mask = np.frombuffer(self._mask, "<u8")
         words = np.frombuffer(self._data, "<u8") & mask
         fixed = tuple((number, mask[number], words[number]) for number in np.flatnonzero(mask).tolist())
         habit = tuple((put.key is None, put.kept, self._is_fraction(put.kept)) for put in self._puts)
-        return Template(self._at, fixed, tuple(self._numbers), tuple(self._puts), habit)
+        return EntryTemplate(self._at, fixed, tuple(self._numbers), tuple(self._puts), habit)
 
     def _is_fraction(self, number: int | None) -> bool:
         return number is not None and self._numbers[number].column == _FRACTION
 
     def _spelled(self) -> bool:
-        """A NumPy number: get function, get kind, its bytes, pair, call. Single bytes would go through the memo."""
-        if self._get() != self._scalars.function:
+        """Pass over a NumPy number: get function, get dtype, bytes, pair, call. Single bytes go through the memo."""
+        if self._get() != self._memo.function:
             return False
-        kind = self._scalars.kind_of(self._get())
+        kind = self._memo.kind_of(self._get())
         if kind is None or kind.itemsize == 1 or self._data[self._at : self._at + 2] != bytes((BYTES1, kind.itemsize)):
             return False
         self._fix(2)
@@ -204,5 +192,5 @@ class _Walk:
         self._at += size
 
     def _value(self, kind: np.dtype[Any]) -> None:
-        self._numbers.append(Field(self._at, kind))
+        self._numbers.append(NumberField(self._at, kind))
         self._at += kind.itemsize

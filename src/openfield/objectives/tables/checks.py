@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.pickle.bulk_reader import Rows
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Rows
 
 LARGEST = 2**63 - 1
 

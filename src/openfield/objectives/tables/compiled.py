@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from openfield.objectives.tables.counts import Columns, Counts
+from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import SMALL, Array, from_tally
 from openfield.objectives.tables.jit import njit
 from openfield.objectives.tables.packing import Layout, Packed
+from openfield.objectives.tables.rows import Columns
 
 KINDS = 5
 INPUT, PAIR, MOVE, TRIPLE, BRANCH = range(KINDS)

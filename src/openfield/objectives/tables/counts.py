@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from openfield.objectives.tables.histograms import Array, Histogram, merge, tally
 from openfield.objectives.tables.packing import pack
+from openfield.objectives.tables.rows import Columns
 
 BLOCK = 1 << 16
 """Rows handled at once: their columns and scratch fit the second-level cache."""
@@ -46,19 +47,6 @@ class Counts(msgspec.Struct, frozen=True):
     def total(self) -> int | float:
         """The number of transitions."""
         return self.inputs.total
-
-
-class Columns(NamedTuple):
-    """Rows of a table."""
-
-    obs: Array
-    next_obs: Array
-    action: Array
-    counts: Array
-
-    def part(self, start: int, stop: int) -> Columns:
-        """The rows from `start` up to `stop`."""
-        return Columns(*(column[start:stop] for column in self))
 
 
 def count_columns(columns: Columns, *, ordered: bool = False) -> Counts:

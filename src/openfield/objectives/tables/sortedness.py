@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.tables.counts import Columns
+from openfield.objectives.tables.rows import Columns
 
 
 class Order:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.pickle.bulk_reader import Codes, Rows
 from openfield.objectives.tables.checks import (
     check_rows,
     check_single,
@@ -25,8 +23,9 @@ from openfield.objectives.tables.checks import (
     rank_ids,
 )
 from openfield.objectives.tables.codes import CodeBook, check_codes, make_book
-from openfield.objectives.tables.counts import Columns, Counts, count_columns
+from openfield.objectives.tables.counts import Counts, count_columns
 from openfield.objectives.tables.histograms import Array, sorted_distinct
+from openfield.objectives.tables.rows import Codes, Columns, Rows, as_column
 
 FEW_IDS = 1 << 31
 """Distinct inputs are counted in a bitmap up to this range of ids (32 MB for the largest published environment)."""
@@ -34,8 +33,6 @@ FEW_IDS = 1 << 31
 
 SEEN_AT_ONCE = 1 << 15
 """Rows whose inputs are marked at once."""
-UNCHECKED = 6_000_000
-"""Bytes of rows that are kept in memory before it is known that the whole file is a table; refusing it takes little."""
 
 
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -127,51 +124,10 @@ def as_table(source: TableLike) -> Table:
     if not isinstance(mapping, Mapping):
         raise InvalidInput(f"A transition table maps (input, action, next input) to a count; this is {type(source)}.")
     keys = [plain_key(key) for key in mapping]
-    from openfield.objectives.pickle.number_forms import as_column
-
     counts = as_column([plain_count(key, value) for key, value in mapping.items()])
     obs, action, next_obs = (as_column([key[part] for key in keys]) for part in range(3))
     codes = [] if book is None else [Codes(*(as_column(plain_integers(column)) for column in (book, book.values())))]
     return make_table([Rows(obs, action, next_obs, counts)], codes)
-
-
-def load_table(path: str | Path) -> Table:
-    """The table in a file: a published pickle of either form, or our own Parquet.
-
-    Raises:
-        InvalidInput: The file is something else, or holds counts that mean nothing; the message names the key.
-    """
-    path = Path(path)
-    check_form(path)
-    try:
-        if is_parquet(path):
-            from openfield.objectives.formats.parquet import read_table
-
-            return read_table(path)
-        return _load_pickle(path)
-    except MemoryError:
-        raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
-
-
-_CONVERT = "openfield objectives convert TABLE sorted.parquet"
-
-
-def check_form(path: Path) -> None:
-    """The file begins as a table does.
-
-    Raises:
-        InvalidInput: It is something else; the message says what to do with it.
-    """
-    start = _first_bytes(path)
-    if start != b"PAR1" and start[:1] not in (b"\x80", b"(", b"}", b"c"):
-        raise InvalidInput(
-            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start, path)}".rstrip()
-        )
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether the file begins as Parquet files do."""
-    return _first_bytes(path) == b"PAR1"
 
 
 def make_table(
@@ -224,37 +180,6 @@ def distinct(*columns: Array) -> int:
         for at in range(0, len(column), SEEN_AT_ONCE):  # a column of 64-bit places as long as the table would cost more
             seen[column[at : at + SEEN_AT_ONCE].astype(np.int64) - low] = True
     return int(np.count_nonzero(seen))
-
-
-def _first_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(4)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
-
-
-def _what_else(start: bytes, path: Path) -> str:
-    if not path.is_file():
-        return "A pipe cannot be read twice, as tables are: write it to a file first."
-    if start == b"SQLi":
-        return "For runs: openfield objectives RUN.sqlite"
-    if start[:2] == b"PK":
-        return "For NPZ episodes: openfield objectives frames FILE.npz -o table.parquet"
-    return "The file is empty." if not start else ""
-
-
-def _load_pickle(path: Path) -> Table:
-    from openfield.objectives.pickle.columns import Gatherer
-    from openfield.objectives.pickle.deferred import read_checked
-
-    gatherer, codes = Gatherer(path.stat().st_size), []
-    for piece in read_checked(path, UNCHECKED):
-        if isinstance(piece, Codes):
-            codes.append(piece)
-        else:
-            gatherer.add(piece)
-    return make_table([gatherer.rows()], codes, name=str(path), meta=meta_of_name(path.name))
 
 
 def meta_of_name(name: str) -> Meta:

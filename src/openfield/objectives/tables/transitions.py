@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.objectives.pickle.bulk_reader import Rows
-from openfield.objectives.pickle.number_forms import as_column
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Rows, as_column
 from openfield.objectives.tables.table import Meta, Table, make_table
 
 Alignment = Literal["action_leads_to_next", "action_led_here"]

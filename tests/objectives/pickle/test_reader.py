@@ -17,36 +17,21 @@ from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
-from openfield.objectives.pickle import columns as gather
+from openfield.objectives.formats import load
+from openfield.objectives.pickle import memo, row_columns
 from openfield.objectives.pickle import reader as pickles
-from openfield.objectives.pickle import scalars
-from openfield.objectives.pickle.bulk_reader import Codes
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.pickle.template_reader import TemplateReader
-from openfield.objectives.tables import table as tables
+from support.objectives.pickles import NUMBERS, REFUSE, read
 from support.objectives.reference import dump, wide_tables
 
 KINDS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 
-def read(path):
-    """The entries as a mapping, and the code book."""
-    table, book = {}, {}
-    for piece in read_pickle(path):
-        if isinstance(piece, Codes):
-            book |= dict(zip(piece.codes.tolist(), piece.indices.tolist(), strict=True))
-        else:
-            columns = [column.tolist() for column in piece]
-            rows = list(zip(*columns, strict=True))
-            assert not {row[:3] for row in rows} & set(table)
-            table |= {row[:3]: row[3] for row in rows}
-    return table, book
-
-
-@pytest.fixture(params=["columns", "templates"])
+@pytest.fixture(params=["opcodes", "templates"])
 def reader(request, monkeypatch):
-    """Both readers of long stretches: the one without the other, and both as they are used."""
-    if request.param == "columns":
+    """Entries read opcode by opcode, and by templates where they can be."""
+    if request.param == "opcodes":
         monkeypatch.setattr(TemplateReader, "read", lambda *arguments: None)
     return request.param
 
@@ -100,7 +85,8 @@ def test_follows_numpy_numbers_that_are_shared(tmp_path, reader, protocol):
 
 @pytest.mark.parametrize("protocol", [3, 4])
 def test_finds_numbers_of_the_memo_that_lie_on_disk(tmp_path, reader, monkeypatch, protocol):
-    monkeypatch.setattr(scalars, "MOST_KEPT", 1_000)
+    monkeypatch.setattr(memo, "MAX_HELD", 1_000)
+    monkeypatch.setattr(memo, "BLOCK", 100)
     shared = [np.int64(number) for number in range(100_000)]
     table = {(shared[o], shared[a], shared[p]): c for (o, a, p), c in long_table(10_000, int).items()}
     assert read(dump(tmp_path / "t.pkl", table, protocol))[0] == table
@@ -179,6 +165,35 @@ def test_reads_one_giant_batch(tmp_path, reader):
     )
     (tmp_path / "t.pkl").write_bytes(b"\x80\x02}(" + items + b"u.")
     assert read(tmp_path / "t.pkl")[0] == table
+
+
+@pytest.mark.parametrize("protocol", range(1, 6))
+@pytest.mark.parametrize("name", ["large", "fractions", "numpy", "shared", "book", "numpy book"])
+def test_reads_one_giant_batch_of_any_kind(tmp_path, monkeypatch, protocol, name):
+    shared = [np.int64(number) for number in range(50)]
+    tables = {
+        "large": {(2**70 + n, -n, n): 2**80 + n for n in range(9_000)},
+        "fractions": {(n, n % 5, -n): n + 0.5 for n in range(9_000)},
+        "numpy": {(np.int8(n % 100), np.uint64(2**63 + n), n): np.float32(n) for n in range(9_000)},
+        "shared": {(shared[n % 50], n, shared[n % 7]): 1 for n in range(9_000)},
+        "book": ({(1, 2, 3): 4}, {2**120 + n: n for n in range(9_000)}),
+        "numpy book": ({(1, 2, 3): 4}, {np.uint64(n): shared[n % 50] for n in range(9_000)}),
+    }
+    monkeypatch.setattr(pickle._Pickler, "_BATCHSIZE", 10**9)
+    file = io.BytesIO()
+    pickle._Pickler(file, max(protocol, 3) if "numpy" in name or name == "shared" else protocol).dump(tables[name])
+    (tmp_path / "t.pkl").write_bytes(file.getvalue())
+    expected = tables[name] if isinstance(tables[name], tuple) else (tables[name], {})
+    assert read(tmp_path / "t.pkl") == expected
+
+
+def test_a_batch_ends_as_a_batch(tmp_path):
+    """Another reader would make a tuple or a mapping of all of it, and no entries."""
+    entries = b"".join(b"K\x01J" + struct.pack("<i", n) + b"K\x02\x87K\x05" for n in range(3_000))
+    for end in (b"K\x01K\x02K\x03tK\x04s.", b"K\x07K\x08d\x86.", b"d."):
+        (tmp_path / "t.pkl").write_bytes(b"\x80\x02}(" + entries + end)
+        with pytest.raises(InvalidInput, match="batch of entries"):
+            load_table(tmp_path / "t.pkl")
 
 
 def test_reads_a_table_of_two_entries_as_a_table(tmp_path):
@@ -307,7 +322,6 @@ def test_refuses_hostile_files_in_little_memory(tmp_path, name):
     assert peak < 48e6
 
 
-NUMBERS = b"h\x01h\x03C\x08%s\x86R\x94" * 3 + b"\x87K\x01"
 LARGE_IDS = b"K\x01K\x02\x8a\x09%s\x01\x87K\x01"
 
 
@@ -325,19 +339,6 @@ def test_refuses_large_files_in_little_memory(tmp_path, unit, parts, size):
     ).splitlines()
     assert "names 'os.system'" in said
     assert int(peak) < 64_000
-
-
-REFUSE = """
-import pathlib, re, sys
-from openfield.errors import InvalidInput
-from openfield.objectives.tables.table import load_table
-try:
-    load_table(sys.argv[1])
-except InvalidInput as error:
-    print(error)
-print(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
-"""
-"""Prints why a table was refused, and the kB of memory its process had at most."""
 
 
 def test_a_memo_number_takes_no_room(tmp_path):
@@ -443,9 +444,9 @@ def test_a_large_hostile_pickle_is_refused_before_its_rows_are_kept(tmp_path, mo
     honest, hostile = tmp_path / "honest.pkl", tmp_path / "hostile.pkl"
     honest.write_bytes(pickle.dumps(table, 3))
     hostile.write_bytes(pickle.dumps(table, 3)[:-1] + b"cos\nsystem\n.")
-    monkeypatch.setattr(tables, "UNCHECKED", 200_000)
-    add = gather.Gatherer.add
-    monkeypatch.setattr(gather.Gatherer, "add", lambda self, rows: (kept.append(len(rows.obs)), add(self, rows)))
+    monkeypatch.setattr(load, "UNCHECKED", 200_000)
+    add = row_columns.RowColumns.add
+    monkeypatch.setattr(row_columns.RowColumns, "add", lambda self, rows: (kept.append(len(rows.obs)), add(self, rows)))
     with pytest.raises(InvalidInput, match=r"names 'os\.system'"):
         load_table(hostile)
     assert sum(kept) * 16 <= 200_000

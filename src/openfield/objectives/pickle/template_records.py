@@ -1,7 +1,7 @@
-"""Records of bytes with the templates they have: one that most of them have, and others.
+"""Records of bytes sorted by their templates: one that most of them have, and others.
 
-Under `template_records`. What is in the same place in most is read there first, in all of them; then the others are
-read in their own places. So a column costs little where there is one template, and not much more where there are a few.
+A value is first read in the place where most records have it, in all of them; then the others are read in their own
+places. So a column costs little with one template, and not much more with a few.
 """
 
 from __future__ import annotations
@@ -11,73 +11,72 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from openfield.objectives.pickle.number_forms import FRACTION, WHOLE, Flags, Ints
-from openfield.objectives.pickle.scalars import Scalars
-from openfield.objectives.pickle.templates import Field, Records, Template
+from openfield.objectives.pickle.memo import FRACTION, WHOLE, Ints, Memo
+from openfield.objectives.pickle.templates import EntryTemplate, Flags, NumberField, Records
 
 
-class Group(NamedTuple):
-    """Those records that have one template."""
+class TemplateGroup(NamedTuple):
+    """The records that have one template."""
 
-    template: Template
+    template: EntryTemplate
     at: Ints
-    """Which ones, rising."""
+    """Their places among all records, rising."""
     records: Records
 
-    def only(self, kept: Flags) -> Group:
-        """Those that are kept."""
+    def only(self, kept: Flags) -> TemplateGroup:
+        """Return the group with only the records that are kept."""
         mine = kept[self.at]
-        return self if mine.all() else Group(self.template, self.at[mine], self.records[mine])
+        return self if mine.all() else TemplateGroup(self.template, self.at[mine], self.records[mine])
 
 
-class Shaped(NamedTuple):
+class TemplateRecords(NamedTuple):
     """Records, the template that most of them have, and those that have another."""
 
     records: Records
-    usual: Template
-    others: list[Group]
+    usual: EntryTemplate
+    others: list[TemplateGroup]
 
     @property
-    def templates(self) -> list[Template]:
+    def templates(self) -> list[EntryTemplate]:
         """All of them."""
         return [self.usual, *(group.template for group in self.others)]
 
-    def before(self, size: int) -> Shaped:
-        """The first so many."""
+    def before(self, size: int) -> TemplateRecords:
+        """Return the first records."""
         cut = []
         for template, at, records in self.others:
             end = int(np.searchsorted(at, size))
             if end:
-                cut.append(Group(template, at[:end], records[:end]))
-        return Shaped(self.records[:size], self.usual, cut)
+                cut.append(TemplateGroup(template, at[:end], records[:end]))
+        return TemplateRecords(self.records[:size], self.usual, cut)
 
-    def only(self, kept: Flags) -> Shaped:
-        """Those that are kept, numbered anew."""
+    def only(self, kept: Flags) -> TemplateRecords:
+        """Return only the records that are kept, numbered anew."""
         left_out = (~kept).nonzero()[0]
         groups = (group.only(kept) for group in self.others)
         others = [
             group._replace(at=group.at - np.searchsorted(left_out, group.at)) for group in groups if len(group.at)
         ]
-        return Shaped(self.records[kept], self.usual, others)
+        return TemplateRecords(self.records[kept], self.usual, others)
 
     def behind(self, places: Ints) -> Ints:
-        """Where the records end that begin at these places."""
+        """Return where the records end that begin at these places."""
         found = places + self.usual.length
         for template, at, _ in self.others:
             found[at] += template.length - self.usual.length
         return found
 
-    def fields(self, choose: Callable[[Template], Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """One field of each record."""
+    def fields(self, choose: Callable[[EntryTemplate], Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """Return one field of each record."""
         column = np.empty(len(self.records), kind)
         self.fill(column, choose)
         return column
 
-    def fill(self, column: np.ndarray[Any, Any], choose: Callable[[Template], Any]) -> None:
+    def fill(self, column: np.ndarray[Any, Any], choose: Callable[[EntryTemplate], Any]) -> None:
         """Fill a column with one field of each record."""
         if not len(self.records):
             return
-        usual: Field = choose(self.usual)
+        usual: NumberField = choose(self.usual)
         column[:] = usual.of(self.records)
         for template, at, records in self.others:
             field = choose(template)
@@ -85,7 +84,7 @@ class Shaped(NamedTuple):
                 column[at] = field.of(records)
 
     def values(self, number: int, kind: np.dtype[Any] | None = None) -> np.ndarray[Any, Any]:
-        """One of the numbers of each record, in a kind that has room for all of them unless it is given."""
+        """Return one of the numbers of each record, by default in a dtype that has room for all of them."""
         kind = kind or np.result_type(*(template.numbers[number].column for template in self.templates))
         if kind.kind != "f":
             return self.fields(lambda template: template.numbers[number], kind)
@@ -93,11 +92,11 @@ class Shaped(NamedTuple):
             return self.fields(lambda template: template.numbers[number], kind)
 
     def put_numbers(self, put: int) -> Ints:
-        """The memo number under which each record puts one of the things it puts."""
+        """Return the memo number of one of the puts of each record."""
         return self.fields(_put_key(put), np.dtype(np.int64))
 
     def sure(self) -> int:
-        """How many there are before one that has other habits than most, or a number of more than 63 bits."""
+        """Count the records before one with other puts than most, or with a number of more than 63 bits."""
         size = len(self.records)
         for template, at, _ in self.others:
             size = size if template.habit == self.usual.habit else min(size, int(at[0]))
@@ -107,8 +106,8 @@ class Shaped(NamedTuple):
                 size = min(size, int(large.argmax())) if large.any() else size
         return size
 
-    def by_use(self, templates: list[Template]) -> list[Template]:
-        """The templates with those first that are used most here: they are the first to be tried next time."""
+    def by_use(self, templates: list[EntryTemplate]) -> list[EntryTemplate]:
+        """Return the templates with those first that are used most here, which are tried first next time."""
         if not self.others:
             return templates
         uses = {id(template): len(at) for template, at, _ in self.others}
@@ -116,16 +115,16 @@ class Shaped(NamedTuple):
         return sorted(templates, key=lambda template: -uses.get(id(template), 0))
 
 
-def _put_key(put: int) -> Callable[[Template], Field | None]:
+def _put_key(put: int) -> Callable[[EntryTemplate], NumberField | None]:
     return lambda template: template.puts[put].key
 
 
-def sort_out(records: Records, templates: list[Template]) -> tuple[Shaped, Flags]:
-    """The records by their templates, and which have one."""
+def sort_out(records: Records, templates: list[EntryTemplate]) -> tuple[TemplateRecords, Flags]:
+    """Sort records by their templates. Return them and a flag for each that has one."""
     if not len(records):
-        return Shaped(records, templates[0], []), np.empty(0, bool)
+        return TemplateRecords(records, templates[0], []), np.empty(0, bool)
     known = templates[0].fits(records)
-    others: list[Group] = []
+    others: list[TemplateGroup] = []
     left = np.empty(0, np.int64) if known.all() else (~known).nonzero()[0]
     for template in templates[1:]:
         if not len(left):
@@ -134,14 +133,14 @@ def sort_out(records: Records, templates: list[Template]) -> tuple[Shaped, Flags
         fits = template.fits(rest)
         if fits.any():
             mine = left[fits]
-            others.append(Group(template, mine, rest[fits]))
+            others.append(TemplateGroup(template, mine, rest[fits]))
             known[mine] = True
             left = left[~fits]
-    return Shaped(records, templates[0], others), known
+    return TemplateRecords(records, templates[0], others), known
 
 
-def number_puts(parts: list[Shaped], puts: int) -> Ints:
-    """The memo numbers of what each entry puts, one row each; `puts` is how many there were before."""
+def number_puts(parts: list[TemplateRecords], puts: int) -> Ints:
+    """Return the memo numbers of what each entry puts, one row each; `puts` is how many there were before."""
     each = sum(len(part.usual.puts) for part in parts)
     size = len(parts[0].records)
     numbers = np.arange(puts, puts + size * each).reshape(size, each)
@@ -154,8 +153,8 @@ def number_puts(parts: list[Shaped], puts: int) -> Ints:
     return numbers
 
 
-def keep_numbers(parts: list[Shaped], numbers: Ints, scalars: Scalars) -> None:
-    """Let the memo have the NumPy numbers that are put into it, under the memo numbers of each entry."""
+def keep_numbers(parts: list[TemplateRecords], numbers: Ints, memo: Memo) -> None:
+    """Add the NumPy numbers of the entries to the memo, under their memo numbers."""
     places, values, forms, place = [], [], [], 0
     for part in parts:
         for _, kept, fraction in part.usual.habit:
@@ -165,5 +164,5 @@ def keep_numbers(parts: list[Shaped], numbers: Ints, scalars: Scalars) -> None:
                 forms.append(FRACTION if fraction else WHOLE)
             place += 1
     if places:
-        kinds = np.tile(np.array(forms, np.int8), len(numbers)) if any(forms) else None
-        scalars.extend(numbers[:, places].reshape(-1), np.stack(values, axis=1).reshape(-1), kinds)
+        kinds = np.tile(np.array(forms, np.uint8), len(numbers)) if any(forms) else WHOLE
+        memo.extend(numbers[:, places].reshape(-1), np.stack(values, axis=1).reshape(-1), kinds)

@@ -19,10 +19,10 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
-from openfield.objectives.pickle import scalars
-from openfield.objectives.pickle.bulk_reader import Codes
+from openfield.objectives.pickle import memo
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.pickle.template_reader import TemplateReader
+from openfield.objectives.tables.rows import Codes
 from support.objectives.oracle import spelling
 from support.places import SUPPORT
 
@@ -225,7 +225,8 @@ def test_whatever_is_taken_is_what_pickle_loads(tmp_path, oracle, monkeypatch):
     files, path, taken = list(valid_files()), tmp_path / "t.pkl", 0
     for number in range(MUTATIONS):
         monkeypatch.setattr(TemplateReader, "read", READERS[number % 2])
-        monkeypatch.setattr(scalars, "MOST_KEPT", (1 << 16, 5)[number // 2 % 2])
+        monkeypatch.setattr(memo, "MAX_HELD", (1 << 16, 5)[number // 2 % 2])
+        monkeypatch.setattr(memo, "BLOCK", (1 << 10, 3)[number // 2 % 2])
         raw = mutate(draw.choice(files), draw)
         path.write_bytes(raw)
         try:

@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from conftest import SLOWNESS
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
+from openfield.objectives.formats.load import UNCHECKED
 from openfield.objectives.pickle import deferred as aside
+from openfield.objectives.pickle import memo, source
 from openfield.objectives.pickle import reader as pickles
-from openfield.objectives.pickle import scalars, source
-from openfield.objectives.pickle.bulk_reader import Codes
-from openfield.objectives.pickle.scalars import Scalars
+from openfield.objectives.pickle.memo import Memo
 from openfield.objectives.pickle.template_reader import TemplateReader
 from openfield.objectives.pickle.templates import learn, learn_tail
-from openfield.objectives.tables import table as tables
-
-from .test_pickles import NUMBERS, REFUSE, read
+from openfield.objectives.tables.rows import Codes
+from support.objectives.pickles import NUMBERS, REFUSE, read
 
 TRICKY = b"\x87r\x94qKJMhj\x8aC\x86Ru(\x00\x01\xff"
 """Opcodes that entries are made of, and a few other bytes."""
@@ -40,7 +39,7 @@ def used(monkeypatch):
 
     def noted(self, *arguments):
         stretch = usual(self, *arguments)
-        sizes.append(0 if stretch is None else len(stretch.entries.obs))
+        sizes.append(0 if stretch is None else len(stretch.rows.obs))
         return stretch
 
     monkeypatch.setattr(TemplateReader, "read", noted)
@@ -133,7 +132,8 @@ def test_frames_begin_where_opcodes_do(tmp_path, used, action):
 @pytest.mark.parametrize("protocol", [3, 4])
 @pytest.mark.parametrize("most", [1 << 16, 700])
 def test_numbers_read_by_templates_can_be_asked_for(tmp_path, monkeypatch, used, protocol, most):
-    monkeypatch.setattr(scalars, "MOST_KEPT", most)
+    monkeypatch.setattr(memo, "MAX_HELD", most)
+    monkeypatch.setattr(memo, "BLOCK", most // 7)
     fresh = [np.int64(n % 50) for n in range(5_000)]
     reals = [np.float32(n + 0.5) for n in range(5_000)]
     table = {(n, fresh[n], n): reals[n] for n in range(5_000)}
@@ -173,13 +173,13 @@ def test_what_is_no_key_of_integers_is_refused_among_those_that_are(tmp_path, od
 
 
 def test_a_template_is_what_is_fixed_and_what_is_not():
-    plain = learn(b"M\x01\x02K\x07", 2, Scalars())
+    plain = learn(b"M\x01\x02K\x07", 2, Memo())
     assert (plain.length, [field.offset for field in plain.numbers], plain.puts) == (5, [1, 4], ())
-    tail = learn_tail(b"\x94\x8a\x05abcde", Scalars())
+    tail = learn_tail(b"\x94\x8a\x05abcde", Memo())
     assert (tail.length, tail.first, tail.numbers[0].unused, tail.habit) == (8, 0x94, 24, ((True, None, False),))
     for none in (b"", b"N", b"\x8a\x00", b"\x8a\x09", b"h\x01h\x02C\x08", b"I5\n", b"G" + bytes(8)):
-        assert learn(none, 1, Scalars()) is None
-    assert learn_tail(b"G" + bytes(8), Scalars()).length == 9
+        assert learn(none, 1, Memo()) is None
+    assert learn_tail(b"G" + bytes(8), Memo()).length == 9
 
 
 PLAIN = b"J%sK\x07J\x01\x02\x03\x04\x87\x94K\x01"
@@ -246,4 +246,4 @@ def test_nothing_is_handed_on_of_a_large_file_that_is_refused(tmp_path):
     with pytest.raises(InvalidInput):
         given.extend(aside.read_checked(tmp_path / "t.pkl", 0))
     assert not given
-    assert tables.UNCHECKED < 10_000_000
+    assert UNCHECKED < 10_000_000

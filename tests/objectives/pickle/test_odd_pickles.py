@@ -10,8 +10,7 @@ import pytest
 
 from openfield.errors import InvalidInput
 from openfield.objectives import load_table
-from openfield.objectives.pickle import memo_spill as kept
-from openfield.objectives.pickle import scalars
+from openfield.objectives.pickle import memo
 from openfield.objectives.pickle.reader import read_pickle
 
 
@@ -63,8 +62,8 @@ class FullDisk:
 
 def test_a_full_disk_is_no_traceback(tmp_path, monkeypatch):
     files = []
-    monkeypatch.setattr(scalars, "MOST_KEPT", 1 << 13)
-    monkeypatch.setattr(kept.tempfile, "TemporaryFile", lambda **options: files.append(FullDisk()) or files[-1])
+    monkeypatch.setattr(memo, "MAX_HELD", 1 << 13)
+    monkeypatch.setattr(memo.tempfile, "TemporaryFile", lambda **options: files.append(FullDisk()) or files[-1])
     path = save(tmp_path / "t.pkl", {(np.int64(number), 0, np.int64(number)): 1 for number in range(20_000)})
     with pytest.raises(InvalidInput, match=r"t\.pkl: no room for its NumPy numbers on disk: No space left.*TMPDIR"):
         load_table(path)

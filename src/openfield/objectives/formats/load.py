@@ -1,0 +1,78 @@
+"""Load a transition table from a file: a published pickle or Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from openfield.errors import InvalidInput
+from openfield.objectives.formats.parquet import read_table
+from openfield.objectives.pickle.deferred import read_checked
+from openfield.objectives.pickle.row_columns import RowColumns
+from openfield.objectives.tables.rows import Codes
+from openfield.objectives.tables.table import Table, make_table, meta_of_name
+
+UNCHECKED = 6_000_000
+"""Bytes of rows that are kept in memory before the whole file is known to be a table."""
+
+
+def load_table(path: str | Path) -> Table:
+    """Load the table of a file: a published pickle of either form, or Parquet.
+
+    Raises:
+        InvalidInput: The file is something else, or a count is no positive number; the message names the key.
+    """
+    path = Path(path)
+    check_form(path)
+    try:
+        return read_table(path) if is_parquet(path) else _load_pickle(path)
+    except MemoryError:
+        raise InvalidInput(f"{path}: too large for memory. Sorted, it is streamed: {_CONVERT}") from None
+
+
+_CONVERT = "openfield objectives convert TABLE sorted.parquet"
+
+
+def check_form(path: Path) -> None:
+    """Check that a file begins as a table does.
+
+    Raises:
+        InvalidInput: It is something else; the message says what to do with it.
+    """
+    start = _first_bytes(path)
+    if start != b"PAR1" and start[:1] not in (b"\x80", b"(", b"}", b"c"):
+        raise InvalidInput(
+            f"{path}: neither a pickled transition table nor a Parquet file. {_what_else(start, path)}".rstrip()
+        )
+
+
+def is_parquet(path: Path) -> bool:
+    """Return True if a file begins as Parquet files do."""
+    return _first_bytes(path) == b"PAR1"
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror or error}.") from None
+
+
+def _what_else(start: bytes, path: Path) -> str:
+    if not path.is_file():
+        return "A pipe cannot be read twice, as tables are: write it to a file first."
+    if start == b"SQLi":
+        return "For runs: openfield objectives RUN.sqlite"
+    if start[:2] == b"PK":
+        return "For NPZ episodes: openfield objectives frames FILE.npz -o table.parquet"
+    return "The file is empty." if not start else ""
+
+
+def _load_pickle(path: Path) -> Table:
+    columns, codes = RowColumns(path.stat().st_size), []
+    for piece in read_checked(path, UNCHECKED):
+        if isinstance(piece, Codes):
+            codes.append(piece)
+        else:
+            columns.add(piece)
+    return make_table([columns.rows()], codes, name=str(path), meta=meta_of_name(path.name))
