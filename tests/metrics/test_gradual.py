@@ -14,7 +14,7 @@ from openfield.metrics.gradual import (
     measure_gradual,
     retention,
     solved_within,
-    task_rows,
+    task_efforts,
     transfer,
 )
 from support.records import make_cell
@@ -42,15 +42,15 @@ def play(task, *results):
 
 def test_a_task_is_solved_by_five_in_a_row_and_nothing_after_that_counts():
     cell = make_curriculum(*play("a", LOST, *[WON] * 7), *play("b", WON, LOST))
-    first, second = task_rows(cell)
+    first, second = task_efforts(cell)
     assert (first.solved, first.steps, first.questions, first.instances) == (True, 120, 12, 6)
     assert (first.success_rate, first.accuracy, first.interruptions) == (5 / 6, 11 / 12, 6)
     assert (second.solved, second.solved_strictly, second.steps) == (False, False, 40)
 
 
 def test_twenty_in_a_row_solve_a_task_strictly():
-    assert task_rows(make_curriculum(*play("a", *[WON] * 20)))[0].solved_strictly
-    assert not task_rows(make_curriculum(*play("a", *[WON] * 19)))[0].solved_strictly
+    assert task_efforts(make_curriculum(*play("a", *[WON] * 20)))[0].solved_strictly
+    assert not task_efforts(make_curriculum(*play("a", *[WON] * 19)))[0].solved_strictly
 
 
 def test_curves_count_questions():

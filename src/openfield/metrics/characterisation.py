@@ -1,7 +1,7 @@
 """How well an agent says what has changed: the level it names, and entity, attribute and change in words.
 
-Stands in metrics: one cell -> numbers of its trial. A belief's detail may hold `characterization` as protocol 0.8 has
-it; where it does not, its `level` alone counts. What is right the domain knows (`Domain.characterise`).
+One cell -> numbers of its trial. The detail of a belief may hold `characterization` as in protocol 0.8; otherwise only
+its `level` counts. The domain knows the right characterisation.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from openfield.core import Belief
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.periods import mean, split_periods
 from openfield.metrics.stats import FROM_ZERO
-from openfield.metrics.stretches import mean, split
 from openfield.novelty import find_novelty
 from openfield.registry import find_domain
 
 WORDS = ("entity", "attribute", "change")
-LEAST = 1e-6
-"""Below this a level counts as impossible: a wrong certainty costs 13.8, not infinity."""
+MIN_PROBABILITY = 1e-6
+"""The least probability of a level in the log loss: a wrong certainty costs 13.8, not infinity."""
 
 LEVEL_LOSS = Number(
     name="level_loss",
@@ -51,30 +51,30 @@ class _Level(msgspec.Struct, frozen=True):
 
 
 def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
-    """Loss and accuracy of the level, accuracy of the words."""
+    """Compute the log loss and accuracy of the level, and the accuracy of the words."""
     try:
         domain = find_domain(cell.trial.domain)
         level = find_novelty(domain.novelties, cell.trial.novelty[0]).level
     except (OpenfieldError, IndexError):
         return dict.fromkeys(number.name for number in (LEVEL_LOSS, LEVEL_RIGHT, WORDS_RIGHT))
     known = domain.characterise(cell.trial.novelty) if isinstance(domain, CharacterisesNovelties) else []
-    beliefs = [episode.belief for episode in split(cell).after if episode.novel and episode.belief is not None]
+    beliefs = [episode.belief for episode in split_periods(cell).after if episode.novel and episode.belief is not None]
     levels = [found for belief in beliefs if (found := _levels(belief))]
     words = [_words_right(belief, known) for belief in beliefs]
     return {
-        "level_loss": mean([-math.log(max(found.get(level, 0.0), LEAST)) for found in levels]),
+        "level_loss": mean([-math.log(max(found.get(level, 0.0), MIN_PROBABILITY)) for found in levels]),
         "level_right": mean([float(_names(found, level)) for found in levels]),
         "words_right": mean([right for right in words if right is not None]) if known else None,
     }
 
 
 def _names(found: dict[int, float], level: int) -> bool:
-    """Whether a level is the most probable one; one that is held impossible is not."""
+    """Return whether a level is the most probable one, with a probability above 0."""
     return found.get(level, 0.0) > 0 and max(found, key=found.__getitem__) == level
 
 
 def _levels(belief: Belief) -> dict[int, float]:
-    """The probability of each level; levels that are not named have none, and one below 0 is no opinion."""
+    """Return the probability of each level that a belief names; a level below 0 is no opinion."""
     try:
         told = msgspec.convert(_characterization(belief).get("level", []), list[_Level], strict=False)
     except msgspec.ValidationError:
@@ -85,7 +85,7 @@ def _levels(belief: Belief) -> dict[int, float]:
 
 
 def _distribution(told: list[_Level]) -> dict[int, float]:
-    """What was told as probabilities: none is below 0 or above 1, and together they are not more than 1."""
+    """Return levels as probabilities from 0 to 1 whose sum is at most 1."""
     shares: dict[int, float] = {}
     for one in told:
         share = min(max(one.probability, 0.0), 1.0) if math.isfinite(one.probability) else 0.0
@@ -95,7 +95,7 @@ def _distribution(told: list[_Level]) -> dict[int, float]:
 
 
 def _words_right(belief: Belief, known: list[dict[str, Any]]) -> float | None:
-    """The share of words that fit the best of the right descriptions; None if there are no words."""
+    """Return the share of words that match the best of the right descriptions; None if there are no words."""
     told = _characterization(belief)
     if not any(told.get(word) for word in WORDS):
         return None

@@ -1,15 +1,15 @@
 """Whether, how fast and how reliably the agent noticed that its world had changed.
 
-Stands in metrics: one cell -> numbers of its trial. An episode speaks through the last belief reported in it. Beliefs
-in training never count: there the agent may be told, or still be learning, what normal is. Beliefs in the test before
-the onset are false alarms. A trial that never reached an onset has nothing to detect: no rate, no delay.
+One cell -> numbers of its trial. The last belief reported in an episode counts. Beliefs in training never count: there
+the agent still learns what normal is. Detections in the test before the onset are false alarms. In a trial that never
+reached its onset there is nothing to detect: no rate and no delay are defined.
 """
 
 from __future__ import annotations
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.stretches import split
+from openfield.metrics.periods import split_periods
 
 CORRECT = Number(
     name="correct",
@@ -46,11 +46,11 @@ ALARMS = Number(
 
 
 def measure_detection(cell: CellRecord) -> dict[str, float | None]:
-    """Detected or not, the delay in episodes, and the false alarms before the onset."""
-    parts = split(cell)
-    alarms = sum(episode.detected for episode in parts.before) if parts.before else None
-    delay = next((index for index, episode in enumerate(parts.after) if episode.detected), None)
-    detected = delay is not None if parts.after else None
+    """Compute whether the change was detected, the delay in episodes, and the false alarms before the onset."""
+    periods = split_periods(cell)
+    alarms = sum(episode.detected for episode in periods.before) if periods.before else None
+    delay = next((index for index, episode in enumerate(periods.after) if episode.detected), None)
+    detected = delay is not None if periods.after else None
     return {
         "correct": None if detected is None else float(detected and not alarms),
         "detected": None if detected is None else float(detected),

@@ -1,8 +1,8 @@
-"""Gradual learning: what it took to solve the tasks of a curriculum, and what earlier tasks were worth to later ones.
+"""Gradual learning: what the tasks of a curriculum took, and what earlier tasks were worth to later ones.
 
-Stands in metrics: one cell -> numbers of its trial, and some measures of several cells. Works on every domain whose
-episodes say in their detail which `task` they were, how each question was answered (`marks`, a text of + and -), the
-`steps` they took, whether they were `solved`, and how many `interruptions` there were.
+One cell -> numbers of its trial, and some measures of several cells. It works on every domain whose episodes have a
+detail with their `task`, the answer to each question (`marks`, a text of + and -), the number of `steps`, whether they
+were `solved`, and the number of `interruptions`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import msgspec
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.periods import mean
 from openfield.metrics.stats import FROM_ZERO
-from openfield.metrics.stretches import mean
 
 BLOCK = 100
 """Questions per point of a learning curve."""
 STREAK, STRICT_STREAK = 5, 20
-"""Instances in a row that solve a task: as in the original's curriculum, and so many that luck does not do."""
+"""Instances in a row that solve a task: in the original curriculum, and so many that luck is not enough."""
 
 
-class TaskRow(msgspec.Struct, frozen=True):
-    """What one task took."""
+class TaskEffort(msgspec.Struct, frozen=True):
+    """The effort for one task."""
 
     task: str
     solved: bool
     """By the original criterion: enough instances solved in a row."""
     solved_strictly: bool
     steps: int
-    """Until it was solved, or in all."""
+    """Until it was solved, or all if it was not."""
     questions: int
     instances: int
     success_rate: float
@@ -43,10 +43,10 @@ class TaskRow(msgspec.Struct, frozen=True):
     interruptions: int
 
 
-def task_rows(cell: CellRecord, streak: int | None = None, strict_streak: int = STRICT_STREAK) -> list[TaskRow]:
-    """What each task took, in the order of first appearance; what came after its solution is not counted.
+def task_efforts(cell: CellRecord, streak: int | None = None, strict_streak: int = STRICT_STREAK) -> list[TaskEffort]:
+    """Return the effort for each task until it was solved, in the order of first appearance.
 
-    A task is solved by as many instances in a row as its curriculum asks for (`needs`), unless told otherwise.
+    A task is solved by as many instances in a row as its curriculum asks for (`needs`), or by `streak` if given.
     """
     tasks: dict[str, list[dict[str, Any]]] = {}
     for detail in _instances(cell):
@@ -58,37 +58,37 @@ def task_rows(cell: CellRecord, streak: int | None = None, strict_streak: int = 
 
 
 def learning_curve(cell: CellRecord, size: int = BLOCK) -> list[float]:
-    """The share of right answers in each block of so many questions; an unfinished block is left out."""
+    """Return the share of right answers in each full block of questions."""
     marks = "".join(detail["marks"] for detail in _instances(cell))
     return [marks[at : at + size].count("+") / size for at in range(0, len(marks) - size + 1, size)]
 
 
 def accuracy_by_index(cell: CellRecord, most: int = 50) -> list[float]:
-    """The share of right answers to the first question of an instance, to the second, and so on."""
+    """Return the share of right answers to the first question of an instance, to the second, and so on."""
     columns = itertools.zip_longest(*(detail["marks"][:most] for detail in _instances(cell)))
     return [_accuracy("".join(mark for mark in column if mark)) or 0.0 for column in columns]
 
 
 def transfer(ordered: CellRecord, scratch: Iterable[CellRecord]) -> dict[str, float]:
-    """How many times as many steps a task takes from scratch as after the tasks before it; above 1, they helped.
+    """Return for each task its steps from scratch divided by its steps in the curriculum; above 1 the others helped.
 
     Args:
         ordered: The curriculum in order.
         scratch: Cells with a single task each. Tasks that were not solved on both sides are left out.
     """
-    alone = {row.task: row.steps for cell in scratch for row in task_rows(cell) if row.solved}
-    rows = [row for row in task_rows(ordered) if row.solved and row.task in alone and row.steps]
+    alone = {row.task: row.steps for cell in scratch for row in task_efforts(cell) if row.solved}
+    rows = [row for row in task_efforts(ordered) if row.solved and row.task in alone and row.steps]
     return {row.task: alone[row.task] / row.steps for row in rows}
 
 
 def geometric_mean(ratios: Iterable[float]) -> float | None:
-    """The mean of ratios: the exponential of the mean of their logarithms."""
+    """Return the geometric mean of ratios."""
     logarithms = [math.log(ratio) for ratio in ratios if ratio > 0]
     return math.exp(math.fsum(logarithms) / len(logarithms)) if logarithms else None
 
 
 def retention(cell: CellRecord) -> dict[str, float]:
-    """For every task that comes back later: its accuracy at first sight then, relative to when it was left."""
+    """Return for each task that comes back its accuracy then, relative to its accuracy when it was left."""
     left: dict[str, float] = {}
     kept: dict[str, float] = {}
     for task, block in itertools.groupby(_instances(cell), key=lambda detail: detail["task"]):
@@ -100,8 +100,8 @@ def retention(cell: CellRecord) -> dict[str, float]:
 
 
 def solved_within(cell: CellRecord, budget: int, tasks: int | None = None) -> float:
-    """The share of a curriculum's tasks that were solved in so many steps."""
-    rows, used, solved = task_rows(cell), 0, 0
+    """Return the share of a curriculum's tasks that were solved within a budget of steps."""
+    rows, used, solved = task_efforts(cell), 0, 0
     for row in rows:
         used += row.steps
         solved += row.solved and used <= budget
@@ -109,11 +109,11 @@ def solved_within(cell: CellRecord, budget: int, tasks: int | None = None) -> fl
 
 
 def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
-    """All numbers of a cell."""
+    """Compute all numbers of a cell."""
     details = list(_instances(cell))
     if not details:
         return dict.fromkeys(number.name for number in NUMBERS)
-    rows, marks = task_rows(cell), "".join(detail["marks"] for detail in details)
+    rows, marks = task_efforts(cell), "".join(detail["marks"] for detail in details)
     solved, size = [row for row in rows if row.solved], max(_size(cell) or len(rows), 1)
     verdicts = [detail for detail in details if detail["solved"] is not None]
     kept, curve = retention(cell), learning_curve(cell)
@@ -132,11 +132,11 @@ def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
-def _row(task: str, instances: Sequence[dict[str, Any]], streak: int, strict_streak: int) -> TaskRow:
+def _row(task: str, instances: Sequence[dict[str, Any]], streak: int, strict_streak: int) -> TaskEffort:
     end, strict = _solved_at(instances, streak, "original"), _solved_at(instances, strict_streak, "solved")
     taken = instances[: end or len(instances)]
     marks = "".join(detail["marks"] for detail in taken)
-    return TaskRow(
+    return TaskEffort(
         task,
         end is not None,
         strict is not None or _is_strict(instances, end),
@@ -150,7 +150,7 @@ def _row(task: str, instances: Sequence[dict[str, Any]], streak: int, strict_str
 
 
 def _solved_at(instances: Sequence[dict[str, Any]], needed: int, key: str) -> int | None:
-    """After how many instances so many in a row were solved."""
+    """Return after how many instances enough in a row were solved; None if never."""
     run = 0
     for number, detail in enumerate(instances, 1):
         run = run + 1 if detail.get(key, detail["solved"]) else 0
@@ -160,7 +160,7 @@ def _solved_at(instances: Sequence[dict[str, Any]], needed: int, key: str) -> in
 
 
 def _is_strict(instances: Sequence[dict[str, Any]], end: int | None) -> bool:
-    """Whether instances were played by the strict criterion, whose streaks cover all keys, and were solved so."""
+    """Return whether instances were played by the strict criterion, whose streaks cover all keys, and solved by it."""
     played = "original" in instances[0] and len(instances[0]["marks"]) > 1
     needed = instances[0].get("needs", STREAK)
     return played and end is not None and _solved_at(instances, needed, "solved") is not None

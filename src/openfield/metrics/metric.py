@@ -1,7 +1,6 @@
-"""A metric is a pure function from one cell, where needed among others, to named numbers for that trial.
+"""A metric: a pure function from one cell, or one cell among others, to named numbers of its trial.
 
-Stands between the record and the summary: journal -> metrics -> report. Plugins provide `Metric` values through the
-entry points `openfield.metrics`.
+Plugins provide `Metric` values through the entry points `openfield.metrics`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Kind = Literal["mean", "rate", "count"]
 Better = Literal["higher", "lower", ""]
 Measure = Callable[[CellRecord], Mapping[str, float | None]]
 Relate = Callable[[Sequence[CellRecord], str | None], Measure]
-"""From all cells, and the name of the agent to hold them against if one was asked for, to the measure of each."""
+"""Makes the measure of each cell from all cells and the name of the baseline agent, if one was asked for."""
 
 
 class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,12 +30,12 @@ class Number(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Unique among all numbers; metrics that share a number share its name."""
     title: str
     note: str
-    """What exactly it says, for tables and tooltips."""
+    """Its exact meaning, for tables and tooltips."""
     kind: Kind = "mean"
     """`mean` of a continuous number, `rate` of a yes or no (1 or 0), `count` from 0 on."""
     better: Better = "higher"
     bounds: Range | None = (0.0, 1.0)
-    """Between which values it can lie at all, `stats.FROM_ZERO` if it is never negative; None if anywhere."""
+    """The values it must lie between; `stats.FROM_ZERO` if it is never negative, None if there are no bounds."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,12 @@ class Metric:
     note: str
     numbers: tuple[Number, ...]
     measure: Measure
-    """A number that is missing or None is not defined in that trial."""
+    """Measures a cell. A number that is missing or None is not defined in that trial."""
     relate: Relate | None = None
-    """For numbers that need other agents' cells too."""
+    """Makes the measure if it needs cells of other agents too."""
 
     def take(self, cell: CellRecord) -> dict[str, float | None]:
-        """The numbers of a cell; a measure that fails, or gives what it did not declare, is named in one line."""
+        """Return the numbers of a cell; raise if the measure fails or gives a number it does not declare."""
         place = f"The metric '{self.name}' fails at cell {cell.id}"
         try:
             found = dict(self.measure(cell))
@@ -63,9 +62,9 @@ class Metric:
             if name not in declared:
                 raise UnknownName("number", name, declared, label=f"Declared by the metric '{self.name}'")
             if value is not None and math.isnan(value):
-                raise InvalidInput(f"{place}: '{name}' is not a number; None says that it is not defined there.")
+                raise InvalidInput(f"{place}: '{name}' is NaN. Return None for a number that is not defined.")
         return found
 
     def among(self, cells: Sequence[CellRecord], baseline: str | None = None) -> Metric:
-        """The metric as it measures cells that are some of these."""
+        """Return the metric as it measures cells among these."""
         return self if self.relate is None else replace(self, measure=self.relate(cells, baseline), relate=None)

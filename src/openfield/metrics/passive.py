@@ -1,7 +1,7 @@
 """What could be detected from an agent's results alone, for agents that report no belief.
 
-Stands in metrics: one cell -> numbers of its trial. The detectors are the baselines published with the birds test bed:
-a moving average of passed episodes that falls below a threshold, or that leaves the band around what was assumed.
+One cell -> numbers of its trial. The detectors are the baselines published with the birds test bed: a moving average of
+passed episodes that falls below a threshold, or that leaves a band around the expected average.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.stretches import mean, performances, split
+from openfield.metrics.periods import mean, performances, split_periods
 
 WINDOW = 10
 DEVIATIONS = 1.5
@@ -21,16 +21,16 @@ THRESHOLD = 0.5
 
 
 class Rule(NamedTuple):
-    """A detector: a moving average of results that falls below a threshold, or leaves a band around what is assumed."""
+    """A detector: a moving average of results that falls below a threshold, or leaves a band around the expectation."""
 
     window: int = WINDOW
     deviations: float = DEVIATIONS
     """Half the width of the band, in standard deviations."""
     threshold: float | None = None
-    """Where there is one, it counts instead of the band."""
+    """Used instead of the band if it is given."""
 
     def alarms(self, results: Sequence[float], expected: float) -> list[int]:
-        """The episodes after which it says that the world has changed."""
+        """Return the episodes after which it says that the world has changed."""
         if self.threshold is not None:
             return find_falls(results, self.window, self.threshold)
         return find_departures(results, self.window, self.deviations, expected)
@@ -41,7 +41,7 @@ PUBLISHED = (
     *(Rule(window, threshold=tenths / 10) for window in (5, 10) for tenths in range(2, 9)),
     *(Rule(window, deviations) for window in (5, 10) for deviations in (1.5, 2.0)),
 )
-"""All settings the baselines were published with."""
+"""All settings that the baselines were published with."""
 PASSIVE_CORRECT = Number(
     name="passive_correct",
     title="Correct passive detection",
@@ -87,27 +87,27 @@ FALL_DELAY = Number(
 
 
 def find_falls(results: Sequence[float], window: int, threshold: float) -> list[int]:
-    """The episodes after which the average of the last ones is below a threshold."""
+    """Return the episodes after which the average of the last ones is below a threshold."""
     return [index for index, average in _averages(results, window) if average < threshold]
 
 
 def find_departures(results: Sequence[float], window: int, deviations: float, expected: float) -> list[int]:
-    """The episodes after which that average is further from the assumed one than chance explains."""
+    """Return the episodes after which that average is further from the expected one than chance explains."""
     spread = math.sqrt(expected * (1 - expected) / window)
     band = max(deviations * spread, 0.5 / window)
     return [index for index, average in _averages(results, window) if abs(average - expected) > band]
 
 
 def measure_passive(cell: CellRecord) -> dict[str, float | None]:
-    """What the band says of a trial, and what the threshold does."""
+    """Measure a trial with the band and with the threshold."""
     return {**measure_rule(cell, BAND, "passive"), **measure_rule(cell, FALL, "fall")}
 
 
 def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | None]:
-    """What a detector says of a trial; what it assumes is training, or else the first test episodes."""
-    parts = split(cell)
-    before, after = performances(parts.before), performances(parts.after)
-    known = performances(parts.training) or (before + after)[: rule.window]
+    """Measure a trial with one detector, which expects the average of training, or else of the first test episodes."""
+    periods = split_periods(cell)
+    before, after = performances(periods.before), performances(periods.after)
+    known = performances(periods.training) or (before + after)[: rule.window]
     expected = mean(known)
     if not after or expected is None:
         return dict.fromkeys((f"{name}_correct", f"{name}_alarmed", f"{name}_delay"))

@@ -1,22 +1,19 @@
-"""Quantiles of the beta and of Student's t distribution, without SciPy (its import costs over a second).
-
-Stands under `stats`: journal -> metrics (intervals need these) -> report.
-"""
+"""Quantiles of the beta and of Student's t distribution, without SciPy, whose import costs over a second."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
 
-MANY = 10**6
-"""Degrees of freedom from which on two terms about the normal distribution are exact to 10^-12; the fraction would take
-a time that grows with their root, and lose digits."""
+MAX_DEGREES = 10**6
+"""Above this many degrees of freedom two terms about the normal distribution are exact to 10^-12. The fraction would
+take a time that grows with their root, and lose digits."""
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(degrees: float, level: float = 0.95) -> float:
-    """The half-width, in standard errors, of a two-sided interval at this level."""
-    if degrees > MANY:
+    """Return the half-width, in standard errors, of a two-sided interval at this level."""
+    if degrees > MAX_DEGREES:
         from statistics import NormalDist  # 30 ms that few need
 
         normal = NormalDist().inv_cdf((1 + level) / 2)
@@ -27,7 +24,7 @@ def t_quantile(degrees: float, level: float = 0.95) -> float:
 
 @lru_cache(maxsize=4096)
 def beta_quantile(share: float, a: float, b: float) -> float:
-    """The point below which this share of a beta distribution lies, by bisection down to one rounding step."""
+    """Return the point below which this share of a beta distribution lies, by bisection to one rounding step."""
     low, high = 0.0, 1.0
     middle = 0.5
     while low < middle < high:
@@ -37,7 +34,7 @@ def beta_quantile(share: float, a: float, b: float) -> float:
 
 
 def beta_share(point: float, a: float, b: float) -> float:
-    """The share of a beta distribution below a point: the regularised incomplete beta function."""
+    """Return the share of a beta distribution below a point: the regularised incomplete beta function."""
     if point <= 0 or point >= 1:
         return float(point >= 1)
     if point > (a + 1) / (a + b + 2):  # the fraction converges fast only on this side of the mean
@@ -47,7 +44,7 @@ def beta_share(point: float, a: float, b: float) -> float:
 
 
 def _fraction(point: float, a: float, b: float) -> float:
-    """The continued fraction 1 + d1/(1 + d2/(1 + ...)) of DLMF 8.17.22, from its far end inwards."""
+    """Return the continued fraction 1 + d1/(1 + d2/(1 + ...)) of DLMF 8.17.22, from its far end inwards."""
     value = 1.0
     for m in range(20 + int(2 * math.sqrt(max(a, b))), 0, -1):  # error below 1e-13 for a, b up to 10,000
         odd = -(a + m) * (a + b + m) * point / ((a + 2 * m) * (a + 2 * m + 1))

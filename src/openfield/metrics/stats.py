@@ -1,8 +1,8 @@
-"""Numbers over trials with 95 % intervals whose simulated coverage is 93 to 97 % from five trials on.
+"""Estimates over trials with 95 % intervals, whose simulated coverage is 93 to 97 % from five trials on.
 
-Every rule is a textbook one without a constant of ours: Student's interval on the scale the number lives on (the logit
-of a bounded mean, the logarithm of a count), Hall's correction for skewness where there is no such scale, Jeffreys'
-interval for rates. Stands between the metrics of single trials and the report; `design/intervals.md` says why.
+Every rule is a textbook one: Student's interval on a suitable scale (the logit of a bounded mean, the logarithm of a
+count), Hall's correction for skewness if there is no such scale, Jeffreys' interval for rates. `design/intervals.md`
+says why.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from numpy.typing import NDArray
 
 from openfield.metrics.quantiles import beta_quantile, t_quantile
 
-FEWEST = 5
-"""The fewest trials for which the coverage is measured; below it no interval is given."""
+MIN_TRIALS = 5
+"""The fewest trials with an interval; below it the coverage was not measured."""
 NORMAL_QUANTILE = 1.959963984540054
-SMALLEST_SHARE = 1e-16
-"""How near a mean of unequal values may come to a bound by rounding."""
+MIN_SHARE = 1e-16
+"""The least distance of a mean of unequal values from a bound, as a share of the range."""
 
 Bounds = tuple[float, float]
 Range = tuple[float, float | None]
 """Bounds of which the upper one may be missing."""
 FROM_ZERO: Range = (0.0, None)
-"""What is never negative and has no upper bound: a ratio, a time. Its interval is Hall's, cut off at zero."""
+"""The bounds of a number that is never negative, such as a ratio or a time. Its interval is Hall's, cut at zero."""
 
 
 class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A number over trials, with its 95 % interval."""
 
     mean: float | None
-    """None where there are fewer than five trials."""
+    """None if there are fewer than five trials."""
     low: float | None
     high: float | None
-    """The interval; None where no honest one exists."""
+    """The interval; None if there is no valid one."""
     n: int
-    """How many trials speak."""
+    """The number of trials."""
     note: str = ""
 
     def __str__(self) -> str:
-        """`0.62 [0.51, 0.72]`, or why not."""
+        """Return `0.62 [0.51, 0.72]`, or why there is no interval."""
         if self.mean is None:
             return f"not defined (n={self.n})"
         if self.low is None or self.high is None:
@@ -52,19 +52,19 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def estimate_mean(values: Sequence[float], bounds: Range | None = (0.0, 1.0)) -> Estimate:
-    """The mean, with Student's interval on the logit scale between bounds and Hall's where there are none.
+    """Estimate a mean, with Student's interval on the logit scale between bounds, or Hall's without bounds.
 
     Args:
         values: One number per trial.
-        bounds: Between which values the number can lie at all, `FROM_ZERO` where only from below; None if anywhere.
+        bounds: The values the number must lie between; `FROM_ZERO` for only a lower bound, None for no bounds.
     """
     n = len(values)
-    if n < FEWEST:
+    if n < MIN_TRIALS:
         return _undefined(n)
     sample = np.asarray(values, dtype=float)
     if bounds is not None and bounds[1] is None:
         return _cut_below(estimate_mean(values, None), bounds[0], float(sample.min()))
-    both = closed(bounds)
+    both = two_sided(bounds)
     if np.ptp(sample) <= 1e-12:
         return _all_equal(float(sample[0]), n, both)
     if both is None or sample.min() < both[0] or sample.max() > both[1]:
@@ -73,19 +73,18 @@ def estimate_mean(values: Sequence[float], bounds: Range | None = (0.0, 1.0)) ->
     return Estimate(mean, *_bounded_limits(mean, t_quantile(n - 1) * error, both), n)
 
 
-def closed(bounds: Range | None) -> Bounds | None:
-    """Bounds on both sides, if there are."""
+def two_sided(bounds: Range | None) -> Bounds | None:
+    """Return the bounds if there are two."""
     return None if bounds is None or bounds[1] is None else (bounds[0], bounds[1])
 
 
 def estimate_count(values: Sequence[float]) -> Estimate:
-    """The mean of counts such as delays, with Student's interval on the logarithm of the mean.
+    """Estimate the mean of counts such as delays, with Student's interval on the logarithm of the mean.
 
-    An agent that never answers at once has delays whose tail the logarithm does not see: the upper limit is Hall's if
-    that is higher.
+    The upper limit is Hall's if that is higher: the logarithm misses the tail of delays that are never 0.
     """
     n = len(values)
-    if n < FEWEST:
+    if n < MIN_TRIALS:
         return _undefined(n)
     sample = np.asarray(values, dtype=float)
     if np.ptp(sample) <= 1e-12:
@@ -96,9 +95,9 @@ def estimate_count(values: Sequence[float]) -> Estimate:
 
 
 def estimate_rate(values: Sequence[float]) -> Estimate:
-    """The share of trials in which something happened (1, 0, or a half for a tie), with Jeffreys' interval."""
+    """Estimate the share of trials in which something happened (1, 0, or 0.5 for a tie), with Jeffreys' interval."""
     n = len(values)
-    if n < FEWEST:
+    if n < MIN_TRIALS:
         return _undefined(n)
     hits = math.fsum(values)
     low = beta_quantile(0.025, hits + 0.5, n - hits + 0.5) if hits > 0 else 0.0
@@ -107,9 +106,9 @@ def estimate_rate(values: Sequence[float]) -> Estimate:
 
 
 def estimate_iqm(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) -> Estimate:
-    """The interquartile mean, with Tukey and McLaughlin's interval; on the logit scale between bounds."""
+    """Estimate the interquartile mean, with Tukey and McLaughlin's interval, on the logit scale between bounds."""
     n = len(values)
-    if n < FEWEST:
+    if n < MIN_TRIALS:
         return _undefined(n)
     sample = np.sort(np.asarray(values, dtype=float))
     cut = n // 4
@@ -124,7 +123,7 @@ def estimate_iqm(values: Sequence[float], bounds: Bounds | None = (0.0, 1.0)) ->
 
 
 def interquartile_mean(values: Sequence[float] | NDArray[np.floating[Any]]) -> float:
-    """The mean of the middle half; values on its border count with the part that lies inside."""
+    """Return the mean of the middle half; values on its border count with the part inside."""
     sample = np.sort(np.asarray(values, dtype=float))
     edges = np.linspace(0, 1, len(sample) + 1)
     inside = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0, None)
@@ -132,9 +131,9 @@ def interquartile_mean(values: Sequence[float] | NDArray[np.floating[Any]]) -> f
 
 
 def estimate_improvement(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """The probability that a trial of the first beats a trial of the second, ties half, with Newcombe's interval."""
+    """Estimate the chance that a trial of the first beats one of the second, ties half, with Newcombe's interval."""
     fewer = min(len(first), len(second))
-    if fewer < FEWEST:
+    if fewer < MIN_TRIALS:
         return _undefined(fewer)
     difference = np.subtract.outer(np.asarray(first, dtype=float), np.asarray(second, dtype=float))
     chance = float(np.heaviside(difference, 0.5).mean())
@@ -145,22 +144,22 @@ def estimate_improvement(first: Sequence[float], second: Sequence[float]) -> Est
 
 
 def estimate_paired_improvement(first: Sequence[float], second: Sequence[float]) -> Estimate:
-    """The share of shared trials in which the first beats the second, ties half, with Jeffreys' interval."""
+    """Estimate the share of shared trials in which the first beats the second, ties half, with Jeffreys' interval."""
     return estimate_rate([float(np.heaviside(a - b, 0.5)) for a, b in zip(first, second, strict=True)])
 
 
 def _cut_below(found: Estimate, bound: float, least: float) -> Estimate:
-    """The estimate without the part of its interval that lies below a bound: no true value is lost with it."""
+    """Cut off the part of an interval below a bound, where no true value can lie."""
     below = found.low is not None and found.low < bound <= least
     return msgspec.structs.replace(found, low=bound) if below else found
 
 
 def _undefined(n: int) -> Estimate:
-    return Estimate(None, None, None, n, f"fewer than {FEWEST} trials")
+    return Estimate(None, None, None, n, f"fewer than {MIN_TRIALS} trials")
 
 
 def _all_equal(value: float, n: int, bounds: Bounds | None) -> Estimate:
-    """What n equal values prove: that, at 95 %, at most a share 1 - 0.05^(1/n) of all trials differs from them."""
+    """Estimate from n equal values: at 95 %, at most a share of 1 - 0.05^(1/n) of all trials differs from them."""
     note = f"all {n} equal"
     if bounds is None:
         return Estimate(value, None, None, n, note)
@@ -170,16 +169,16 @@ def _all_equal(value: float, n: int, bounds: Bounds | None) -> Estimate:
 
 
 def _bounded_limits(mean: float, width: float, bounds: Bounds) -> tuple[float, float]:
-    """Mean and half-width carried to the logit scale, where a bound is infinitely far, and the limits carried back."""
+    """Return the limits of an interval made on the logit scale, where a bound is infinitely far."""
     reach = bounds[1] - bounds[0]
-    below, above = (max(part / reach, SMALLEST_SHARE) for part in (mean - bounds[0], bounds[1] - mean))
+    below, above = (max(part / reach, MIN_SHARE) for part in (mean - bounds[0], bounds[1] - mean))
     centre, half = math.log(below / above), width / reach / (below * above)
     low, high = (0.5 + 0.5 * math.tanh((centre + side) / 2) for side in (-half, half))
     return bounds[0] + reach * low, bounds[0] + reach * high
 
 
 def _skewed_limits(sample: NDArray[np.floating[Any]]) -> tuple[float, float]:
-    """Student's limits after Hall's correction for the sample's skewness."""
+    """Return Student's limits after Hall's correction for the sample's skewness."""
     n, mean, deviation = len(sample), float(sample.mean()), float(sample.std())
     width, error = t_quantile(n - 1), deviation / math.sqrt(n - 1)
     unbiased = math.sqrt(n * (n - 1)) / (n - 2)
@@ -188,14 +187,14 @@ def _skewed_limits(sample: NDArray[np.floating[Any]]) -> tuple[float, float]:
 
 
 def _unskewed(width: float, skewness: float, n: int) -> float:
-    """Hall's cubic, inverted: the t statistic of a skewed sample that corresponds to a symmetric one's."""
+    """Invert Hall's cubic: return the t statistic of a skewed sample that corresponds to a symmetric one's."""
     bend = skewness / (3 * math.sqrt(n))
     shifted = width - bend / 2
     return (math.cbrt(1 + 3 * bend * shifted) - 1) / bend if abs(bend) > 1e-9 else shifted
 
 
 def _score_test(chance: float, m: int, n: int) -> Callable[[float], bool]:
-    """Whether a true probability is compatible with the observed one (Newcombe 2006, method 5)."""
+    """Return a test of whether a true probability fits the observed one (Newcombe 2006, method 5)."""
     more = (m + n) / 2 - 1
 
     def inside(true: float) -> bool:
@@ -206,7 +205,7 @@ def _score_test(chance: float, m: int, n: int) -> Callable[[float], bool]:
 
 
 def _border(inside: Callable[[float], bool], within: float, beyond: float) -> float:
-    """Where, between a compatible value and an end of the range, compatibility stops; by bisection."""
+    """Return where the test stops to hold between a value inside and one beyond, by bisection."""
     for _ in range(50):
         middle = (within + beyond) / 2
         within, beyond = (middle, beyond) if inside(middle) else (within, middle)

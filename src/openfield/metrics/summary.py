@@ -1,6 +1,6 @@
-"""Cells become groups with estimates, and agents are compared where they met the same change.
+"""The summary of many cells: estimates for each agent in each scenario, and comparisons of agents in one scenario.
 
-Stands between the metrics of single trials and the report: journal -> metrics -> summary -> report.
+It turns the metrics of single trials into what a report shows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import msgspec
 from openfield.errors import InvalidInput
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Metric, Number
+from openfield.metrics.periods import mean, performances, split_periods
 from openfield.metrics.stats import (
-    FEWEST,
+    MIN_TRIALS,
     Estimate,
     estimate_count,
     estimate_improvement,
@@ -24,14 +25,13 @@ from openfield.metrics.stats import (
     estimate_paired_improvement,
     estimate_rate,
 )
-from openfield.metrics.stretches import mean, performances, split
 
 Values = dict[str, dict[str, float]]
 """Name of a number -> trial id -> its value there."""
 
 
 class Scenario(msgspec.Struct, frozen=True, order=True):
-    """What the agents of a table met: the trials differ in their seeds only."""
+    """The conditions of a table: its trials differ only in their seeds."""
 
     domain: str
     novelty: tuple[str, ...]
@@ -44,57 +44,57 @@ Key = tuple[Scenario, str]
 """A scenario and an agent in it."""
 
 
-class Group(msgspec.Struct, frozen=True):
-    """One agent in one scenario."""
+class AgentResults(msgspec.Struct, frozen=True):
+    """The results of one agent in one scenario."""
 
     agent: str
     scenario: Scenario
     trials: int
-    """How many trials are scored; repeats of a trial are averaged first."""
+    """The number of scored trials; repeats of a trial are averaged first."""
     outcomes: dict[str, int]
-    """How the cells ended, the failed ones included."""
+    """The number of cells by outcome, failed ones included."""
     estimates: dict[str, Estimate]
-    """Name of a number -> its estimate; numbers that are defined in no trial are left out."""
+    """Name of a number -> its estimate; numbers that no trial defines are left out."""
     iqm: Estimate
-    """The interquartile mean of the test performance, after the onset where there is one."""
+    """The interquartile mean of the test performance, after the onset if there is one."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Two agents in one scenario, by their test performance (after the onset where there is one)."""
+    """Two agents in one scenario, by their test performance (after the onset if there is one)."""
 
     scenario: Scenario
     first: str
     second: str
     paired: bool
-    """Whether both played the same trials, so that these are compared one by one."""
+    """Whether the trials are compared one by one, because both agents played them."""
     difference: Estimate
-    """The first's performance minus the second's, over shared trials; not defined where there are too few."""
+    """The first's performance minus the second's, over shared trials; not defined if there are too few."""
     improvement: Estimate
     """The probability that the first does better, ties half."""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Cells of one agent that ended alike and are not scored."""
+    """Cells of one agent that had the same outcome and are not scored."""
 
     outcome: str
     agent: str
     cells: int
     note: str
-    """What was noted of the first of them: a count alone does not say what to mend."""
+    """The note of the first of them, which says what to repair."""
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """Everything a report says about agents."""
+    """All numbers a report shows."""
 
     numbers: tuple[Number, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[AgentResults, ...]
     comparisons: tuple[Comparison, ...]
     outcomes: dict[str, int]
     failures: tuple[Failure, ...] = ()
 
 
 def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary:
-    """Estimates for every agent in every scenario, and comparisons of the agents that met the same."""
+    """Estimate all numbers for each agent in each scenario, and compare the agents of a scenario."""
     known = tuple(cells)
     numbers = list_numbers(metrics)
     metrics = [metric.among(known) for metric in metrics]
@@ -106,14 +106,14 @@ def summarise(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Summary
         estimates = {n.name: estimate(n, list(values[n.name].values())) for n in numbers if n.name in values}
         iqm = estimate_iqm(list(scores[scenario, agent].values()))
         trials = len({cell.trial.id for cell in played if cell.outcome in SCORED})
-        groups.append(Group(agent, scenario, trials, count_outcomes(played), estimates, iqm))
+        groups.append(AgentResults(agent, scenario, trials, count_outcomes(played), estimates, iqm))
     return Summary(numbers, tuple(groups), tuple(_compare_all(scores)), count_outcomes(known), list_failures(known))
 
 
 def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
-    """The cells of every agent in every scenario, in one order whatever order they came in: sums round alike then.
+    """Group cells by scenario and agent, sorted, so that sums do not depend on the order of the cells.
 
-    A trial of nothing but training, from whose agent others go on, is a preparation and no scenario of its own.
+    A trial with only training whose agent other trials start from is left out: it has no scenario of its own.
     """
     members: dict[Key, list[CellRecord]] = {}
     known = _sorted(cells)
@@ -125,7 +125,7 @@ def group_cells(cells: Iterable[CellRecord]) -> dict[Key, list[CellRecord]]:
 
 
 def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
-    """All numbers of the metrics in order, shared ones once."""
+    """List all numbers of the metrics in order, shared ones once."""
     numbers: dict[str, Number] = {}
     for metric in metrics:
         for number in metric.numbers:
@@ -138,21 +138,21 @@ def list_numbers(metrics: Sequence[Metric]) -> tuple[Number, ...]:
 
 
 def scenario_of(cell: CellRecord) -> Scenario:
-    """What a cell's agent met."""
+    """Return the scenario of a cell."""
     trial = cell.trial
     settings = ", ".join(f"{key}={value}" for key, value in sorted(trial.settings.items()))
     return Scenario(trial.domain, trial.novelty, trial.red_light, settings)
 
 
 def count_outcomes(cells: Iterable[CellRecord]) -> dict[str, int]:
-    """How many cells ended how, the usual first; those that are not over are `unfinished`."""
+    """Count cells by outcome, `done` and `truncated` first; cells in progress are `unfinished`."""
     counts = Counter(cell.outcome or "unfinished" for cell in cells)
     order = sorted(counts, key=lambda outcome: (outcome != "done", outcome != "truncated", outcome))
     return {outcome: counts[outcome] for outcome in order}
 
 
 def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
-    """What kept cells from being scored, by outcome and agent."""
+    """List the failures that kept cells from being scored, by outcome and agent."""
     notes: dict[tuple[str, str], list[str]] = {}
     for cell in _sorted(cells):
         if cell.outcome is not None and cell.outcome not in SCORED:
@@ -161,7 +161,7 @@ def list_failures(cells: Iterable[CellRecord]) -> tuple[Failure, ...]:
 
 
 def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Values:
-    """The numbers of each scored trial; repeats of a trial are averaged, for they are not independent."""
+    """Measure each scored trial; repeats of a trial are averaged, because they are not independent."""
     found: dict[str, dict[str, list[float]]] = {}
     for cell in cells:
         if cell.outcome in SCORED:
@@ -173,18 +173,18 @@ def measure_trials(cells: Iterable[CellRecord], metrics: Sequence[Metric]) -> Va
 
 
 def score_trials(cells: Iterable[CellRecord]) -> dict[str, float]:
-    """The test performance of each scored trial by which agents are compared: after the onset where there is one."""
+    """Return the performance of each scored trial that agents are compared by: after the onset if there is one."""
     scores: dict[str, list[float]] = {}
     for cell in cells:
-        parts = split(cell)
-        score = mean(performances(parts.after or (() if cell.trial.novelty else parts.before)))
+        periods = split_periods(cell)
+        score = mean(performances(periods.after or (() if cell.trial.novelty else periods.before)))
         if cell.outcome in SCORED and score is not None:
             scores.setdefault(cell.trial.id, []).append(score)
     return _averages(scores)
 
 
 def estimate(number: Number, values: Sequence[float]) -> Estimate:
-    """The estimate that suits the kind of a number."""
+    """Estimate a number over trials by the rule for its kind."""
     if number.kind == "rate":
         return estimate_rate(values)
     if number.kind == "count":
@@ -213,7 +213,7 @@ def _compare(
     shared = [trial for trial in ours if trial in theirs]
     pairs = [ours[trial] for trial in shared], [theirs[trial] for trial in shared]
     difference = estimate_mean([a - b for a, b in zip(*pairs, strict=True)], (-1.0, 1.0))
-    if len(shared) >= FEWEST:
+    if len(shared) >= MIN_TRIALS:
         return Comparison(scenario, name, rival, True, difference, estimate_paired_improvement(*pairs))
     improvement = estimate_improvement(list(ours.values()), list(theirs.values()))
     return Comparison(scenario, name, rival, False, difference, improvement)

@@ -15,8 +15,8 @@ import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.detection import measure_detection
-from openfield.metrics.stretches import mean, performances, split
-from openfield.metrics.summary import Group, score_trials
+from openfield.metrics.periods import mean, performances, split_periods
+from openfield.metrics.summary import AgentResults, score_trials
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Frame(msgspec.Struct, frozen=True):
         return round(self.top + inner * (1 - min(1.0, max(0.0, value))))
 
 
-def draw_curves(played: Sequence[tuple[Group, Sequence[CellRecord]]], faint: int, single: int) -> str:
+def draw_curves(played: Sequence[tuple[AgentResults, Sequence[CellRecord]]], faint: int, single: int) -> str:
     """Draw small multiples: every agent's trials in one panel, then some trials one by one.
 
     Args:
@@ -144,7 +144,7 @@ def pick_evenly(items: Sequence[T], most: int) -> list[T]:
 
 def _trace(cell: CellRecord, step: int) -> Curve:
     """Return one curve. Episodes are averaged in bins of `step` that never cross the onset."""
-    parts = split(cell)
+    parts = split_periods(cell)
     origin = len(parts.training) + (len(parts.before) if parts.after else 0)
     bins: dict[int, list[Episode]] = {}
     for index, episode in enumerate((*parts.training, *parts.before, *parts.after)):
@@ -311,4 +311,4 @@ def _say_trial(cell: CellRecord) -> str:
 
 
 def _has_onset(cells: Sequence[CellRecord]) -> bool:
-    return any(split(cell).after for cell in cells)
+    return any(split_periods(cell).after for cell in cells)

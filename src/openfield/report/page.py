@@ -18,7 +18,7 @@ from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics import BUILT_IN, Metric
-from openfield.metrics.summary import Group, Key, Scenario, Summary, group_cells, summarise
+from openfield.metrics.summary import AgentResults, Key, Scenario, Summary, group_cells, summarise
 from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
@@ -177,7 +177,7 @@ def _sentence(words: str) -> str:
 
 
 def _draw_figures(
-    groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], domains: Domains, baseline: str | None
+    groups: Sequence[AgentResults], members: Mapping[Key, Sequence[CellRecord]], domains: Domains, baseline: str | None
 ) -> str:
     """Draw the figures of samples, where cells are about samples, and those of the domain itself."""
     domain, played = domains.get(groups[0].scenario.domain), _scored(groups, members)
@@ -185,13 +185,13 @@ def _draw_figures(
     return draw_openset(played, baseline) + own
 
 
-def _scored(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:
+def _scored(groups: Sequence[AgentResults], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:
     """Return the cells of each agent that are scored and have episodes."""
     found = {group.agent: members[group.scenario, group.agent] for group in groups}
     return {name: [cell for cell in cells if cell.outcome in SCORED and cell.episodes] for name, cells in found.items()}
 
 
-def _draw_charts(groups: Sequence[Group], members: Mapping[Key, Sequence[CellRecord]], detail: Detail) -> str:
+def _draw_charts(groups: Sequence[AgentResults], members: Mapping[Key, Sequence[CellRecord]], detail: Detail) -> str:
     """Draw the curves of all scored cells, agent by agent."""
     played = _scored(groups, members)
     return draw_curves([(group, played[group.agent]) for group in groups], detail.faint, detail.single)

@@ -10,8 +10,8 @@ from html import escape
 
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Number
-from openfield.metrics.stats import Bounds, Estimate, closed
-from openfield.metrics.summary import Comparison, Group, Summary, count_outcomes
+from openfield.metrics.stats import Bounds, Estimate, two_sided
+from openfield.metrics.summary import AgentResults, Comparison, Summary, count_outcomes
 from openfield.report.chart import draw_interval
 from openfield.report.words import OUTCOMES, count_failed, describe_basis, name_number, say_outcomes, shorten_note
 
@@ -37,7 +37,7 @@ def draw_outcomes(summary: Summary, cells: Sequence[CellRecord]) -> str:
     )
 
 
-def draw_results(numbers: Iterable[Number], groups: Sequence[Group]) -> str:
+def draw_results(numbers: Iterable[Number], groups: Sequence[AgentResults]) -> str:
     """Draw numbers down and agents across, each with its interval in figures and as a line."""
     shown = [number for number in numbers if any(number.name in group.estimates for group in groups)]
     rows = "".join(_draw_number(number, groups) for number in shown)
@@ -83,24 +83,24 @@ def _draw_notes(cells: Iterable[CellRecord]) -> str:
     return f"<details><summary>What they said</summary><ul>{items}</ul>{more}</details>" if failed else ""
 
 
-def _draw_number(number: Number, groups: Sequence[Group]) -> str:
+def _draw_number(number: Number, groups: Sequence[AgentResults]) -> str:
     sign = {"higher": "↑", "lower": "↓", "": ""}[number.better]
     better = f' <span class="better" title="{number.better} is better">{sign}</span>' if sign else ""
     title, note = name_number(number, groups[0].scenario)
     return (
         f"<tr><th scope=row>{escape(title)}{better}<small>{escape(note)}</small></th>"
-        + "".join(_draw_cell(group, group.estimates.get(number.name), closed(number.bounds)) for group in groups)
+        + "".join(_draw_cell(group, group.estimates.get(number.name), two_sided(number.bounds)) for group in groups)
         + "</tr>"
     )
 
 
-def _draw_iqm(groups: Sequence[Group]) -> str:
+def _draw_iqm(groups: Sequence[AgentResults]) -> str:
     note = "of the test performance, after the onset where there is one: the mean of the middle half of the trials"
     cells = "".join(_draw_cell(group, group.iqm, (0.0, 1.0)) for group in groups)
     return f'<tr><th scope=row>Interquartile mean <span class="better">↑</span><small>{note}</small></th>{cells}</tr>'
 
 
-def _draw_cell(group: Group, estimate: Estimate | None, bounds: Bounds | None) -> str:
+def _draw_cell(group: AgentResults, estimate: Estimate | None, bounds: Bounds | None) -> str:
     """Draw an estimate, with its own number of trials where that is not the group's."""
     if estimate is None:
         return '<td class="soft">–</td>'

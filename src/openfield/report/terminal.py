@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from openfield.metrics.stats import Estimate
-from openfield.metrics.summary import Comparison, Group, Scenario, Summary
+from openfield.metrics.summary import AgentResults, Comparison, Scenario, Summary
 from openfield.report.words import (
     OUTCOMES,
     READING,
@@ -75,7 +75,7 @@ def _heading(scenario: Scenario, domains: Domains) -> Text:
 class _Results:
     """Numbers down, agents across; agents that do not fit the terminal get a further table."""
 
-    def __init__(self, summary: Summary, groups: list[Group]) -> None:
+    def __init__(self, summary: Summary, groups: list[AgentResults]) -> None:
         self._summary = summary
         self._groups = groups
 
@@ -91,7 +91,7 @@ class _Results:
             rest = rest[len(table.columns) - 1 :]
 
 
-def _results(summary: Summary, groups: list[Group]) -> Table:
+def _results(summary: Summary, groups: list[AgentResults]) -> Table:
     table = Table(caption_justify="left")
     table.add_column("")
     for group in groups:
@@ -104,7 +104,7 @@ def _results(summary: Summary, groups: list[Group]) -> Table:
     return table
 
 
-def _cells(groups: list[Group], name: str) -> Iterator[Text]:
+def _cells(groups: list[AgentResults], name: str) -> Iterator[Text]:
     for group in groups:
         found = group.estimates.get(name)
         yield _estimate(found, group.trials) if found else Text("–", style="dim")

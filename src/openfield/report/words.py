@@ -12,8 +12,8 @@ from openfield.domain import Domain
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED
 from openfield.metrics.metric import Number
-from openfield.metrics.stats import FEWEST
-from openfield.metrics.summary import Comparison, Group, Scenario
+from openfield.metrics.stats import MIN_TRIALS
+from openfield.metrics.summary import AgentResults, Comparison, Scenario
 
 MAX_PAIRS = 15
 MAX_NOTE_LENGTH = 300
@@ -36,7 +36,7 @@ OUTCOMES = {
 """Each outcome as a reader understands it."""
 
 READING = (
-    f"Numbers are over trials, with 95 % intervals in brackets; below {FEWEST} trials they are not defined. "
+    f"Numbers are over trials, with 95 % intervals in brackets; below {MIN_TRIALS} trials they are not defined. "
     "Repeats of a trial are averaged first. Only cells that are done or truncated are scored; all others are counted."
 )
 
@@ -79,7 +79,7 @@ def describe_basis(comparison: Comparison) -> str:
     return f"{n} shared trials, one by one" if comparison.paired else f"all against all, at least {n} trials each"
 
 
-def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[Group]) -> tuple[list[Comparison], str]:
+def pick_comparisons(comparisons: Sequence[Comparison], groups: Sequence[AgentResults]) -> tuple[list[Comparison], str]:
     """Pick the comparisons of a scenario that a reader can take in, and say what was left out."""
     scenario = groups[0].scenario
     pairs = [one for one in comparisons if one.scenario == scenario]

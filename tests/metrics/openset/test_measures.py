@@ -16,7 +16,6 @@ from openfield.errors import InvalidInput
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import assignment_total, score_clusters
 from openfield.metrics.openset.fixed import TestFacts, accuracies, detection_delays, make_facts, program_measures
-from openfield.metrics.openset.resample import NOTE, resample
 
 
 def draw(seed: int, n: int = 80):
@@ -126,9 +125,9 @@ def test_programme_measures_over_many_tests() -> None:
 
 def test_a_single_test_gets_intervals_and_says_how() -> None:
     _, conf, label = draw(1, 400)
-    found = resample(lambda at: {"auroc": measures.auroc(conf[at], label[at])}, label == -1)["auroc"]
+    found = measures.resample(lambda at: {"auroc": measures.auroc(conf[at], label[at])}, label == -1)["auroc"]
     assert found.low < found.mean < found.high
-    assert found.note == NOTE
+    assert found.note == measures.RESAMPLED
 
 
 def test_what_was_not_answered_counts_for_nobody() -> None:

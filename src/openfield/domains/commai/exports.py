@@ -20,7 +20,7 @@ from openfield.metrics.gradual import (
     learning_curve,
     retention,
     solved_within,
-    task_rows,
+    task_efforts,
     transfer,
 )
 from openfield.result import Result
@@ -113,15 +113,15 @@ def export_table(path: Path, target: Path, cell: str | None) -> str:
 
 def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:
     """Return all numbers of one agent in one trial. Its cells with a single task are the baseline of transfer."""
-    scratch = [other for other in cells if other.agent == cell.agent and len(task_rows(other)) == 1]
-    ratios = transfer(cell, scratch) if len(task_rows(cell)) > 1 else {}
+    scratch = [other for other in cells if other.agent == cell.agent and len(task_efforts(other)) == 1]
+    ratios = transfer(cell, scratch) if len(task_efforts(cell)) > 1 else {}
     return {
         "agent": cell.agent,
         "trial": cell.trial.id,
         "outcome": cell.outcome,
         "steps": cell.steps,
         "seconds": cell.seconds,
-        "tasks": task_rows(cell),
+        "tasks": task_efforts(cell),
         "learning_curve": learning_curve(cell),
         "accuracy_by_index": accuracy_by_index(cell),
         "transfer": ratios,

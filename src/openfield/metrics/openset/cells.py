@@ -1,7 +1,7 @@
-"""The open-set measures of a recorded trial, read from the details its episodes carry.
+"""The metric `openset`: the open-set measures of a recorded trial, read from the details of its episodes.
 
-Stands in metrics: one cell -> numbers of its trial. An episode that answers a batch of samples has a detail with
-`label`, `named`, `guess`, `confidence`, `world`, `novel` and `rank` per sample; cells without such details have none.
+One cell -> numbers of its trial. An episode that answers a batch of samples has a detail with `label`, `named`,
+`guess`, `confidence`, `world`, `novel` and `rank` for each sample. In cells without such details nothing is defined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIELDS = ("novel", "label", "named", "guess", "confidence", "world", "rank")
 
 
 class Answers:
-    """All answered samples of a cell, in order."""
+    """All samples of a cell and the answers to them, in order."""
 
     def __init__(self, parts: list[dict[str, Any]], threshold: float) -> None:
         def column(name: str) -> NDArray[Any]:
@@ -29,7 +29,7 @@ class Answers:
         (self.novel, self.label, self.named, self.guess, self.confidence, self.world, self.rank) = map(column, FIELDS)
         self.novel = self.novel.astype(bool)
         self.threshold = threshold
-        """From which belief on a change counts as declared."""
+        """A belief from this on declares that the world has changed."""
 
     @property
     def answered(self) -> NDArray[np.bool_]:
@@ -43,19 +43,19 @@ class Answers:
 
     @property
     def declared(self) -> NDArray[np.bool_]:
-        """At which samples the world was said to have changed; what was not said is no declaration."""
+        """At which samples the agent declared that the world has changed."""
         return np.asarray(np.nan_to_num(self.world, nan=-1.0) >= self.threshold)
 
 
 def read_answers(cell: CellRecord) -> Answers | None:
-    """The answered samples of a cell; None if it is not about samples."""
+    """Read the samples of a cell and the answers; return None if the cell is not about samples."""
     details = [episode.detail for episode in cell.episodes if episode.phase == "test"]
     parts = [part for part in details if isinstance(part, dict) and all(name in part for name in FIELDS)]
     return Answers(parts, float(cell.trial.settings.get("threshold", 0.5))) if parts else None
 
 
 def measure_openset(cell: CellRecord) -> dict[str, float | None]:
-    """How well known and unknown were told apart, and the known named."""
+    """Compute how well known and unknown samples were told apart, and the known ones named."""
     found: dict[str, float | None] = dict.fromkeys(number.name for number in NUMBERS)
     answers = read_answers(cell)
     if answers is None:
@@ -101,7 +101,7 @@ def _measure_clusters(cell: CellRecord) -> dict[str, float | None]:
 
 
 def _calibration(conf: NDArray[Any], guess: NDArray[Any], label: NDArray[Any]) -> float | None:
-    """Of known samples: an unknown one has no right class that confidence could be about."""
+    """Return the calibration error of known samples; confidence in an unknown one has no right class to refer to."""
     known = label != measures.UNKNOWN
     return measures.calibration_error(conf[known], guess[known] == label[known]) if known.any() else None
 

@@ -1,6 +1,6 @@
-"""How well clusters of discovered novelty agree with the true classes.
+"""How well clusters of discovered novelty agree with the true classes, as the CONDDA protocol asks.
 
-Stands in metrics: two labellings of the same samples -> numbers; used by the CONDDA protocol.
+Two labellings of the same samples -> numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def score_clusters(true: ArrayLike, found: ArrayLike) -> dict[str, float]:
-    """NMI, ARI, purity and clustering accuracy of a labelling."""
+    """Compute NMI, ARI, purity and clustering accuracy of a labelling."""
     table = contingency(true, found)
     return {
         "nmi": normalised_information(table),
@@ -23,7 +23,7 @@ def score_clusters(true: ArrayLike, found: ArrayLike) -> dict[str, float]:
 
 
 def contingency(true: ArrayLike, found: ArrayLike) -> NDArray[np.int64]:
-    """How many samples of each class (rows) lie in each cluster (columns)."""
+    """Count the samples of each class (rows) in each cluster (columns)."""
     _, rows = np.unique(np.asarray(true), return_inverse=True)
     _, columns = np.unique(np.asarray(found), return_inverse=True)
     table = np.zeros((rows.max() + 1, columns.max() + 1), np.int64)
@@ -32,7 +32,7 @@ def contingency(true: ArrayLike, found: ArrayLike) -> NDArray[np.int64]:
 
 
 def normalised_information(table: NDArray[np.int64]) -> float:
-    """The information the labellings share, over the mean of what each holds; 1 where both hold none."""
+    """Return the mutual information of the labellings over the mean of their entropies; 1 if both are 0."""
     joint = table / table.sum()
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     seen = joint > 0
@@ -42,21 +42,21 @@ def normalised_information(table: NDArray[np.int64]) -> float:
 
 
 def adjusted_rand(table: NDArray[np.int64]) -> float:
-    """Agreement on pairs, corrected for chance."""
+    """Return the agreement on pairs, corrected for chance."""
     pairs = math.comb(int(table.sum()), 2)
     both, rows, columns = (_pairs(part) for part in (table, table.sum(axis=1), table.sum(axis=0)))
     expected = rows * columns / pairs if pairs else 0.0
-    most = (rows + columns) / 2
-    return 1.0 if most == expected else (both - expected) / (most - expected)
+    maximum = (rows + columns) / 2
+    return 1.0 if maximum == expected else (both - expected) / (maximum - expected)
 
 
 def assignment_total(table: NDArray[np.int64]) -> float:
-    """The most samples that agree when each cluster is given a class of its own (Hungarian method, O(n^3))."""
+    """Return the most samples that agree if each cluster is given its own class (Hungarian method, O(n^3))."""
     size = max(table.shape)
     cost = np.zeros((size + 1, size + 1))
     cost[1 : table.shape[0] + 1, 1 : table.shape[1] + 1] = -table
     row_price, column_price = np.zeros(size + 1), np.zeros(size + 1)
-    owner = np.zeros(size + 1, np.int64)  # of each column; 0 is nobody
+    owner = np.zeros(size + 1, np.int64)  # of each column; 0 means none
     for row in range(1, size + 1):
         _augment(cost, row, owner, row_price, column_price)
     return -float(sum(cost[owner[column], column] for column in range(1, size + 1)))
@@ -69,7 +69,7 @@ def _augment(
     row_price: NDArray[np.float64],
     column_price: NDArray[np.float64],
 ) -> None:
-    """Finds a column for one more row along the cheapest alternating path."""
+    """Find a column for one more row along the cheapest alternating path."""
     size = len(owner)
     slack, before, done = np.full(size, np.inf), np.zeros(size, np.int64), np.zeros(size, bool)
     owner[0], column = row, 0

@@ -1,7 +1,7 @@
 """The metrics of the open-world programme with their published values and keys, odd edges included.
 
-Stands in metrics: arrays of one test -> named numbers; `fixed.py` has the variants without the oddities. Arguments are
-plain arrays: `p_novel` (N), `gt_novel` (N of 0 and 1), `p_class` (N x C), `gt_class` (N, columns of `p_class`).
+Arrays of one test -> named numbers; `fixed.py` has the variants without the oddities. Arguments are plain arrays:
+`p_novel` (N), `gt_novel` (N of 0 and 1), `p_class` (N x C), `gt_class` (N, columns of `p_class`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ RATES = ("accuracy", "precision", "recall", "f1_score", "TP", "FP", "TN", "FN")
 WINDOW, FIRST_ROUNDS = 100, 5
 """Every caller of the original uses windows of 100 samples and suffixes from 5 rounds on."""
 NUM_KEY = "M_num_{}"
-"""What `m_num` calls the number of a threshold. No published document names these keys; they are spelled after the two
-families that have names of their kind: `P_indx_0.5` (a number for each threshold) and `M_nrp_post_top1`."""
+"""The key of a threshold in `m_num`. No published document names these keys; they are spelled like those of two other
+families: `P_indx_0.5` (a number for each threshold) and `M_nrp_post_top1`."""
 Numbers = dict[str, float]
-Stretch = Literal["full", "pre", "post"]
+Period = Literal["full", "pre", "post"]
 
 
 def m_num(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """Samples from the onset to the first detection, per threshold; 1 also where there is none."""
+    """Count the samples from the onset to the first detection, per threshold; 1 also if there is none."""
     p, novel = check_novel(p_novel, gt_novel)
     if not novel.any():
         return {NUM_KEY.format(h): -1 for h in THRESHOLDS}
@@ -35,14 +35,14 @@ def m_num(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
 
 
 def m_num_stats(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """Where novelty starts and where it is first detected, counted from 1; N + 1 means never."""
+    """Return where novelty starts and where it is first detected, counted from 1; N + 1 means never."""
     p, novel = check_novel(p_novel, gt_novel)
     found: Numbers = {"GT_indx": _position(novel)}
     return found | {f"P_indx_{h}": _position(p >= h) for h in THRESHOLDS}
 
 
-def m_ndp(p_novel: ArrayLike, gt_novel: ArrayLike, mode: Stretch = "full") -> Numbers:
-    """Detection of novel samples as a binary decision per threshold: eight numbers for each of nine."""
+def m_ndp(p_novel: ArrayLike, gt_novel: ArrayLike, mode: Period = "full") -> Numbers:
+    """Score the detection of novel samples as a binary decision: eight numbers for each of nine thresholds."""
     p, novel = check_novel(p_novel, gt_novel)
     onset = first_of(novel)
     if mode == "post" and onset is None:
@@ -55,12 +55,12 @@ def m_ndp(p_novel: ArrayLike, gt_novel: ArrayLike, mode: Stretch = "full") -> Nu
 
 
 def m_ndp_pre(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """`m_ndp` before the onset."""
+    """Compute `m_ndp` before the onset."""
     return m_ndp(p_novel, gt_novel, "pre")
 
 
 def m_ndp_post(p_novel: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """`m_ndp` from the onset on."""
+    """Compute `m_ndp` from the onset on."""
     return m_ndp(p_novel, gt_novel, "post")
 
 
@@ -71,7 +71,7 @@ def m_acc(
     round_size: int = WINDOW,
     asymptotic_start_round: int = FIRST_ROUNDS,
 ) -> Numbers:
-    """Top-1 and top-3 accuracy over the whole test, before and after the onset, and over its last samples."""
+    """Compute top-1 and top-3 accuracy over the whole test, before and after the onset, and over its last samples."""
     ranks = rank_labels(*check_classes(p_class, gt_class))
     return acc_of_ranks(_flags(gt_novel, len(ranks)), ranks, round_size, asymptotic_start_round)
 
@@ -79,7 +79,7 @@ def m_acc(
 def acc_of_ranks(
     novel: NDArray[np.bool_], ranks: Ints, width: int = WINDOW, first_rounds: int = FIRST_ROUNDS
 ) -> Numbers:
-    """`m_acc` from ranks, in time linear in the number of samples."""
+    """Compute `m_acc` from ranks, in time linear in the number of samples."""
     hits = {k: ranks < k for k in (1, 3)}
     numbers: Numbers = {f"full_top{k}": _share(hits[k]) for k in hits}
     onset = first_of(novel)
@@ -94,12 +94,12 @@ def acc_of_ranks(
 
 
 def m_acc_round_wise(p_class: ArrayLike, gt_class: ArrayLike, round_size: int = WINDOW) -> Numbers:
-    """Top-1 and top-3 accuracy of every round."""
+    """Compute top-1 and top-3 accuracy of every round."""
     return round_wise_of_ranks(rank_labels(*check_classes(p_class, gt_class)), round_size)
 
 
 def round_wise_of_ranks(ranks: Ints, size: int) -> Numbers:
-    """`m_acc_round_wise` from ranks."""
+    """Compute `m_acc_round_wise` from ranks."""
     numbers: Numbers = {}
     for number in range(-(-len(ranks) // size)):
         part = ranks[number * size : (number + 1) * size]
@@ -108,13 +108,13 @@ def round_wise_of_ranks(ranks: Ints, size: int) -> Numbers:
 
 
 def m_ndp_failed_reaction(p_novel: ArrayLike, gt_novel: ArrayLike, p_class: ArrayLike, gt_class: ArrayLike) -> Numbers:
-    """`m_ndp` on the samples that were classified wrongly."""
+    """Compute `m_ndp` on the samples that were classified wrongly."""
     p, novel = check_novel(p_novel, gt_novel)
     return failed_reaction_of_ranks(p, novel, rank_labels(*check_classes(p_class, gt_class)))
 
 
 def failed_reaction_of_ranks(p: Floats, novel: NDArray[np.bool_], ranks: Ints) -> Numbers:
-    """`m_ndp_failed_reaction` from ranks."""
+    """Compute `m_ndp_failed_reaction` from ranks."""
     numbers: Numbers = {}
     for k in (1, 3):
         missed = ranks >= k
@@ -126,28 +126,28 @@ def failed_reaction_of_ranks(p: Floats, novel: NDArray[np.bool_], ranks: Ints) -
 
 
 def m_accuracy_on_novel(p_class: ArrayLike, gt_class: ArrayLike, gt_novel: ArrayLike) -> Numbers:
-    """Top-3 and top-1 accuracy on the novel samples alone."""
+    """Compute top-3 and top-1 accuracy on the novel samples alone."""
     ranks = rank_labels(*check_classes(p_class, gt_class))
     return novel_only_of_ranks(_flags(gt_novel, len(ranks)), ranks)
 
 
 def novel_only_of_ranks(novel: NDArray[np.bool_], ranks: Ints) -> Numbers:
-    """`m_accuracy_on_novel` from ranks."""
+    """Compute `m_accuracy_on_novel` from ranks."""
     return {f"top{k}_acc_novel_only": _share(ranks[novel] < k) for k in (3, 1)}
 
 
 def m_is_cdt_and_is_early(gt_idx: int, ta2_idx: int, test_len: int) -> dict[str, bool]:
-    """Whether the change was detected correctly, and whether too early; a detection at the last sample is neither."""
+    """Return whether the change was detected correctly, and whether too early; at the last sample it is neither."""
     return {"Is CDT": gt_idx <= ta2_idx < test_len, "Is Early": ta2_idx < gt_idx}
 
 
 def m_nrp(ta2_acc: dict[str, float], baseline_acc: dict[str, float]) -> dict[str, float | None]:
-    """The agent's accuracy after the onset in percent of the baseline's before it; None where one has none."""
+    """Return the agent's accuracy after the onset in percent of the baseline's before it; None if one is missing."""
     return {f"M_nrp_post_top{k}": _percent(ta2_acc[f"post_top{k}"], baseline_acc[f"pre_top{k}"]) for k in (1, 3)}
 
 
 def check_novel(p_novel: ArrayLike, gt_novel: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
-    """The arrays of a detection metric.
+    """Return the checked arrays of a detection metric.
 
     Raises:
         InvalidInput: They differ in length, are not flat, or hold values out of range.
@@ -159,11 +159,11 @@ def check_novel(p_novel: ArrayLike, gt_novel: ArrayLike) -> tuple[Floats, NDArra
 
 
 def check_classes(p_class: ArrayLike, gt_class: ArrayLike) -> tuple[NDArray[Any], Ints]:
-    """The arrays of a classification metric.
+    """Return the checked arrays of a classification metric.
 
     Raises:
         InvalidInput: They differ in length, `p_class` is no table of numbers from 0 to 1, a label is beyond its columns
-            or all are negative. The original checks as much; `rank_labels` takes any label.
+            or all are negative, as in the original. `rank_labels` takes any label.
     """
     p, labels = np.asarray(p_class, dtype=float), np.asarray(gt_class, dtype=np.int64)
     if p.ndim != 2 or labels.ndim != 1 or len(p) != len(labels):
@@ -171,8 +171,8 @@ def check_classes(p_class: ArrayLike, gt_class: ArrayLike) -> tuple[NDArray[Any]
     if (p < 0).any() or (p > 1).any():
         raise InvalidInput("p_class must hold numbers from 0 to 1.")
     if len(labels) and not 0 <= labels.max() < p.shape[1]:
-        most = f"the largest is {labels.max()}"
-        raise InvalidInput(f"gt_class must be columns of p_class, 0 to {p.shape[1] - 1}, some may be negative; {most}.")
+        largest = f"the largest is {labels.max()}"
+        raise InvalidInput(f"gt_class must be columns of p_class, 0 to {p.shape[1] - 1}, or negative; {largest}.")
     return p, labels
 
 
@@ -184,7 +184,7 @@ def _flags(gt_novel: ArrayLike, length: int) -> NDArray[np.bool_]:
 
 
 def _percent(share: float, base: float) -> float | None:
-    """A share in percent of another; None where there is none, which is told by -1, or nothing to divide by."""
+    """Return a share in percent of another; None if one is missing, which is -1, or if the other is 0."""
     return 100 * share / base if share >= 0 and base > 0 else None
 
 
@@ -194,7 +194,7 @@ def _position(flags: NDArray[np.bool_]) -> int:
 
 
 def _share(hits: NDArray[np.bool_]) -> float:
-    """Rounded as Python does, where `m_ndp` rounds as NumPy does: 319/320 gives 0.99687 here, 0.99688 there."""
+    """Return a share rounded as Python does; `m_ndp` rounds as NumPy does: 319/320 is 0.99687 here, 0.99688 there."""
     return round(int(hits.sum()) / len(hits), 5) if len(hits) else -1
 
 
@@ -210,7 +210,7 @@ def _count_decisions(said: NDArray[np.bool_], novel: NDArray[np.bool_]) -> Numbe
 
 
 def _describe(prefix: str, k: int, hits: NDArray[np.bool_], width: int) -> Numbers:
-    """Accuracy of a stretch, and mean and deviation of its moving average."""
+    """Return the accuracy of a period, and mean and deviation of its moving average."""
     counts = count_windows(hits, width)
     mean, deviation = _moments(len(counts), int(counts.sum()), int((counts**2).sum()), width)
     if not len(hits):
@@ -219,14 +219,14 @@ def _describe(prefix: str, k: int, hits: NDArray[np.bool_], width: int) -> Numbe
 
 
 def _moments(n: int, total: int, squares: int, width: int) -> tuple[float, float]:
-    """Mean and sample deviation of n shares of windows, from the exact sums of their counts."""
+    """Return mean and sample deviation of n shares of windows, from the exact sums of their counts."""
     mean = total / n / width if n else math.nan
     deviation = math.sqrt((n * squares - total**2) / (n * (n - 1))) / width if n > 1 else math.nan
     return mean, deviation
 
 
 def _asymptotic(hits: dict[int, NDArray[np.bool_]], width: int, shortest: int) -> Numbers:
-    """The last samples, ever more of them: all suffixes come from one cumulative sum of windows."""
+    """Return the accuracies of ever longer ends of a test; all come from one cumulative sum of windows."""
     length = len(hits[1])
     counts = {k: count_windows(hits[k], width)[::-1] for k in hits}
     sums = {k: (np.cumsum(hits[k][::-1]), np.cumsum(counts[k]), np.cumsum(counts[k] ** 2)) for k in hits}

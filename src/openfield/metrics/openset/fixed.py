@@ -1,6 +1,6 @@
 """The programme's metrics without their oddities, and the programme's measures M1 to M6 over many tests.
 
-Stands in metrics: arrays of one test, or the numbers of many, -> numbers; what cannot be computed is None.
+Arrays of one test, or facts of many, -> numbers. A number that cannot be computed is None.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from openfield.metrics.openset.ranks import Floats, Ints, first_of
 from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
 
 LAST_SAMPLES = 100
-"""How many samples at the end of a test stand for its asymptotic performance."""
+"""The number of samples at the end of a test that its asymptotic performance is measured on."""
 
 
 def detection_delays(p_novel: ArrayLike, gt_novel: ArrayLike) -> dict[str, int | None]:
-    """Samples from the onset to the first detection, per threshold, counted from 1; None where there is none."""
+    """Count the samples from the onset to the first detection, from 1, per threshold; None if there is none."""
     p, novel = check_novel(p_novel, gt_novel)
     onset = first_of(novel)
     found = {h: None if onset is None else first_of(p[onset:] >= h) for h in THRESHOLDS}
@@ -30,7 +30,7 @@ def detection_delays(p_novel: ArrayLike, gt_novel: ArrayLike) -> dict[str, int |
 
 
 def accuracies(gt_novel: ArrayLike, ranks: Ints) -> dict[str, float | None]:
-    """Accuracy before the onset and from it on, the first novel sample counted as novel; None of nothing."""
+    """Return the accuracy before the onset and from it on; the first novel sample counts as novel."""
     novel = np.asarray(gt_novel, dtype=bool)
     onset = first_of(novel)
     parts = {"full": ranks, "before": ranks[:onset], "after": ranks[len(ranks) if onset is None else onset :]}
@@ -38,7 +38,7 @@ def accuracies(gt_novel: ArrayLike, ranks: Ints) -> dict[str, float | None]:
 
 
 class TestFacts(msgspec.Struct, frozen=True):
-    """What the programme's measures need to know of one test."""
+    """The facts of one test that the programme's measures need."""
 
     __test__ = False
     length: int
@@ -47,9 +47,9 @@ class TestFacts(msgspec.Struct, frozen=True):
     detection: int | None
     """The first sample at which a change was declared, counted from 0."""
     last: float | None = None
-    """The agent's performance over the last samples of the test, from the onset on, as far as it answered them."""
+    """The agent's performance over the last samples of the test, from the onset on, of those it answered."""
     after: float | None = None
-    """Over all of them from the onset on."""
+    """The same over all samples from the onset on."""
     baseline_before: float | None = None
     baseline_last: float | None = None
     baseline_after: float | None = None
@@ -70,14 +70,15 @@ class TestFacts(msgspec.Struct, frozen=True):
 def make_facts(
     novel: NDArray[np.bool_], declared: NDArray[np.bool_], hits: Floats | None, baseline: Floats | None = None
 ) -> TestFacts:
-    """The facts of a test from what is true and said of each sample.
+    """Make the facts of a test from the truth and the answers for each sample.
+
+    M3 to M6 are not defined without `hits` and `baseline`.
 
     Args:
         novel: Which samples are novel.
-        declared: At which of them the agent said that the world had changed.
-        hits: What the agent got right, NaN where it said nothing; None if that is not known, and M3 to M6 are not
-            defined.
-        baseline: What the baseline got right; without one, M3 to M6 are not defined.
+        declared: At which samples the agent said that the world had changed.
+        hits: Which samples the agent got right; NaN for those it did not answer.
+        baseline: Which samples the baseline got right.
     """
     onset = first_of(novel)
     after, last = _answered_after(hits, onset)
@@ -95,7 +96,7 @@ def make_facts(
 
 
 def _answered_after(hits: Floats | None, onset: int | None) -> tuple[Floats, Floats]:
-    """What was answered from the onset on, and what of it among the last samples of the test."""
+    """Return the answered hits from the onset on, and those among the last samples of the test."""
     after = hits[onset:] if hits is not None and onset is not None else np.zeros(0)
     return _answered(after), _answered(after[-LAST_SAMPLES:])
 
@@ -105,14 +106,15 @@ def _answered(hits: Floats) -> Floats:
 
 
 def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[str, Estimate]:
-    """M1 to M6 with intervals over tests.
+    """Estimate M1 to M6 over tests.
 
-    M1 samples missed until a correct detection; M2 share of tests correctly detected; M2.1 share with a declaration
-    before the onset; M3 asymptotic performance over the baseline's before the onset, called M4 where detection was
-    given; M5 the agent's share of agent and baseline after the onset; M6 the same quotient over the last samples.
+    M1: samples missed until a correct detection. M2: share of tests correctly detected. M2.1: share with a declaration
+    before the onset. M3: asymptotic performance over the baseline's before the onset, called M4 if detection was given.
+    M5: the agent's share of agent and baseline after the onset. M6: the agent's performance over the baseline's on the
+    last samples. M3 to M6 are not defined without a baseline.
 
     Args:
-        tests: What is known of each; M3 to M6 need facts of a baseline and are not defined without.
+        tests: The facts of each test.
         given: Whether the agents were told of the onset.
     """
     known = list(tests)
@@ -129,7 +131,7 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
 
 
 def _over_tests(estimate: Callable[[Sequence[float]], Estimate], values: Sequence[float]) -> Estimate:
-    """The programme defines its measures for any number of tests; too few for an interval still have a mean."""
+    """Estimate over tests; if they are too few for an interval, give the mean alone, as the programme defines it."""
     found = estimate(values)
     if found.mean is not None or not values:
         return found

@@ -1,25 +1,31 @@
 """Today's open-set measures: how well known and unknown are told apart while the known are classified.
 
-Stands in metrics: arrays of one test -> numbers. `conf` is higher for samples that look known; label -1 is unknown.
-Every curve is one sort and cumulative sums: O(N log N) once, never per threshold.
+Arrays of one test -> numbers. `conf` is higher for samples that look known; label -1 is unknown. Every curve is one
+sort and cumulative sums: O(N log N) once, never per threshold.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openfield.errors import InvalidInput
 from openfield.metrics.openset.ranks import Floats
+from openfield.metrics.stats import Estimate
 
 UNKNOWN = -1
 Curve = tuple[Floats, Floats]
+SampleMeasure = Callable[[NDArray[np.int64]], Mapping[str, float | None]]
+"""Computes numbers from the samples at some indices."""
+RESAMPLINGS = 200
+RESAMPLED = "one test: interval from resampling its samples"
 
 
 def auroc(conf: ArrayLike, label: ArrayLike) -> float | None:
-    """The chance that an unknown sample looks less known than a known one, ties half."""
+    """Return the chance that an unknown sample looks less known than a known one, ties half."""
     known, unknown = _parts(conf, label)
     if not len(known) or not len(unknown):
         return None
@@ -30,7 +36,7 @@ def auroc(conf: ArrayLike, label: ArrayLike) -> float | None:
 
 
 def fpr95(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float | None:
-    """False alarms at the first threshold that finds 95 % of the positives.
+    """Return the rate of false alarms at the first threshold that finds 95 % of the positives.
 
     Args:
         conf: Higher for samples that look known.
@@ -46,7 +52,7 @@ def fpr95(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float
 
 
 def aupr(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float | None:
-    """The area under precision over recall, by trapezoids (not average precision)."""
+    """Return the area under precision over recall, by trapezoids (not average precision)."""
     values, unknown = np.asarray(conf, dtype=float), np.asarray(label) == UNKNOWN
     score, wanted = (-values, unknown) if positive == "unknown" else (values, ~unknown)
     if not wanted.any() or wanted.all():
@@ -57,7 +63,7 @@ def aupr(conf: ArrayLike, label: ArrayLike, positive: str = "unknown") -> float 
 
 
 def roc_curve(conf: ArrayLike, label: ArrayLike) -> Curve:
-    """False alarm rate and detection rate of unknown samples at every threshold."""
+    """Return the false alarm rate and the detection rate of unknown samples at every threshold."""
     unknown = np.asarray(label) == UNKNOWN
     hits, said = _cumulate(-np.asarray(conf, dtype=float), unknown)
     misses = said - hits
@@ -65,7 +71,7 @@ def roc_curve(conf: ArrayLike, label: ArrayLike) -> Curve:
 
 
 def oscr_curve(pred: ArrayLike, conf: ArrayLike, label: ArrayLike) -> Curve:
-    """Share of unknown samples let in, and share of known ones let in and named rightly, at every threshold."""
+    """Return at every threshold the share of unknown samples accepted and of known ones accepted and named rightly."""
     labels = np.asarray(label)
     unknown, right = labels == UNKNOWN, (np.asarray(pred) == labels) & (labels != UNKNOWN)
     score = np.asarray(conf, dtype=float)
@@ -75,7 +81,7 @@ def oscr_curve(pred: ArrayLike, conf: ArrayLike, label: ArrayLike) -> Curve:
 
 
 def oscr(pred: ArrayLike, conf: ArrayLike, label: ArrayLike) -> float | None:
-    """The area under the OSCR curve, which is OpenAUC: known, rightly named and more known-looking than an unknown."""
+    """Return the area under the OSCR curve, which is OpenAUC."""
     labels = np.asarray(label)
     if not (labels == UNKNOWN).any() or not (labels != UNKNOWN).any():
         return None
@@ -84,7 +90,7 @@ def oscr(pred: ArrayLike, conf: ArrayLike, label: ArrayLike) -> float | None:
 
 
 def ccr_at_fpr(pred: ArrayLike, conf: ArrayLike, label: ArrayLike, rate: float) -> float | None:
-    """Share of known samples named rightly and strictly above the threshold that lets in this share of unknown ones."""
+    """Return the share of known samples named rightly above the threshold that accepts this share of unknown ones."""
     labels, values = np.asarray(label), np.asarray(conf, dtype=float)
     known, unknown = _parts(conf, label)
     if not len(known) or not len(unknown):
@@ -94,14 +100,14 @@ def ccr_at_fpr(pred: ArrayLike, conf: ArrayLike, label: ArrayLike, rate: float) 
 
 
 def closed_accuracy(pred: ArrayLike, label: ArrayLike) -> float | None:
-    """Share of known samples named rightly, as if there were no unknown ones."""
+    """Return the share of known samples named rightly, without the unknown ones."""
     labels = np.asarray(label)
     known = labels != UNKNOWN
     return float((np.asarray(pred)[known] == labels[known]).mean()) if known.any() else None
 
 
 def confusion(pred: ArrayLike, label: ArrayLike, classes: int) -> NDArray[np.int64]:
-    """Counts of true (rows) against named (columns) classes; the last row and column are the unknown."""
+    """Count true (rows) against named (columns) classes; the last row and column are the unknown."""
     true, said = (np.where(np.asarray(a) == UNKNOWN, classes, np.asarray(a)).astype(np.int64) for a in (label, pred))
     if len(true) and (min(true.min(), said.min()) < 0 or max(true.max(), said.max()) > classes):
         raise InvalidInput(f"Classes must be 0 to {classes - 1}, or -1 for the unknown.")
@@ -110,14 +116,14 @@ def confusion(pred: ArrayLike, label: ArrayLike, classes: int) -> NDArray[np.int
 
 
 def macro_f1(table: NDArray[np.int64]) -> float:
-    """The mean F1 over the classes that occur, the unknown one included."""
+    """Return the mean F1 over the classes that occur, the unknown one included."""
     hits, true, said = np.diag(table), table.sum(axis=1), table.sum(axis=0)
     occurs = (true + said) > 0
     return float((2 * hits[occurs] / (true + said)[occurs]).mean()) if occurs.any() else 0.0
 
 
 def calibration_error(conf: ArrayLike, right: ArrayLike, bins: int = 15) -> float:
-    """ECE: how far the stated confidence lies from the share that is right, over bins of equal width."""
+    """Return the ECE: the distance of the stated confidence from the share that is right, over bins of equal width."""
     values, hits = np.asarray(conf, dtype=float), np.asarray(right, dtype=float)
     place = np.clip(np.ceil(values * bins).astype(int) - 1, 0, bins - 1)
     gap = np.bincount(place, values - hits, minlength=bins)
@@ -125,9 +131,9 @@ def calibration_error(conf: ArrayLike, right: ArrayLike, bins: int = 15) -> floa
 
 
 def risk_coverage_area(conf: ArrayLike, right: ArrayLike) -> float:
-    """AURC: the mean error of the most confident samples, over all shares of samples kept.
+    """Return the AURC: the mean error of the most confident samples, over all shares of samples kept.
 
-    Equally confident samples share their errors evenly, which is what all orders of them give on average.
+    Equally confident samples share their errors evenly, which is the average over all their orders.
     """
     values, wrong = np.asarray(conf, dtype=float), ~np.asarray(right, dtype=bool)
     if not len(values):
@@ -139,11 +145,33 @@ def risk_coverage_area(conf: ArrayLike, right: ArrayLike) -> float:
 
 
 def detection_delay(p_world: ArrayLike, novel: ArrayLike, threshold: float = 0.5) -> tuple[int | None, bool]:
-    """Samples from the onset to the first alarm from there on (None if never), and whether there was one before it."""
+    """Return the samples from the onset to the first alarm after it, None if never, and whether one came before."""
     said, flags = np.asarray(p_world) >= threshold, np.asarray(novel, dtype=bool)
     onset = int(np.argmax(flags)) if flags.any() else len(flags)
     after = np.flatnonzero(said[onset:])
     return (int(after[0]) if len(after) else None), bool(said[:onset].any())
+
+
+def resample(measure: SampleMeasure, unknown: NDArray[np.bool_], seed: int = 0) -> dict[str, Estimate]:
+    """Estimate numbers of a single test, with the middle 95 % of their values on resampled samples as intervals.
+
+    Known and unknown samples are drawn apart.
+    """
+    rng, parts = np.random.default_rng(seed), [np.flatnonzero(unknown), np.flatnonzero(~unknown)]
+    drawn = [
+        measure(np.concatenate([rng.choice(part, len(part)) for part in parts if len(part)]))
+        for _ in range(RESAMPLINGS)
+    ]
+    whole = measure(np.arange(len(unknown)))
+    return {name: _estimate(value, [one[name] for one in drawn], len(unknown)) for name, value in whole.items()}
+
+
+def _estimate(value: float | None, drawn: list[float | None], n: int) -> Estimate:
+    present = [one for one in drawn if one is not None]
+    if value is None or not present:
+        return Estimate(value, None, None, n, RESAMPLED)
+    low, high = np.quantile(present, (0.025, 0.975))
+    return Estimate(value, float(min(low, value)), float(max(high, value)), n, RESAMPLED)
 
 
 def _parts(conf: ArrayLike, label: ArrayLike) -> tuple[Floats, Floats]:
@@ -154,7 +182,7 @@ def _parts(conf: ArrayLike, label: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _cumulate(score: Floats, wanted: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """At every distinct threshold from the highest on: wanted samples at or above it, and all such samples."""
+    """Return at every distinct threshold, highest first, the number of wanted samples and of all samples above it."""
     order = np.argsort(-score, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(score[order])), len(order) - 1)
     return np.cumsum(wanted[order])[ends], ends + 1

@@ -1,6 +1,6 @@
-"""Where the true class stands among an agent's scores, and what follows from that alone.
+"""The rank of the true class among an agent's scores.
 
-Stands under the open-set metrics: scores are reduced to ranks once, and everything else is sums over ranks.
+Scores are reduced to ranks once; the metrics of `compat` and `fixed` are sums over ranks.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ NEVER = np.iinfo(np.int64).max
 
 
 def rank_labels(p_class: ArrayLike, gt_class: ArrayLike) -> Ints:
-    """How many classes come before the true one, of equal scores the lower index first; labels without column never.
+    """Return how many classes come before the true one; a label without a column has the rank `NEVER`.
 
-    The order among equals is fixed on purpose: an unstable sort gives other numbers on other processors.
+    Of equal scores the lower index comes first: an unstable sort would give other numbers on other processors.
     """
     scores, labels = np.asarray(p_class), np.asarray(gt_class, dtype=np.int64)
     within = (labels >= 0) & (labels < scores.shape[1])
@@ -31,12 +31,12 @@ def rank_labels(p_class: ArrayLike, gt_class: ArrayLike) -> Ints:
 
 
 def first_of(flags: NDArray[Any]) -> int | None:
-    """The index of the first true flag, if any is."""
+    """Return the index of the first true flag, or None."""
     found = np.flatnonzero(flags)
     return int(found[0]) if len(found) else None
 
 
 def count_windows(hits: NDArray[np.bool_], width: int) -> Ints:
-    """How many hits lie in each window of this width that fits."""
+    """Count the hits in each window of this width."""
     total = np.concatenate([[0], np.cumsum(hits, dtype=np.int64)])
     return total[width:] - total[: len(total) - width] if len(hits) >= width else np.zeros(0, np.int64)

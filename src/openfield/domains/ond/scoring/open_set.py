@@ -15,7 +15,7 @@ from openfield.domains.ond.agents.detectors import DETECTORS
 from openfield.domains.ond.testset.arrays import Arrays
 from openfield.errors import InvalidInput
 from openfield.metrics.openset import measures
-from openfield.metrics.openset.resample import resample
+from openfield.metrics.openset.measures import resample
 from openfield.metrics.stats import Estimate, estimate_count, estimate_rate
 
 FITTED = ("mahalanobis", "knn", "openmax")

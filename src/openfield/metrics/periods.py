@@ -1,6 +1,6 @@
-"""A cell's episodes as the stretches that metrics and charts speak of: training, before the onset, after it.
+"""The episodes of a cell by period: training, the test before the onset, and the test from the onset on.
 
-Stands under the metrics: journal -> view -> stretches -> metrics and report.
+Metrics and charts are about these periods.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 from openfield.journal.reader import CellRecord, Episode
 
 
-class Stretches(msgspec.Struct, frozen=True):
-    """The episodes of a cell, apart. Training is training, even where the world differs in it."""
+class Periods(msgspec.Struct, frozen=True):
+    """The episodes of a cell by period. A training episode is one even if its world is novel."""
 
     training: tuple[Episode, ...]
     before: tuple[Episode, ...]
@@ -23,25 +23,25 @@ class Stretches(msgspec.Struct, frozen=True):
     """Test episodes from the first novel one on, also those after a return to normal."""
 
 
-def split(cell: CellRecord) -> Stretches:
-    """The stretches of a cell."""
+def split_periods(cell: CellRecord) -> Periods:
+    """Split the episodes of a cell into periods."""
     test = tuple(episode for episode in cell.episodes if episode.phase == "test")
     onset = next((index for index, episode in enumerate(test) if episode.novel), len(test))
     training = tuple(episode for episode in cell.episodes if episode.phase == "training")
-    return Stretches(training, test[:onset], test[onset:])
+    return Periods(training, test[:onset], test[onset:])
 
 
 def performances(episodes: Iterable[Episode]) -> list[float]:
-    """The performances of those episodes that have one."""
+    """Return the performances of the episodes that have one."""
     found = (episode.performance for episode in episodes)
     return [value for value in found if value is not None and math.isfinite(value)]
 
 
 def last_third(curve: list[float]) -> list[float]:
-    """What counts as asymptotic: the last third, rounded up."""
+    """Return the last third of a curve, rounded up: its asymptotic part."""
     return curve[-math.ceil(len(curve) / 3) :]
 
 
 def mean(values: list[float]) -> float | None:
-    """The mean, or None of nothing."""
+    """Return the mean of values, or None if there are none."""
     return math.fsum(values) / len(values) if values else None
