@@ -4,48 +4,21 @@ import csv
 import shutil
 from importlib.resources import files
 
-import msgspec
 import pytest
 
 import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.actions import Load, Shot, SlingshotLaunch, read_action
-from openfield.domains.birds.agents import planner
-from openfield.domains.birds.agents.observed_level import observe_level
-from openfield.domains.birds.evaluation.exports import write_logs, write_measures
+from openfield.domains.birds.evaluation.exports import write_logs
 from openfield.domains.birds.evaluation.harness import HarnessState
-from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.game.game import Game
-from openfield.domains.birds.game.ground_truth import ground_truth
-from openfield.domains.birds.game.scene import see
-from openfield.domains.birds.game.solver import replay
-from openfield.domains.birds.game.viewport import zoomed_out
 from openfield.domains.birds.wire.conversation import Command, Conversation
 from openfield.domains.birds.wire.messages import Request
-from openfield.errors import AgentProtocol, InvalidInput
+from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
-from openfield.registry import find_agent
-from openfield.rollout import Rollout, drive
+from openfield.rollout import Rollout
+from support.birds.worlds import SMALL, begin, trial, world
 
 MISS = {"x": 400, "y": 200}
-SMALL = {"before": 2, "after": 2}
-
-
-def trial(**settings):
-    return DOMAIN.trials(1, **{**SMALL, **settings})[0]
-
-
-def world(**settings):
-    return DOMAIN.world(trial(**settings))
-
-
-def begin(opened):
-    """The first level's first turn."""
-    turn = opened.reset()
-    while turn.ask is Ask.READY:
-        turn = opened.step(Reply())
-    return turn
 
 
 def test_a_trial_announces_itself_its_set_and_each_level():
@@ -252,77 +225,11 @@ def test_trials_refuse_files_that_changed(tmp_path):
         DOMAIN.world(made)
 
 
-@pytest.mark.parametrize(
-    "action", ["north", {"do": "fly"}, {"x": 1}, [1, 2], [1, 2, 3], [0, 0, "x"], {"x": 1, "y": 1e99}]
-)
-def test_what_is_no_action_is_refused(action):
-    opened = world()
-    begin(opened)
-    with pytest.raises(AgentProtocol, match="is no action"):
-        opened.step(Reply(action))
-
-
-def test_actions_come_as_values_plain_data_or_numbers():
-    assert read_action({"x": 3, "y": 4}) == Shot(3, 4)
-    assert read_action({"do": "load", "level": 2}) == Load(2)
-    assert read_action([0.5, 0.5, -1]) == SlingshotLaunch(0.5, 0.5, 0.0)
-    assert read_action([0.5, 0.5, 0.5]) == SlingshotLaunch(0.5, 0.5, 2500.0)
-    for action in (Shot(1, 2, 3), Load(4)):
-        assert read_action(msgspec.json.decode(msgspec.json.encode(action))) == action
-
-
 @pytest.mark.parametrize("observe", ["features", "image"])
 def test_learners_get_arrays_within_their_space(observe):
     made = trial(observe=observe)
     turn = begin(DOMAIN.world(made))
     assert DOMAIN.spec(made).observations.contains(turn.observation)
-
-
-@pytest.mark.parametrize("sample", ["unordered", "sequence"])
-def test_the_sample_configurations_run_from_end_to_end_and_leave_logs_and_measures(tmp_path, sample):
-    source = files("openfield.domains.birds").joinpath("data", "samples", sample, "configMeta.xml")
-    (tmp_path / "configMeta.xml").write_bytes(source.read_bytes())
-    trials = DOMAIN.trials(config=str(tmp_path))
-    result = of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
-    (cell,) = result.cells
-    assert cell.outcome == "done"
-    assert [len([e for e in cell.episodes if e.phase == phase]) for phase in ("training", "test")] == [
-        100,
-        10 if sample == "unordered" else 20,
-    ]
-    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
-    with (tmp_path / "logs" / "EvaluationData.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == len(cell.episodes)
-    assert {row["LevelStatus"] for row in rows} <= {"Pass", "Fail"}
-    assert {row["playStatus"] for row in rows} == {"training", "test"}
-    with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
-        reports = list(csv.DictReader(file))
-    assert {row["playStatus"] for row in reports} == {"test"}
-    assert all(int(row["InteractionIndex"]) % 5 == 0 for row in reports)
-    assert "1 rows" in write_measures(tmp_path / "run.sqlite", tmp_path / "measures.csv")
-
-
-@pytest.mark.parametrize("observe", ["features", "image"])
-def test_agents_that_read_ground_truth_say_so_and_a_random_one_needs_none(tmp_path, observe):
-    trials = DOMAIN.trials(1, before=1, after=0, observe=observe)
-    result = of.run({"random": "random", "naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
-    notes = {cell.agent: (cell.outcome, cell.note) for cell in result.cells}
-    assert notes["random"] == ("done", "")
-    assert "--set observe=objects" in notes["naive"][1]
-
-
-def test_executions_of_a_configured_trial_have_its_number_in_the_logs(tmp_path):
-    trial = (
-        "<trial number_of_executions='2'><game_level_set mode='training' attempt_limit_per_level='1'>"
-        "<game_levels novelty_level='0' type='010101' start='0' end='0'/></game_level_set></trial>"
-    )
-    (tmp_path / "config.xml").write_text(f"<evaluation><trials>{trial * 3}</trials></evaluation>")
-    trials = DOMAIN.trials(config=str(tmp_path / "config.xml"), trial="1-2")
-    of.run({"random": "random"}, trials, tmp_path / "run.sqlite", workers=0)
-    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
-    with (tmp_path / "logs" / "EvaluationData.csv").open() as file:
-        assert sorted(row["trial"] for row in csv.DictReader(file)) == ["1", "1", "2", "2"]
 
 
 def test_a_report_due_at_the_end_of_a_set_is_one_of_that_set(tmp_path):
@@ -342,34 +249,6 @@ def test_a_report_due_at_the_end_of_a_set_is_one_of_that_set(tmp_path):
     assert seen == [("training", "2"), ("test", "2"), ("training", "4")]
 
 
-def test_logs_of_several_agents_are_kept_apart_and_number_the_trials(tmp_path):
-    trials = DOMAIN.trials(2, before=1, after=1, scenario="single", family=1)
-    result = of.run({"one": "random", "a/b": "random"}, trials, tmp_path / "run.sqlite", workers=0)
-    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
-    for folder in ("one", "a%2Fb"):
-        with (tmp_path / "logs" / folder / "EvaluationData.csv").open() as file:
-            assert [row["trial"] for row in csv.DictReader(file)] == ["0", "0", "1", "1"]
-    write_logs(tmp_path / "run.sqlite", tmp_path / "last", result.cells[-1].id)
-    with (tmp_path / "last" / "EvaluationData.csv").open() as file:
-        assert [row["trial"] for row in csv.DictReader(file)] == ["1", "1"]
-
-
-@pytest.mark.parametrize(
-    ("novelty", "left", "all_"), [("fan", 1, 1), ("colour", 0, 1), ("wind", 1, 1), ("gravity", 0, 0)]
-)
-def test_reports_are_logged_with_the_ids_of_what_is_novel(tmp_path, novelty, left, all_):
-    trials = DOMAIN.trials(1, novelty=novelty, before=1, after=1, scenario="single", family=1, report_step=2)
-    of.run({"planner": "planner"}, trials, tmp_path / "run.sqlite", workers=0)
-    write_logs(tmp_path / "run.sqlite", tmp_path / "logs")
-    with (tmp_path / "logs" / "NoveltyLikelihoodData.csv").open() as file:
-        basic, novel = csv.DictReader(file)
-    assert (basic["true novel IDs"], basic["complete true novel IDs"], basic["novelty"]) == ("", "", "basic")
-    assert novel["novelty"] == "novel"
-    assert len(novel["complete true novel IDs"].split()) == all_
-    assert len(novel["true novel IDs"].split()) == left, "after the shot"
-    assert set(novel["true novel IDs"].split()) <= set(novel["complete true novel IDs"].split())
-
-
 def test_a_rollout_replays_to_the_same_turns(tmp_path):
     trials = DOMAIN.trials(1, novelty="gravity", report_step=2, **SMALL)
     of.run({"naive": "naive"}, trials, tmp_path / "run.sqlite", workers=0)
@@ -378,57 +257,3 @@ def test_a_rollout_replays_to_the_same_turns(tmp_path):
         steps = list(run.raw_steps(cell.id, cell.attempt))
     replayed = Rollout.resume(DOMAIN.world(trials[0]), steps)
     assert replayed.turns == len(steps) - 1
-
-
-@pytest.mark.parametrize("name", ["random", "naive", "planner", "detector", "fall-detector"])
-def test_every_agent_plays_a_trial_and_says_what_it_believes(name):
-    made = trial(novelty="sling", report_step=1)
-    agent = find_agent(name, DOMAIN)(DOMAIN.spec(made), 3)
-    assert drive(Rollout(DOMAIN.world(made)), agent) == "done"
-
-
-@pytest.mark.parametrize(("bird", "tapped"), [("BirdRed", False), ("BirdYellow", True)])
-def test_the_planner_tries_taps_in_its_head_where_the_bird_has_a_power(monkeypatch, bird, tapped):
-    tried = []
-
-    def imagined(level, shots, profile, tap):
-        tried.append(tap)
-        return replay(level, shots, profile, tap)
-
-    monkeypatch.setattr(planner, "replay", imagined)
-    pool = LevelPool()
-    level = msgspec.structs.replace(pool.level(pool.names(0, "010101")[0]), birds=(bird,))
-    sight = observe_level(ground_truth(see(Game(level), zoomed_out(level.camera))))
-    planner.Planner(DOMAIN.spec(trial()), 1).choose(sight)
-    assert 0.0 in tried
-    moments = {tap for tap in tried if tap > 0}
-    assert (len(moments) >= 3) is tapped
-    assert bool(moments) is tapped
-
-
-def test_the_planner_learns_which_way_birds_fall():
-    (made,) = DOMAIN.trials(1, novelty="gravity", before=1, after=6, scenario="single", seed=4)
-    opened = DOMAIN.world(made)
-    rollout, agent, passed = Rollout(opened), find_agent("planner", DOMAIN)(DOMAIN.spec(made), 1), []
-    while not rollout.over:
-        if rollout.turn.last:
-            passed.append(opened.truth.performance)
-        rollout.reply(agent(rollout.turn))
-    assert passed[1] == 0.0, "the first flight is a surprise"
-    assert sum(passed[2:]) >= 3
-    heir = find_agent("planner", DOMAIN)(DOMAIN.spec(made), 2)
-    heir.load(agent.save())
-    assert heir.save() == agent.save()
-
-
-def test_the_planner_is_better_than_the_naive_agent_and_that_one_than_chance():
-    (made,) = DOMAIN.trials(1, novelty="none", before=12, after=0)
-    passed = {}
-    for name in ("random", "naive", "planner"):
-        opened = DOMAIN.world(made)
-        rollout, agent = Rollout(opened), find_agent(name, DOMAIN)(DOMAIN.spec(made), 1)
-        passed[name] = 0.0
-        while not rollout.over:
-            passed[name] += opened.truth.performance or 0.0 if rollout.turn.last else 0.0
-            rollout.reply(agent(rollout.turn))
-    assert passed["planner"] > passed["naive"] > passed["random"]

@@ -21,7 +21,7 @@ class LegacyAgent:
     """A connection, and a method for everything an agent says."""
 
     def __init__(self, port, team=None, mode=0):
-        self.socket = socket.create_connection(("127.0.0.1", port), 20)
+        self.socket = socket.create_connection(("127.0.0.1", port), 120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if team is not None:
             self.configured = self.ask(struct.pack(">BIB", 1, team, mode), 3)

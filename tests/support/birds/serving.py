@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import types
 
 from openfield.core import Ask, Reply
 from openfield.domains.birds import DOMAIN
@@ -13,6 +14,19 @@ from openfield.journal.writer import Journal
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
 
 NORMAL = "novelty_level='0' type='010101' start='0' end='{last}'"
+
+
+class Clock:
+    """A clock of the server that stands still unless a test moves it."""
+
+    seconds = 1000.0
+
+    def __init__(self, monkeypatch):
+        clock = types.SimpleNamespace(
+            monotonic=lambda: self.seconds, monotonic_ns=lambda: int(self.seconds * 1_000_000_000)
+        )
+        for module in ("domains.birds.wire.server", "domains.birds.wire.team_session", "serving.remote", "rollout"):
+            monkeypatch.setattr(f"openfield.{module}.time", clock)
 
 
 @contextlib.contextmanager

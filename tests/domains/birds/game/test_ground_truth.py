@@ -6,30 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from openfield.domains.birds.actions import Shot
-from openfield.domains.birds.domain import DOMAIN
-from openfield.domains.birds.encode import coarse_truth
-from openfield.domains.birds.game.drawing import draw, pixels
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.ground_truth import Noise, classify, compact, ground_truth
-from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import RANKS, load_palette, see
 from openfield.domains.birds.game.viewport import zoomed_out
-from openfield.record import is_picture
-
-THINGS = (
-    LevelObject(kind="Platform", type="Platform", x=0.0, y=-1.0, scale_x=12.0),
-    LevelObject(kind="Pig", type="BasicSmall", x=-2.0, y=-0.47),
-    LevelObject(kind="Block", type="RectBig", material="wood", x=0.0, y=-0.57),
-    LevelObject(kind="Block", type="SquareHole", material="ice", x=2.0, y=-0.26),
-    LevelObject(kind="TNT", x=3.2, y=-0.35),
-)
-LEVEL = Level(birds=("BirdRed", "BirdBlue"), objects=THINGS, camera=Camera(0, -1, 25, 30))
-
-
-@pytest.fixture(scope="module")
-def scene():
-    return see(Game(LEVEL), zoomed_out(LEVEL.camera))
+from support.birds.worlds import LEVEL
 
 
 def features(scene, **options):
@@ -171,13 +152,6 @@ def vector(shares):
     return row
 
 
-def test_pictures_are_painted_in_the_colours_of_the_ground_truth():
-    for name, look in load_palette().items():
-        for colour in (look.fill, look.edge):
-            red, green, blue = bytes.fromhex(colour[1:])
-            assert (red >> 5) << 5 | (green >> 5) << 2 | blue >> 6 in look.colours, (name, colour)
-
-
 def test_colours_are_those_the_public_classifier_reads_correctly():
     palette = load_palette()
     assert {name: palette[name].colours for name in VERIFIED} == VERIFIED
@@ -208,38 +182,3 @@ def test_the_table_for_learners_is_within_its_bounds(scene):
     assert (table >= 0).all()
     assert (table <= 1).all()
     assert np.count_nonzero(table[:, 0]) == 1 + len(scene.items)
-
-
-def test_pictures_show_what_there_is(scene):
-    picture = pixels(scene)
-    assert picture.shape == (480, 640, 3)
-    pig = next(item for item in scene.items if item.rank == "pig")
-    x, y = pig.ring[0]
-    bare = pixels(msgspec.structs.replace(scene, items=()))
-    assert (picture[y - 12 : y + 12, x - 12 : x + 12] != bare[y - 12 : y + 12, x - 12 : x + 12]).any()
-    assert draw(msgspec.structs.replace(scene, storm=True)).getpixel((5, 5)) != draw(scene).getpixel((5, 5))
-
-
-def test_measures_that_count_see_classes_in_squares(scene):
-    seen = coarse_truth(ground_truth(scene))
-    assert {name for name, _, _ in seen} == {"sling", "pig", "bird_red", "bird_blue", "ice", "wood", "tnt", "platform"}
-    noisy = ground_truth(scene, noise=Noise(random.Random(4)))
-    assert noisy != ground_truth(scene)
-    assert DOMAIN.encode(noisy) == DOMAIN.encode(ground_truth(scene)) == seen
-    assert DOMAIN.encode(None) == b"null"
-
-
-def test_the_table_for_learners_is_counted_in_the_same_squares(scene):
-    exact, tabled = set(coarse_truth(ground_truth(scene))), set(DOMAIN.encode(compact(scene)))
-    assert {name for name, _, _ in tabled} == {name for name, _, _ in exact}
-    assert len(tabled & exact) > len(exact) / 2  # the middle of a box and of an outline may fall into two squares
-    assert is_picture(DOMAIN.encode(pixels(scene)))
-
-
-def test_shots_are_counted_by_direction_and_tap():
-    aimed = [
-        DOMAIN.encode_action(msgspec.to_builtins(Shot(x, 300.0, tap))) for x, tap in ((101, 0), (119, 0), (119, 9))
-    ]
-    assert aimed[0] == aimed[1] != aimed[2]
-    assert DOMAIN.encode_action([0.5, 0.5, -1.0]) == DOMAIN.encode_action([0.51, 0.49, -0.5]) == ("launch", 4, 3, False)
-    assert DOMAIN.encode_action({"do": "load", "level": 3}) != DOMAIN.encode_action({"do": "load", "level": 4})

@@ -33,7 +33,7 @@ CONFIG = """<evaluation>
   <trials>
     <trial id="0" number_of_executions="1" checkpoint_time_limit="0" checkpoint_interaction_limit="4"
         notify_novelty="{informed}">
-      <game_level_set mode="training" time_limit="120" total_interaction_limit="6" attempt_limit_per_level="-1"
+      <game_level_set mode="training" time_limit="3600" total_interaction_limit="6" attempt_limit_per_level="-1"
           allow_level_selection="True">
         <game_levels novelty_level="novelty_level_0" type="type010101" start="0" end="2" />
       </game_level_set>
@@ -121,13 +121,13 @@ def test_between_sets_everything_is_answered_and_nothing_can_be_done(port, state
 
 def test_in_the_menu_a_level_can_be_loaded(port):
     with LegacyAgent(port, team=1) as agent:
-        assert agent.configured == bytes((0, 2, 3)), "round, minutes, levels"
+        assert agent.configured == bytes((0, 60, 3)), "round, minutes, levels"
         agent.ready()
-        assert agent.ready() == (120, 6, 3, 0, 0, 1, 0)
+        assert agent.ready() == (3600, 6, 3, 0, 0, 1, 0)
         assert agent.state() == MENU
         reads(agent)
         refusals(agent)
-        assert agent.ready() == (120, 6, 3, 0, 0, 1, 0), "accepted at any time"
+        assert agent.ready() == (3600, 6, 3, 0, 0, 1, 0), "accepted at any time"
         for level in (0, 4, 2**32 - 1):
             assert agent.byte(51, "I", level) == 0
         assert agent.state() == MENU
@@ -284,7 +284,7 @@ def test_a_shot_watched_to_its_first_contact_leaves_the_game_paused(tmp_path):
 def test_two_connections_of_a_team_at_once_play_one_trial(tmp_path):
     trials = DOMAIN.trials(3, before=1, after=1)
     with serving(tmp_path / "run.sqlite", trials) as port:
-        sockets = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(4)]
+        sockets = [socket.create_connection(("127.0.0.1", port), 120) for _ in range(4)]
         for one in sockets:
             one.sendall(struct.pack(">BIB", 1, 9, 0))
         with contextlib.suppress(OSError):

@@ -341,7 +341,7 @@ def shots_of_a_level():
 
 
 def test_the_same_shots_give_the_same_bits_in_another_process():
-    code = "from domains.birds.test_game import shots_of_a_level; print(shots_of_a_level())"
+    code = "from domains.birds.game.test_game import shots_of_a_level; print(shots_of_a_level())"
     command = [sys.executable, "-c", "import sys; sys.path.insert(0, 'tests'); " + code]
     other = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert other == shots_of_a_level()

@@ -1,21 +1,16 @@
 """The shipped levels: all there, all standing, some solved again, and any number more where they came from."""
 
 import math
+import random
 
 import pytest
 
-from openfield.domains.birds.files.pool import LevelPool
-from openfield.domains.birds.files.templates import load_templates, make_pair, moved, write_pool
+from openfield.domains.birds.files.pool import LevelPool, is_novel, natural
+from openfield.domains.birds.files.templates import load_templates, moved
 from openfield.domains.birds.game.game import SECOND, Game
-from openfield.domains.birds.game.level import parse_level
 from openfield.domains.birds.game.solver import solve
 from openfield.domains.birds.novelty import CHANGES, change_level
 from openfield.errors import InvalidInput
-
-
-@pytest.fixture(scope="module")
-def pool():
-    return LevelPool()
 
 
 def all_names(pool):
@@ -60,17 +55,6 @@ def test_levels_can_be_solved(pool, type_):
         assert solve(pool.level(pool.names(level, type_)[0])), (level, type_)
 
 
-def test_the_generator_gives_the_same_pair_for_a_number_and_others_for_others(tmp_path):
-    first = make_pair("010101", 900)
-    assert make_pair("010101", 900) == first != make_pair("010101", 901)
-    files = list(write_pool(tmp_path, 1, seed=5, types=("010105",)))
-    assert [path.relative_to(tmp_path).as_posix() for path in files] == [
-        "novelty_level_0/type010105/Levels/00001_0_5_010105_0_5.xml",
-        "novelty_level_1/type010105/Levels/00001_0_5_010105_1_5.xml",
-    ]
-    assert parse_level(files[0].read_bytes()).birds == ("BirdRed",)
-
-
 def test_a_missing_folder_or_type_is_named(tmp_path, pool):
     with pytest.raises(InvalidInput, match="no folder of levels"):
         LevelPool(tmp_path / "none")
@@ -78,3 +62,29 @@ def test_a_missing_folder_or_type_is_named(tmp_path, pool):
         pool.names(3, "9")
     with pytest.raises(InvalidInput, match=r"Level gone\.xml in .* cannot be read"):
         pool.content("gone.xml")
+
+
+@pytest.mark.parametrize("root", ["../Levels/", "..\\..\\Levels\\", "C:/x/../y/Levels/", "./"])
+def test_paths_are_resolved_by_what_comes_after_the_folder_of_levels(pool, root):
+    name = pool.names(0, "1")[0]
+    assert pool.resolve(root + name) == name
+
+
+def test_names_are_ordered_as_people_count():
+    names = [f"type{number}" for number in range(1, 13)]
+    shuffled = random.Random(0).sample(names, len(names))
+    assert sorted(shuffled, key=natural) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "novel"),
+    [
+        ("novelty_level_0/type1/Levels/00001.xml", False),
+        ("novelty_level_3/type1/Levels/00001.xml", True),
+        ("00001_0_1_010101_0_1.xml", False),
+        ("00001_0_1_010301_3_1.xml", True),
+        ("9.xml", False),
+    ],
+)
+def test_a_level_says_whether_it_is_novel(name, novel):
+    assert is_novel(name) is novel

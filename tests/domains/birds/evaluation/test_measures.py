@@ -8,13 +8,14 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.agents import PassiveDetector
 from openfield.domains.birds.evaluation.exports import as_test, published, write_detectors, write_measures
-from openfield.metrics.passive import PUBLISHED, Rule
+from openfield.metrics.passive import PUBLISHED
 from support.records import make_cell
 
 NORMAL, NOVEL = 40, 60
 """Levels of a trial here: enough for three digits; the published rates do not say how many there were."""
+
+
 PEOPLE = {
     "objects": (61, 0.840, 0.902, 0.918, 61, 2),
     "agents": (60, 0.744, 0.704, 0.833, 57, 3),
@@ -29,6 +30,8 @@ PEOPLE = {
 
 480 trials of 48 people; the counts are the only ones that give all published shares of a novelty at once.
 """
+
+
 TABLE = {
     "objects": (1.000, 1.03),
     "agents": (0.950, 1.05),
@@ -40,8 +43,12 @@ TABLE = {
     "events": (0.967, 1.02),
 }
 """Correct detections and delay counted from 1, as printed."""
+
+
 WRONG = 16
 """Trials with a detection before the onset: 3.3 % of all."""
+
+
 SCENARIOS = {
     "single force": (0.899, 0.688, 0.776),
     "multiple forces": (0.870, 0.768, 0.854),
@@ -163,27 +170,3 @@ def test_training_is_not_measured_where_a_test_is_novel_also_if_that_was_never_r
 def read(path):
     with path.open() as file:
         return list(csv.DictReader(file))
-
-
-def test_a_detector_around_any_agent_reports_for_it():
-    passes = [1] * 6 + [0] * 6
-
-    def silent(turn):
-        return of.Reply()
-
-    detector, said = PassiveDetector(silent, Rule(5)), []
-    for passed in passes:
-        turn = of.Turn(last="terminated", phase="test", feedback={"state": "won" if passed else "lost"})
-        said.append(detector(turn).belief.novel)
-    assert said == [0.0] * 6 + [1.0] * 6, "one that never failed is not expected to"
-
-
-def test_a_detector_watches_training_until_there_is_a_test_and_then_assumes_it():
-    def silent(turn):
-        return of.Reply()
-
-    detector, said = PassiveDetector(silent, Rule(5)), []
-    for phase, passed in [("training", 1)] * 6 + [("training", 0)] * 2 + [("test", 1)] * 5 + [("test", 0)] * 5:
-        turn = of.Turn(last="terminated", phase=phase, feedback={"state": "won" if passed else "lost"})
-        said.append(detector(turn).belief.novel)
-    assert said == [0.0] * 6 + [1.0] * 2 + [0.0] * 7 + [1.0] * 3, "three of four passed in training, two of five now"

@@ -1,0 +1,105 @@
+"""Configurations: read in every encoding, drawn by the published rules, and refused with the place of the mistake."""
+
+import pytest
+
+from openfield.domains.birds.files.config import read_config, read_meta
+from openfield.domains.birds.files.generation import (
+    generate,
+    write_config,
+)
+from openfield.errors import InvalidInput
+from support.birds.configurations import encoded, meta
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"step": "often"}, ["novelty_detection_measurement", "step", "'often'", "whole number"]),
+        ({"selection": "perhaps"}, ["<limit>", "'perhaps'", "true"]),
+        ({"amount": "9-3"}, ["game_level_set", "amount", "'9-3'", "5-10"]),
+        ({"share": "150"}, ["set_appearance_percentage", "'150'", "0 to 100"]),
+        ({"notify": "loudly"}, ["<trial>", "notify_novelty", "'loudly'", "both"]),
+        ({"cp_time": "soon"}, ["<limit>", "'time'", "'soon'", "whole number"]),
+        ({"cp_time": "5'/><limit type='tiem' value='5"}, ["<limit>", "'type'", "'tiem'", "time | interaction."]),
+        ({"selection": "true'/><limit type='x' value='5"}, ["'type'", "'x'", "attempt_per_level"]),
+        ({"ordered": "yes"}, ["<test>", "ordered", "'yes'"]),
+        ({"time": "99999999999"}, ["<limit>", "whole number up to"]),
+        ({"count": "1000000000"}, ["<trial>", "'count'", "up to 10,000"]),
+        ({"repeats": "20000"}, ["<trial>", "'repeats'", "up to 10,000"]),
+    ],
+)
+def test_a_bad_value_names_element_attribute_and_what_is_allowed(tmp_path, changes, words):
+    with pytest.raises(InvalidInput) as caught:
+        read_meta(meta(tmp_path, **changes))
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-16-be with a mark"]
+)
+def test_a_list_of_trials_is_read_in_every_encoding(tmp_path, pool, encoding):
+    scripts = generate(read_meta(meta(tmp_path, encoding)), pool)
+    path = tmp_path / "config.xml"
+    text = write_config(scripts).replace('encoding="utf-8"', 'encoding="utf-16"').replace('mode="', 'mode = "')
+    path.write_bytes(encoded(text, encoding))
+    assert read_config(path, pool) == scripts
+
+
+def test_entities_are_refused(tmp_path, pool):
+    path = tmp_path / "config.xml"
+    path.write_text('<!DOCTYPE e [<!ENTITY a "b">]><evaluation>&a;</evaluation>')
+    with pytest.raises(InvalidInput, match="entities are not allowed"):
+        read_config(path, pool)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<evaluation><trials>", "not well-formed"),
+        ("<config/>", "expected <evaluation>"),
+        ("<evaluation><trials/></evaluation>", "no <trial>"),
+        ("<evaluation><trials><trial/></trials></evaluation>", "at least one"),
+        (
+            "<evaluation><trials><trial><game_level_set mode='training'><game_levels level_path='../../etc/x'/>"
+            "</game_level_set></trial></trials></evaluation>",
+            "leads out",
+        ),
+        (
+            "<evaluation><trials><trial><game_level_set mode='training'><game_levels level_path='no/such.xml'/>"
+            "</game_level_set></trial></trials></evaluation>",
+            "'no/such.xml' is not in",
+        ),
+    ],
+)
+def test_a_bad_list_is_refused_with_its_reason(tmp_path, pool, text, words):
+    path = tmp_path / "config.xml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        read_config(path, pool)
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ("level_path='no.xml'", "config.xml: <game_levels>: 'level_path': Level path 'no.xml' is not in"),
+        ("novelty_level='9' type='1'", "<game_levels>: 'novelty_level' and 'type': .* Novelty levels: 0, 1, 2, 3"),
+        ("novelty_level='1' type='7'", "<game_levels>: 'novelty_level' and 'type': .* Types of this level: 1, 010101"),
+        ("novelty_level='0' type='1' start='-1' end='2'", "<game_levels>: 'start' cannot be '-1'. Allowed: an index"),
+        ("novelty_level='0' type='1' start='2' end='1'", "<game_levels>: 'end' cannot be '1'. Allowed: an index"),
+    ],
+)
+def test_levels_that_are_not_there_are_named_with_their_place(tmp_path, pool, levels, words):
+    path = tmp_path / "config.xml"
+    path.write_text(
+        f"<evaluation><trials><trial><game_level_set mode='training'><game_levels {levels}/>"
+        "</game_level_set></trial></trials></evaluation>"
+    )
+    with pytest.raises(InvalidInput, match=words):
+        read_config(path, pool)
+
+
+def test_so_are_those_of_a_description(tmp_path, pool):
+    path = meta(tmp_path)
+    path.write_text(path.read_text().replace("novelty_level='1'", "novelty_level='9'"))
+    with pytest.raises(InvalidInput, match=r"configMeta.xml: <game_level_set>: 'novelty_level' and 'novelty_type'"):
+        generate(read_meta(path), pool)
