@@ -17,9 +17,9 @@ THEMES = {
     "Run an evaluation": "run resume trials find_domain find_agent Result",
     "What agent and world exchange": "Turn Reply Belief Ask Ending Truth Spec",
     "Write an agent": "Agent AgentFactory Saves",
-    "Write a domain": "Domain Settings Novelty Trial Phase Limits World EpisodicWorld Play",
+    "Write a domain": "Domain Settings Novelty Trial Phase Limits World EpisodicWorld Play Film",
     "Spaces": "Space Discrete Choice Box Fields",
-    "Play and record": "Rollout drive Journal Run CellRecord Episode",
+    "Play and record": "Rollout drive Journal EpisodeEnd AttemptEnd Run CellRecord Episode",
     "Write a metric": "Metric Number",
     "Errors": (
         "OpenfieldError UnknownName InvalidInput MissingExtra JournalError NotARun DamagedRun RunBusy DiskFull "
@@ -52,9 +52,9 @@ def render_reference() -> str:
 
 def public_packages() -> list[str]:
     """Return the packages below `openfield` that export names, and the modules that do."""
-    files = [*sorted(SOURCE.glob("openfield/*/**/__init__.py")), SOURCE / "openfield" / "gym.py"]
+    files = [*sorted(SOURCE.glob("openfield/*/**/__init__.py")), *sorted(SOURCE.glob("openfield/*.py"))]
     names = [".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for file in files]
-    return [name for name in names if public_names(name)]
+    return [name for name in names if name != "openfield" and public_names(name)]
 
 
 def public_names(module: str) -> list[str]:

@@ -18,9 +18,13 @@ NOUNS = ("Turn", "Reply", "Belief", "World", "Agent", "Domain", "Trial", "Rollou
 PACKAGES = (
     "openfield",
     "openfield.agents",
+    "openfield.capabilities",
+    "openfield.journal",
     "openfield.metrics",
     "openfield.objectives",
     "openfield.report",
+    "openfield.runner",
+    "openfield.serving",
     "openfield.testing",
 )
 

@@ -12,6 +12,7 @@ from openfield.lazy import attach
 
 if TYPE_CHECKING:
     from openfield.api import resume, run, trials
+    from openfield.capabilities import Film
     from openfield.core import Agent, AgentFactory, Ask, Belief, Ending, Reply, Saves, Spec, Truth, Turn, World
     from openfield.domain import Domain
     from openfield.episodic import EpisodicWorld, Play
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from openfield.journal.writer import Journal
     from openfield.metrics.metric import Metric, Number
     from openfield.novelty import Novelty
+    from openfield.record import AttemptEnd, EpisodeEnd
     from openfield.registry import find_agent, find_domain
     from openfield.result import Result
     from openfield.rollout import Rollout, drive
@@ -58,6 +60,7 @@ __all__ = [
     "AgentProtocol",
     "AgentTimeout",
     "Ask",
+    "AttemptEnd",
     "Belief",
     "Box",
     "Cancelled",
@@ -69,8 +72,10 @@ __all__ = [
     "Domain",
     "Ending",
     "Episode",
+    "EpisodeEnd",
     "EpisodicWorld",
     "Fields",
+    "Film",
     "InvalidInput",
     "Journal",
     "JournalError",

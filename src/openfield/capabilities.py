@@ -22,6 +22,35 @@ if TYPE_CHECKING:
     from openfield.options import CommandChanges
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
+__all__ = [
+    "AdaptsAgents",
+    "CharacterisesNovelties",
+    "ChecksEnd",
+    "EncodesActions",
+    "EncodesObservations",
+    "FillsPool",
+    "Film",
+    "GeneratesTrials",
+    "GuidesChecks",
+    "HasDemo",
+    "HasDetectionRule",
+    "HasDispatcher",
+    "HasExports",
+    "HasFigures",
+    "HasFilm",
+    "HasGymSettings",
+    "HasHuman",
+    "HasOracles",
+    "HasScriptedPeer",
+    "HasWire",
+    "ListsTrials",
+    "NeedsExtra",
+    "PreparesTrials",
+    "ShowsProgress",
+    "list_oracles",
+    "make_film",
+]
+
 
 # What is played.
 

@@ -4,3 +4,17 @@ Start with `writer`, whose `Journal` writes entries in one thread, and `reader`,
 `recorder` gathers the steps of a rollout into entries; a `receipt` tells when they are on disk. `schema` holds the
 tables; `leases` and `lock` keep two processes from playing or serving the same cell.
 """
+
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
+
+if TYPE_CHECKING:
+    from openfield.journal.reader import CellRecord, Episode, Run
+    from openfield.journal.receipt import Receipt
+    from openfield.journal.recorder import Recorder
+    from openfield.journal.writer import Journal
+
+__all__ = ["CellRecord", "Episode", "Journal", "Receipt", "Recorder", "Run"]
+
+__getattr__, __dir__ = attach(__name__)

@@ -3,3 +3,27 @@
 Start with `plan`, which pairs agents with trials, then `run`, whose scheduler starts cells on one of the `executors`.
 `player` plays one cell; `deadline` and `processes` end agents that do not answer. `experiment` reads experiment files.
 """
+
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
+
+if TYPE_CHECKING:
+    from openfield.runner.executors import Executor, Inline, Processes
+    from openfield.runner.experiment import Experiment, read_experiment
+    from openfield.runner.plan import Plan, make_plan
+    from openfield.runner.run import read_plan, run_plan
+
+__all__ = [
+    "Executor",
+    "Experiment",
+    "Inline",
+    "Plan",
+    "Processes",
+    "make_plan",
+    "read_experiment",
+    "read_plan",
+    "run_plan",
+]
+
+__getattr__, __dir__ = attach(__name__)

@@ -5,3 +5,29 @@ Start with `wire`, which defines the two sides: a wire talks to agents, a dispat
 trial and `remote` holds the rollout of an agent. `jsonlines` is the wire of domains that bring none; `listen` opens
 ports.
 """
+
+from typing import TYPE_CHECKING
+
+from openfield.lazy import attach
+
+if TYPE_CHECKING:
+    from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher, serve_domain
+    from openfield.serving.jsonlines import JsonLinesWire
+    from openfield.serving.remote import RemoteRollout
+    from openfield.serving.sessions import Session, SessionDispatcher
+    from openfield.serving.wire import Dispatcher, Serving, Wire
+
+__all__ = [
+    "Dispatcher",
+    "JsonLinesWire",
+    "RemoteRollout",
+    "Serving",
+    "Session",
+    "SessionDispatcher",
+    "SingleDispatcher",
+    "TrialDispatcher",
+    "Wire",
+    "serve_domain",
+]
+
+__getattr__, __dir__ = attach(__name__)

@@ -132,9 +132,8 @@ class OndDomain(Domain[OndSettings]):
         """Whose replies the wire can carry: a client's. It knows the samples of the trial the conformance kit plays."""
         from openfield.domains.ond.client.conformance import script_client
         from openfield.domains.ond.trials import make_built
-        from openfield.testing.evidence import check_trials
 
-        trial = check_trials(self)[0]
+        trial = self.trials(count=1, novelty=self.novelties[0].id)[0]
         settings = [self.settings_in(trial, phase) for phase in (trial.phases[0], trial.phases[-1])]
         return script_client(make_built(trial, *settings).test)
 
