@@ -17,6 +17,7 @@ import openfield as of
 from openfield.core import Ask, Belief, Reply, Truth, Turn
 from openfield.errors import AgentProtocol, InvalidInput, WorldFault
 from openfield.gym import from_gym, gym_name, register_domain, to_gym, to_gym_value
+from openfield.installation import install_line
 from openfield.journal.reader import Run
 from openfield.registry import find_domain
 from openfield.result import Result
@@ -308,7 +309,7 @@ def test_spaces_and_values_go_there_and_back() -> None:
 def test_a_missing_gymnasium_is_named() -> None:
     line = "import sys; sys.modules['gymnasium'] = None; import openfield.gym"
     done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
-    assert done.stderr.splitlines()[-1].endswith("Install it: pip install 'openfield[gym]'")
+    assert done.stderr.splitlines()[-1].endswith(f"Install it: {install_line('gym')}")
 
 
 @pytest.mark.parametrize("action", [99, -1, 0.5, "left", None])

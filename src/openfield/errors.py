@@ -58,7 +58,9 @@ class MissingExtra(OpenfieldError):
     """An optional part of openfield is needed and not installed."""
 
     def __init__(self, extra: str, need: str) -> None:
-        super().__init__(f"{need} needs an optional part of openfield. Install it: pip install 'openfield[{extra}]'")
+        from openfield.installation import install_line
+
+        super().__init__(f"{need} needs an optional part of openfield. Install it: {install_line(extra)}")
 
 
 class JournalError(OpenfieldError):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -67,8 +64,10 @@ def demo(
 
 
 def _say_next(run: Path, page: Path, domain: str) -> None:
+    from openfield.installation import name_program
+
     print(f"\nThe page: {page}   The record: {run}")
-    name = _our_name()
+    name = name_program("openfield")
     commands = {
         f"{name} show {quote(str(run))}": "every cell, and with --cell every turn",
         f"{name} list novelties {domain}": "what else can change",
@@ -78,9 +77,3 @@ def _say_next(run: Path, page: Path, domain: str) -> None:
     print("What to type next:")
     for command, meaning in commands.items():
         print(f"  {command:{width}}   {meaning}")
-
-
-def _our_name() -> str:
-    """What to type for this openfield: its name, or where it lies if the shell would not find it."""
-    found, own = shutil.which("openfield"), Path(sys.executable).with_name("openfield")
-    return "openfield" if found and own.exists() and Path(found).samefile(own) else os.path.relpath(own)

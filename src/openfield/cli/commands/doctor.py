@@ -21,6 +21,7 @@ def doctor(*, json: bool = False) -> None:
         openfield doctor
     """
     from openfield import __version__
+    from openfield.installation import install_line
 
     broken = _broken_plugins()
     parts = {extra: {name: _version(name) for name in names} for extra, names in _extras().items()}
@@ -32,7 +33,7 @@ def doctor(*, json: bool = False) -> None:
     for extra, packages in parts.items():
         missing = [name for name, found in packages.items() if found is None]
         state = "missing " + ", ".join(missing) if missing else "there"
-        rows.append((extra, state, f"pip install 'openfield[{extra}]'" if missing else ""))
+        rows.append((extra, state, install_line(extra) if missing else ""))
     print_table(("extra", "state", "to install it"), rows)
     for line in broken:
         print(f"\n{line}")
