@@ -141,7 +141,7 @@ def measure_loops(folder: Path) -> None:
         with Journal(folder / f"{number}.sqlite") as journal:
             recorded.append(_processor_time(partial(_record, journal, LOOP_TURNS)))
     call = 1 / statistics.median(calls)
-    for name, times, bar in (("without journal", plain, 1.0), ("with journal", recorded, 3.0)):
+    for name, times, bar in (("without journal", plain, 2.5), ("with journal", recorded, 6.5)):
         extra = statistics.median(time - bare_time for time, bare_time in zip(times, bare, strict=True))
         show(f"loop {name}, calls a turn more than a bare loop", extra / LOOP_TURNS / call, bar)
 
@@ -178,7 +178,7 @@ def measure_help() -> None:
         return
     command = [str(Path(sys.executable).parent / "openfield"), "--help"]
     times = [_wall_time(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(REPEATS)]
-    show("openfield --help, s", statistics.median(times), 0.35)
+    show("openfield --help, s", statistics.median(times), 0.3)
 
 
 def show(figure: str, value: float, bar: float, better: str = "lower") -> None:

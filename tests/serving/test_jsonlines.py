@@ -16,12 +16,12 @@ from openfield.errors import AgentFault, AgentProtocol
 from openfield.rollout import Rollout
 from openfield.serving import jsonlines as lines
 from openfield.serving.jsonlines import (
-    Answer,
-    Hello,
+    HelloMessage,
     JsonLinesWire,
-    Lines,
-    Loaded,
-    State,
+    LineDecoder,
+    LoadedMessage,
+    ReplyMessage,
+    StateMessage,
     bye,
     load_line,
     save_line,
@@ -40,14 +40,14 @@ values = st.recursive(
 )
 finite = st.floats(allow_nan=False, allow_infinity=False)
 messages = (
-    st.builds(Hello, st.just(1), st.none() | texts, st.booleans(), st.none() | texts, st.none() | texts)
+    st.builds(HelloMessage, st.just(1), st.none() | texts, st.booleans(), st.none() | texts, st.none() | texts)
     | st.builds(
-        Answer,
+        ReplyMessage,
         values,
         st.none() | st.builds(Belief, finite | st.lists(finite).map(tuple), st.none() | st.integers(0, 9), values),
     )
-    | st.builds(State, st.binary())
-    | st.just(Loaded())
+    | st.builds(StateMessage, st.binary())
+    | st.just(LoadedMessage())
 )
 
 
@@ -57,7 +57,7 @@ def test_messages_come_out_as_they_went_in_however_they_are_cut(sent: list[Any],
     stream = b"".join(
         msgspec.json.encode(message) + data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n"])) for message in sent
     )
-    reader, got = Lines(), list[Any]()
+    reader, got = LineDecoder(), list[Any]()
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         got += reader.feed(stream[:size])
@@ -69,24 +69,24 @@ def test_messages_come_out_as_they_went_in_however_they_are_cut(sent: list[Any],
 @given(st.binary(max_size=60))
 def test_noise_is_a_protocol_fault_and_nothing_else(noise: bytes) -> None:
     with suppress(AgentProtocol):
-        for message in Lines().feed(noise + b"\n"):
-            assert isinstance(message, Hello | Answer | State | Loaded)
+        for message in LineDecoder().feed(noise + b"\n"):
+            assert isinstance(message, HelloMessage | ReplyMessage | StateMessage | LoadedMessage)
 
 
 def test_bytes_that_are_no_text_are_a_protocol_fault() -> None:
     with pytest.raises(AgentProtocol, match="not a message of the protocol"):
-        list(Lines().feed(b'{"type": "reply", "action": "\xff"}\n'))
+        list(LineDecoder().feed(b'{"type": "reply", "action": "\xff"}\n'))
 
 
 @pytest.mark.parametrize("line", [b"[" * 100_000, b'{"type": "reply", "action": ' + b"[" * 100_000])
 def test_nesting_without_end_is_a_protocol_fault(line: bytes) -> None:
     with pytest.raises(AgentProtocol):
-        list(Lines().feed(line + b"\n"))
+        list(LineDecoder().feed(line + b"\n"))
 
 
 def test_a_line_without_end_is_a_protocol_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 1000)
-    reader = Lines()
+    reader = LineDecoder()
     for _ in range(10):
         assert list(reader.feed(b"x" * 100)) == []
     assert list(reader.feed(b"x" * 100)) == []

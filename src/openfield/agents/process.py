@@ -18,12 +18,12 @@ from openfield.core import Agent, AgentFactory, Ask, Reply, Spec, Turn
 from openfield.errors import AgentGone, AgentProtocol, AgentTimeout, InvalidInput
 from openfield.runner.processes import Guard
 from openfield.serving.jsonlines import (
-    Answer,
     FromAgent,
-    Hello,
-    Lines,
-    Loaded,
-    State,
+    HelloMessage,
+    LineDecoder,
+    LoadedMessage,
+    ReplyMessage,
+    StateMessage,
     bye,
     load_line,
     save_line,
@@ -63,7 +63,7 @@ class Program:
 
     def __init__(self, words: list[str], spec: Spec, seed: int) -> None:
         self._patience = spec.reply_seconds
-        self._lines = Lines()
+        self._lines = LineDecoder()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         self._guard = Guard()
         pipe = subprocess.PIPE
@@ -81,7 +81,7 @@ class Program:
         self._outbox.register(self._pipe(self._process.stdin), selectors.EVENT_WRITE)
         os.set_blocking(self._pipe(self._process.stdin).fileno(), False)
         try:
-            self.saves = self.read(Hello).saves
+            self.saves = self.read(HelloMessage).saves
             self.write(welcome(spec, seed))
         except BaseException:
             self.close()
@@ -92,7 +92,7 @@ class Program:
         if turn.ask is Ask.NONE:
             self.write(turn_line(turn))
             return Reply()
-        answer = self.ask(turn_line(turn), Answer)
+        answer = self.ask(turn_line(turn), ReplyMessage)
         return Reply(answer.action, answer.belief)
 
     def ask(self, message: bytes, kind: type[M]) -> M:
@@ -181,11 +181,11 @@ class SavingProgram:
 
     def save(self) -> bytes:
         """Ask the program for its state."""
-        return self._program.ask(save_line(), State).state
+        return self._program.ask(save_line(), StateMessage).state
 
     def load(self, state: bytes) -> None:
         """Give the program the state it saved."""
-        self._program.ask(load_line(state), Loaded)
+        self._program.ask(load_line(state), LoadedMessage)
 
     def close(self) -> None:
         """End the program."""

@@ -28,7 +28,7 @@ MAX_LINE = 16 << 20
 """Bytes; an agent that writes more without a line break is flooding."""
 
 
-class Hello(msgspec.Struct, frozen=True, tag="hello"):
+class HelloMessage(msgspec.Struct, frozen=True, tag="hello"):
     """An agent introduces itself."""
 
     protocol: Literal[1] = PROTOCOL
@@ -41,27 +41,27 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """What it was given in an earlier `welcome`, to go on with the same trial."""
 
 
-class Answer(msgspec.Struct, frozen=True, tag="reply"):
+class ReplyMessage(msgspec.Struct, frozen=True, tag="reply"):
     """An agent answers a turn."""
 
     action: Any = None
     belief: Belief | None = None
 
 
-class State(msgspec.Struct, frozen=True, tag="state"):
+class StateMessage(msgspec.Struct, frozen=True, tag="state"):
     """An agent hands over its state, in base64."""
 
     state: bytes
 
 
-class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
+class LoadedMessage(msgspec.Struct, frozen=True, tag="loaded"):
     """An agent has become what a state says."""
 
 
-FromAgent = Hello | Answer | State | Loaded
+FromAgent = HelloMessage | ReplyMessage | StateMessage | LoadedMessage
 
 
-class Lines:
+class LineDecoder:
     """Cuts a stream of bytes into messages of an agent."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class JsonLinesWire:
 
     async def _play(self, dispatcher: Dispatcher, lines: _Conversation) -> None:
         hello = await lines.read(None)
-        if not isinstance(hello, Hello):
+        if not isinstance(hello, HelloMessage):
             raise AgentProtocol("the first message must be a hello")
         remote = await dispatcher.join(hello.name, hello.token, hello.session)
         with remote:
@@ -146,7 +146,7 @@ class JsonLinesWire:
                     await remote.reply(Reply())
                     continue
                 answer = await lines.read(remote.spec.reply_seconds)
-                if not isinstance(answer, Answer):
+                if not isinstance(answer, ReplyMessage):
                     raise AgentProtocol(f"Turn {remote.rollout.turns}: expected a reply")
                 await remote.reply(Reply(answer.action, answer.belief))
             await lines.write(bye())
