@@ -165,7 +165,7 @@ def test_a_run_file_is_for_the_server_here(calls, capsys) -> None:
         run_command(["run", "ond", "--server", "http://127.0.0.1:9", "-a", "step_agents:Learner", "-o", "x.sqlite"])
         == 2
     )
-    assert "--server here" in capsys.readouterr().err
+    assert "only with the server `here`" in capsys.readouterr().err
 
 
 def test_features_are_extracted_once_and_kept_for_all_tests(calls, capsys) -> None:
@@ -212,3 +212,13 @@ def test_features_of_any_shape_are_kept_and_what_cannot_be_is_told(calls, capsys
     )
     assert run("-a", "step_agents:Learner", "--set", f"tests={TEST}", "--set", "features=other") == 0
     assert "not everything was saved: the features hold a value of type object" in caplog.text
+
+
+def test_visit_is_a_command_of_the_domain(calls, capsys) -> None:
+    settings = ["--set", "data=data", "--set", f"tests={TEST}"]
+    assert run("-a", "step_agents:Learner", "--set", f"tests={TEST}") == 0
+    wanted = numbers(capsys)
+    assert run_command(["ond", "visit", "here", "-a", "step_agents:Learner", "-o", "other.sqlite", *settings]) == 0
+    assert numbers(capsys) == wanted
+    assert run_command(["ond", "visit", "http://127.0.0.1:9", "-a", "step_agents:Learner", "-o", "x.sqlite"]) == 2
+    assert "only with the server `here`" in capsys.readouterr().err

@@ -130,7 +130,7 @@ def _open_client(
     """Open the client of a server, or of one in this process, whose data directory the agents then use too."""
     if server != LOCAL:
         if "output" in changes:
-            raise InvalidInput("The server keeps the record of what is played there; -o is for --server here.")
+            raise InvalidInput("The server records what is played there. Give -o only with the server `here`.")
         return RestClient(server, token)
     run, seed = Path(changes.get("output") or "runs/ond.sqlite"), int(changes.get("seed") or 0)
     client = LocalClient(domain, run, str(settings.get("data", "")), int(changes.get("trials") or 5), seed)
