@@ -148,7 +148,7 @@ def test_a_configuration_that_is_not_there_gives_way_to_the_default_and_one_line
         warnings.simplefilter("default")
         status, said = say("run", "birds", "--config", place, *small, "-o", "run.sqlite")
     assert status == 0
-    assert said.count(f"openfield: There is no configuration at {place}; the default trials stand in for it.\n") == 1
+    assert said.count(f"openfield: There is no configuration at {place}; the default trials are played instead.\n") == 1
     with Run(Path("run.sqlite")) as run, pytest.warns(UserWarning, match="There is no configuration at"):
         assert [cell.trial for cell in run.cells()] == DOMAIN.trials(1, config=place, before=1, after=1)
 
@@ -160,7 +160,7 @@ def test_a_server_says_so_too_and_serves(tmp_path):
         server.terminate()
         _, errors = server.communicate(timeout=60)
     assert line.startswith("Serving 5 trials of birds on 127.0.0.1:")
-    assert errors == "openfield: There is no configuration at no.xml; the default trials stand in for it.\n"
+    assert errors == "openfield: There is no configuration at no.xml; the default trials are played instead.\n"
 
 
 def test_a_server_that_is_told_to_end_has_no_complaint_of_agents_and_observers_that_are_connected(tmp_path):

@@ -55,7 +55,7 @@ def test_some_trials_of_a_configuration_can_be_chosen(tmp_path):
         ({"trial": "1", "told": "uninformed"}, "choose none of the 6 trials"),
         ({"trial_list": str(path)}, "where a trial number is expected"),
         ({"trial_list": "no/list.txt"}, "cannot be read"),
-        ({"config": "", "trial": "1"}, "only from a configuration"),
+        ({"config": "", "trial": "1"}, "Only the trials of a configuration can be chosen"),
     ):
         with pytest.raises(InvalidInput, match=reason):
             DOMAIN.trials(**{"config": str(path), **choice})

@@ -70,7 +70,7 @@ class BirdsDomain(Domain[BirdsSettings]):
     demo_agents = ("detector", "random")
     demo_settings = {"family": 1, "scenario": "single", "before": 8, "after": 8}
     check_settings = {"before": 5, "after": 7}
-    shown_detail = ("novel",)  # ids, which all objects show; which of them are novel is the secret
+    shown_detail = ("novel",)  # the agent may see ids, but not which of them are novel
     scripted_agent = "naive"
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)
@@ -97,17 +97,15 @@ class BirdsDomain(Domain[BirdsSettings]):
         """Draw trials by their seeds, or return those of a configuration; each has a digest of its levels."""
         given = make_settings(self.settings, settings)
         chosen = present(given)
-        if chosen is not given:  # a mistyped path must not pass in silence
-            why = f"There is no configuration at {given.config}; the default trials stand in for it."
+        if chosen is not given:  # a mistyped path must not go unnoticed
+            why = f"There is no configuration at {given.config}; the default trials are played instead."
             warnings.warn(why, stacklevel=2)
         if chosen.config:
             if novelty not in (None, "none"):
-                raise InvalidInput(
-                    "A configuration says itself what is novel: --novelty and --config exclude each other."
-                )
+                raise InvalidInput("A configuration defines its own novelties: use either --novelty or --config.")
             return self._listed_trials(chosen, seed, red_light)
         if chosen.trial or chosen.trial_list or chosen.told != "all":
-            raise InvalidInput("Trials can be chosen only from a configuration: --config.")
+            raise InvalidInput("Only the trials of a configuration can be chosen: add --config.")
         chosen = msgspec.structs.replace(chosen, family=chosen.family or self._family(novelty), endless=False)
         made = super().trials(count, seed, novelty, red_light, **changed_settings(chosen))
         files = level_files(chosen, open_pool(chosen))
@@ -147,7 +145,7 @@ class BirdsDomain(Domain[BirdsSettings]):
 
     def lists_trials(self, settings: BirdsSettings) -> str:
         """Return why a number of trials cannot be given beside a configuration; empty without one."""
-        told = "lists its trials: --trials and --config exclude each other. Some of them: --trial 0, or --trial 0-4."
+        told = "lists its trials: use either --trials or --config. To play some of them: --trial 0, or --trial 0-4."
         return f"{settings.config} {told}" if present(settings).config else ""
 
     def check_end(self, settings: BirdsSettings, seed: int) -> None:
