@@ -163,8 +163,8 @@ def local_run(data: Path) -> None:
         rollout.reply(Reply(post))
     if not isinstance(world, TestWorld):
         raise SystemExit("not a test")
-    evaluate(world.ledger)
-    evaluate_more(world.ledger)
+    evaluate(world.answers)
+    evaluate_more(world.answers)
     report("local run of 2,560 x 414 with round scores", time.perf_counter() - began, 0.5, "lower", "s")
 
 

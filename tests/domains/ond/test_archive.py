@@ -12,7 +12,8 @@ import pytest
 
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.server.import_results import import_results, split_by_round
-from openfield.domains.ond.testset.sheet import Shelf, Test
+from openfield.domains.ond.testset.data_directory import DataDirectory
+from openfield.domains.ond.testset.test import Test
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 SID = "0f0e7a3c-0000-4000-8000-00000000000d"
@@ -30,7 +31,7 @@ def unpack(client: Client, session: str, folder: Path) -> dict[str, Any]:
 def moved(data: Path, run: Path, results: Path) -> Client:
     """Another server, which takes over what lies in a folder."""
     client = Client(data, run)
-    import_results(results, client.shelf, client.dispatcher, DOMAIN.version)
+    import_results(results, client.directory, client.dispatcher, DOMAIN.version)
     return client
 
 
@@ -50,7 +51,7 @@ def test_what_a_server_packs_another_takes_over_with_the_same_state(data: Path, 
     first = Client(data, tmp_path / "a.sqlite")
     session = first.open(TEST, OTHER, hints=("red_light",))
     first.play(session)
-    test = first.shelf.load("OND", "image_classification", OTHER)[0]
+    test = first.directory.load("OND", "image_classification", OTHER)[0]
     for number in (0, 1):
         both = answers(test, test.ids[number * 10 : number * 10 + 10])
         for kind, text in both.items():
@@ -192,7 +193,7 @@ def legacy(folder: Path, rows: int, state: dict[str, Any], **session: Any) -> No
     facts = {"created": created | {"detection_threshold": 0.5}, "tests": {"completed_tests": []}} | session
     (folder / f"{SID}.json").write_bytes(msgspec.json.encode(facts))
     (folder / f"{SID}.{TEST}.json").write_bytes(msgspec.json.encode(state))
-    test = Shelf(folder.parent / "data").load("OND", "image_classification", TEST)[0]
+    test = DataDirectory(folder.parent / "data").load("OND", "image_classification", TEST)[0]
     for kind, text in answers(test, test.ids[:rows]).items():
         (folder / f"OND/image_classification/{SID}.{TEST}_{kind}.csv").write_text(text)
 
@@ -218,7 +219,7 @@ def test_posted_rounds_are_known_after_an_import(data: Path, tmp_path: Path, tol
     files = unpack(client, SID, tmp_path / "again")
     assert files[f"{SID}.json"]["psuedo_labels"] == {"a": [1]}
     assert files[f"{SID}.{TEST}.json"]["data_request"] == asked
-    test = client.shelf.load("OND", "image_classification", TEST)[0]
+    test = client.directory.load("OND", "image_classification", TEST)[0]
     for number, status in enumerate(statuses):
         ids = test.ids[number * 10 : number * 10 + 10]
         assert client.post(SID, number, **answers(test, ids)).status_code == status

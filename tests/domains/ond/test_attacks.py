@@ -27,7 +27,7 @@ ESCAPES = (f"../image_classification/{TEST}", f"./{TEST}", f"/{TEST}", "..", "",
 def fresh(client: Requests, **facts: object) -> str:
     """A test that no other case has seen."""
     name = f"OND.{uuid.uuid4().hex[:8]}"
-    write_test(client.shelf.root, name, **facts)
+    write_test(client.directory.root, name, **facts)
     return name
 
 

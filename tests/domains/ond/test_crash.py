@@ -13,8 +13,8 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.ond.client.rest_client import RestClient as Remote
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.errors import OpenfieldError
 from support.ond.protocol import TEST, Client, answers, write_test
 from support.ond.serving import server
@@ -24,7 +24,7 @@ from support.ond.serving import server
 def test_kill_during_posts_loses_nothing_acknowledged(tmp_path: Path, acknowledged: int) -> None:
     data = tmp_path / "data"
     write_test(data, count=400, onset=100)
-    test = Shelf(data).load("OND", "image_classification", TEST)[0]
+    test = DataDirectory(data).load("OND", "image_classification", TEST)[0]
     told: list[int] = []
     with server(tmp_path, "--data", str(data)) as (url, process), Remote(url) as client:
         asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
@@ -68,7 +68,7 @@ def test_old_results_are_taken_over(tmp_path: Path) -> None:
     write_test(data)
     write_test(data, "OND.open")
     (old / "OND/image_classification").mkdir(parents=True)
-    test = Shelf(data).load("OND", "image_classification", TEST)[0]
+    test = DataDirectory(data).load("OND", "image_classification", TEST)[0]
     when = "2021-03-04 05:06:07.000000"
     facts = {"protocol": "OND", "domain": "image_classification", "detector": "veteran", "detection_threshold": "0.5"}
     session = {"created": {"time": [when]} | facts, "tests": {"completed_tests": [TEST]}}
@@ -127,7 +127,7 @@ def legacy_session(folder: Path, sid: str, done: list[str], **facts: object) -> 
 def test_closed_and_finished_are_told_apart_and_nothing_is_refunded(tmp_path: Path) -> None:
     data, old = tmp_path / "data", tmp_path / "old"
     write_test(data)
-    test = Shelf(data).load("OND", "image_classification", TEST)[0]
+    test = DataDirectory(data).load("OND", "image_classification", TEST)[0]
     usable, closed = "0f0e7a3c-0000-4000-8000-00000000000b", "0f0e7a3c-0000-4000-8000-00000000000c"
     legacy_session(old, usable, [TEST])
     legacy_session(old, closed, [])

@@ -11,8 +11,8 @@ import pytest
 
 from openfield.cli import run_command
 from openfield.domains.ond.client.rest_client import RestClient
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from support.ond.protocol import TEST, answers, write_test
 from support.ond.serving import server
 
@@ -27,7 +27,7 @@ def limit_files() -> None:
 
 def test_a_full_disk_refuses_and_room_mends_it(tmp_path: Path) -> None:
     write_test(tmp_path / "data", count=1000, onset=500)
-    test = Shelf(tmp_path / "data").load("OND", "image_classification", TEST)[0]
+    test = DataDirectory(tmp_path / "data").load("OND", "image_classification", TEST)[0]
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5}
 
     def post(number: int) -> None:

@@ -16,11 +16,10 @@ import pytest
 from starlette.responses import Response
 
 from openfield.core import Reply
-from openfield.domains.ond.server import archive, http
-from openfield.domains.ond.server import results as rows
-from openfield.domains.ond.server import service as office
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.server import archive, http, session_service
 from openfield.domains.ond.server.http import serve_http
+from openfield.domains.ond.testset import results as rows
 from openfield.domains.ond.world import TestWorld
 from openfield.journal.recorder import read_raw_chunk
 from openfield.record import Chunk, RawStep, Step
@@ -129,7 +128,7 @@ def test_a_server_that_ends_gives_up_its_zips(client: Client, monkeypatch: pytes
         await asyncio.to_thread(given_up.wait, 20)
 
     session = client.open()
-    monkeypatch.setattr(office, "pack", slow)
+    monkeypatch.setattr(session_service, "pack", slow)
     client.loop.run_until_complete(ask_and_end())
     assert given_up.is_set()
 

@@ -13,11 +13,11 @@ from openfield.core import Reply
 from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Scores
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import Built, build_test, write_tests
-from openfield.domains.ond.testset.data import load_digits, make_samples
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.evaluation import describe_round
-from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.testset.samples import load_digits, make_samples
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput
 
@@ -56,7 +56,7 @@ def test_the_same_samples_make_a_test_of_every_kind(features: Path, area: str) -
 @pytest.mark.parametrize("area", AREAS)
 def test_what_is_written_is_read_back(features: Path, tmp_path: Path, area: str) -> None:
     (name,) = write_tests(tmp_path / "data", *settings(features, area), [4])
-    read, built = Shelf(tmp_path / "data").load("OND", area, name)[0], build(features, area).test
+    read, built = DataDirectory(tmp_path / "data").load("OND", area, name)[0], build(features, area).test
     assert list(read.rows) == list(built.rows)
     assert read.shown(red_light=True) == built.shown(red_light=True)
     assert np.array_equal(read.images, built.images)
@@ -69,7 +69,7 @@ def test_videos_name_the_classes_that_are_most_like_their_own(features: Path) ->
     world = TestWorld(built, settings(features, "activity_recognition")[0], red_light=False)
     world.step(Reply())
     world.step(Reply(Scores([[1.0] + [0.0] * 6] * 10), None))
-    world.ledger.declared = True
+    world.answers.declared = True
     (line,) = world.step(Reply(Buy("classification", world.test.ids[:1]))).feedback["lines"]
     named = [row[6:11] for row in built.test.rows]
     assert line == ",".join([world.test.ids[0], *named[0]])
@@ -91,9 +91,9 @@ def test_documents_have_their_texts(features: Path) -> None:
 @pytest.mark.parametrize("area", AREAS)
 def test_clusters_are_held_against_the_unknown_classes_there_are(features: Path, area: str) -> None:
     test = build(features, area).test
-    ledger = Ledger(test)
-    ledger.cluster[:] = 0
-    classes = [name for number in range(test.rounds) for name in describe_round(ledger, number)[1]["class"]]
+    kept = AgentAnswers(test)
+    kept.cluster[:] = 0
+    classes = [name for number in range(test.rounds) for name in describe_round(kept, number)[1]["class"]]
     novel = {name for name, new in zip(classes, test.novel, strict=True) if new}
     assert len(novel) == 4
     assert not novel & {name for name, new in zip(classes, test.novel, strict=True) if not new} or area == AREAS[0]

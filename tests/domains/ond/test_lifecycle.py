@@ -53,7 +53,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(test=tests, number=st.integers(0, 2))
     def post(self, test: str, number: int) -> None:
-        known = self.client.shelf.load("OND", "image_classification", test)[0]
+        known = self.client.directory.load("OND", "image_classification", test)[0]
         ids = known.ids[number * 10 : number * 10 + 10]
         answer = self.client.post(self.session, number, test, **answers(known, ids))
         wanted = self.refusal(test) or ("DetectionRepost" if number in self.posted[test] else "")

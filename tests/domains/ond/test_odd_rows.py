@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openfield.domains.ond.server.forms import read_multipart
-from openfield.domains.ond.testset.sheet import SHEET, Shelf
+from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory
 from openfield.errors import InvalidInput
 from support.ond.protocol import TEST, Client, known, refused, write_test
 
@@ -29,10 +29,10 @@ def test_a_text_that_cannot_be_cut_into_fields_is_refused(client: Client, text: 
 )
 def test_a_sheet_that_cannot_be_read_is_named(tmp_path: Path, change: tuple[bytes, bytes]) -> None:
     write_test(tmp_path)
-    sheet = tmp_path / "OND" / "image_classification" / f"{TEST}{SHEET}"
+    sheet = tmp_path / "OND" / "image_classification" / f"{TEST}{TABLE_SUFFIX}"
     sheet.write_bytes(sheet.read_bytes().replace(*change))
     with pytest.raises(InvalidInput, match=f"Test {TEST}: its rows cannot be read"):
-        Shelf(tmp_path).load("OND", "image_classification", TEST)
+        DataDirectory(tmp_path).load("OND", "image_classification", TEST)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from openfield.domains.ond.actions import Post
-from openfield.domains.ond.server.results import Sheet
-from openfield.domains.ond.server.service import Office
-from openfield.domains.ond.trials import find_shelf
+from openfield.domains.ond.server.session_service import SessionService
+from openfield.domains.ond.testset.results import ResultTable
+from openfield.domains.ond.trials import find_directory
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import DiskFull
 from openfield.journal.reader import Run
@@ -101,7 +101,7 @@ def test_a_test_whose_files_are_no_longer_what_they_were_is_refused_and_no_other
     sheet.write_text("".join(sheet.read_text().splitlines(keepends=True)[:-1]))
     if change == "removed":
         sheet.unlink()
-    find_shelf.cache_clear()  # as in a server started anew
+    find_directory.cache_clear()  # as in a server started anew
     client = Client(data, tmp_path / "r.sqlite")
     asked = {"session_id": session, "test_id": TEST}
     for answer in (
@@ -179,11 +179,11 @@ def test_where_a_session_stands_is_told_after_a_restart_too(data: Path, tmp_path
 def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, monkeypatch) -> None:
     client = Client(data, tmp_path / "r.sqlite")
     session, other = client.open(), client.open()
-    answered, close = threading.Event(), Office._close
+    answered, close = threading.Event(), SessionService._close
 
-    def slow(office: Office, remote: RemoteRollout) -> object:
+    def slow(service: SessionService, remote: RemoteRollout) -> object:
         assert answered.wait(60)
-        return close(office, remote)
+        return close(service, remote)
 
     async def ask_both() -> list[httpx.Response]:
         asked = {"session_id": session, "test_id": TEST}
@@ -195,7 +195,7 @@ def test_others_are_answered_while_a_test_is_booked(data: Path, tmp_path: Path, 
         answered.set()
         return [*found, await booking]
 
-    monkeypatch.setattr(Office, "_close", slow)
+    monkeypatch.setattr(SessionService, "_close", slow)
     metadata, dataset, again, booked = client.loop.run_until_complete(ask_both())
     assert metadata.status_code == 200
     refused(dataset, 400, "TestCompleted")
@@ -210,9 +210,9 @@ def test_others_are_answered_while_a_large_post_is_read(data: Path, tmp_path: Pa
     session, other = client.open(), client.open()
     test, place = known(client), {"session_id": session, "test_id": TEST}
     answered, reading, read = threading.Event(), threading.Event(), TestWorld.read
-    monkeypatch.setattr("openfield.domains.ond.server.service.LARGE_POST", 1000)
+    monkeypatch.setattr("openfield.domains.ond.server.session_service.LARGE_POST", 1000)
 
-    def slow(world: TestWorld, post: Post) -> dict[str, Sheet]:
+    def slow(world: TestWorld, post: Post) -> dict[str, ResultTable]:
         if len(post.results["detection"]) > 1000:
             reading.set()
             assert answered.wait(60)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.results import _read_any, _read_even, _read_usual, read_numbers, read_sheet
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.evaluation import _short
-from openfield.domains.ond.testset.sheet import Test
+from openfield.domains.ond.testset.results import _read_any, _read_even, _read_usual, read_numbers, read_results
+from openfield.domains.ond.testset.test import Test
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 
@@ -144,8 +144,8 @@ def test_the_short_way_to_read_rows_reads_as_the_long_one(pieces: list[str]) -> 
         if short is None:
             continue
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("openfield.domains.ond.server.results._read_usual", lambda *_: None)
-            sheet = read_sheet("detection", content, test, 0, False)
+            patch.setattr("openfield.domains.ond.testset.results._read_usual", lambda *_: None)
+            sheet = read_results("detection", content, test, 0, False)
         assert sheet.numbers.tolist() == short.tolist()
         assert sheet.positions.tolist() == [0, 1, 2]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from support.ond.protocol import OTHER, TEST, answers, write_test
 from support.ond.serving import announced, server
 
@@ -76,15 +76,15 @@ class Veteran:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Veteran, Shelf]]:
+def served(tmp_path: Path) -> Iterator[tuple[Veteran, DataDirectory]]:
     for name in (TEST, OTHER):
         write_test(tmp_path / "data", name)
     with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _):
-        yield Veteran(int(url.rpartition(":")[2])), Shelf(tmp_path / "data")
+        yield Veteran(int(url.rpartition(":")[2])), DataDirectory(tmp_path / "data")
 
 
-def test_an_existing_client_gets_through_all_thirteen_requests(served: tuple[Veteran, Shelf]) -> None:
-    client, shelf = served
+def test_an_existing_client_gets_through_all_thirteen_requests(served: tuple[Veteran, DataDirectory]) -> None:
+    client, directory = served
     wanted = {"protocol": "OND", "domain": "image_classification", "detector_seed": "1"}
     listed = client.ask("GET", "/test/ids", test_requirements=json.dumps(wanted), test_assumptions="{}")[1]
     tests = listed.decode().split()
@@ -94,7 +94,7 @@ def test_an_existing_client_gets_through_all_thirteen_requests(served: tuple[Vet
     opened = client.ask("POST", "/session", configuration=json.dumps(asked), test_ids=listed)[1]
     session = json.loads(opened)["session_id"]
     for name in tests:
-        known, place = shelf.load("OND", "image_classification", name)[0], {"session_id": session, "test_id": name}
+        known, place = directory.load("OND", "image_classification", name)[0], {"session_id": session, "test_id": name}
         metadata = json.loads(client.ask("GET", "/test/metadata", **place)[1])
         assert metadata["red_light"] == f"{name}-15.png"
         number = 0
@@ -139,9 +139,11 @@ def test_an_existing_client_gets_through_all_thirteen_requests(served: tuple[Vet
     assert client.seen <= {200, 204, 400, 500}
 
 
-def test_what_is_no_http_gets_an_error_object_and_long_addresses_are_read(served: tuple[Veteran, Shelf]) -> None:
-    client, shelf = served
-    known = shelf.load("OND", "image_classification", TEST)[0]
+def test_what_is_no_http_gets_an_error_object_and_long_addresses_are_read(
+    served: tuple[Veteran, DataDirectory],
+) -> None:
+    client, directory = served
+    known = directory.load("OND", "image_classification", TEST)[0]
     asked = {"protocol": "OND", "novelty_detector_version": "x", "detection_threshold": 0.5, "test_ids": [TEST]}
     session = json.loads(client.ask("POST", "/session", configuration=json.dumps(asked))[1])["session_id"]
     client.post(session, TEST, 0, answers(known, known.ids[:10]))

@@ -15,7 +15,7 @@ from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
-from openfield.domains.ond.testset.data import draw_glyphs, load_digits, make_samples, read_folder
+from openfield.domains.ond.testset.samples import draw_glyphs, load_digits, make_samples, read_folder
 from openfield.errors import AgentProtocol, InvalidInput
 from openfield.rollout import Rollout
 
@@ -246,9 +246,9 @@ def test_tests_of_a_directory_are_played_and_specified_by_their_files(data: Path
     assert result.cells[0].outcome == "done"
     sheet = data / "OND/image_classification/OND.1.0000.7_single_df.csv"
     sheet.write_text(sheet.read_text() + "late,0,1\n")
-    from openfield.domains.ond.trials import find_shelf
+    from openfield.domains.ond.trials import find_directory
 
-    find_shelf.cache_clear()
+    find_directory.cache_clear()
     with pytest.raises(InvalidInput, match="have changed"):
         DOMAIN.world(trials[0])
 

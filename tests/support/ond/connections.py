@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.app import make_refusal
-from openfield.domains.ond.server.errors import Refusal
 from openfield.domains.ond.server.forms import read_body
 from openfield.domains.ond.server.http import OndHttpProtocol
 from support.ond.protocol import Wires, connect

@@ -16,8 +16,9 @@ from openfield.domains.ond import DOMAIN
 from openfield.domains.ond.server.app import make_app
 from openfield.domains.ond.server.http import OndHttpProtocol, make_config
 from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.service import Office
-from openfield.domains.ond.testset.sheet import FACTS, SHEET, Shelf, Test, write_rows
+from openfield.domains.ond.server.session_service import SessionService
+from openfield.domains.ond.testset.data_directory import METADATA_SUFFIX, TABLE_SUFFIX, DataDirectory, write_rows
+from openfield.domains.ond.testset.test import Test
 from openfield.journal.writer import Journal
 from openfield.serving.sessions import SessionDispatcher
 
@@ -42,10 +43,10 @@ def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, on
     place.mkdir(parents=True, exist_ok=True)
     novel = [int(at >= onset and (at - onset) % 2 == 0) for at in range(count)]
     rows = [(f"{name}-{at}.png", new, 0 if new else 1 + at % KNOWN) for at, new in enumerate(novel)]
-    (place / f"{name}{SHEET}").write_bytes(write_rows(("id", "novel", "class"), rows))
+    (place / f"{name}{TABLE_SUFFIX}").write_bytes(write_rows(("id", "novel", "class"), rows))
     metadata = {"protocol": "OND", "known_classes": KNOWN, "round_size": size, "feedback_max_ids": 3} | facts
     metadata = {"threshold": 0.5} | metadata | {"red_light": f"{name}-{onset}.png", "difficulty": "secret"}
-    (place / f"{name}{FACTS}").write_bytes(
+    (place / f"{name}{METADATA_SUFFIX}").write_bytes(
         msgspec.json.encode({key: v for key, v in metadata.items() if v is not None})
     )
 
@@ -53,7 +54,7 @@ def write_test(root: Path, name: str = TEST, count: int = 30, size: int = 10, on
 class Requests:
     """The protocol's requests, to whichever server `ask` reaches."""
 
-    shelf: Shelf
+    directory: DataDirectory
 
     def ask(self, method: str, path: str, **request: object) -> httpx.Response:
         raise NotImplementedError
@@ -90,7 +91,7 @@ class Requests:
 
     def play(self, session: str, test: str = TEST, p: float = 0.9) -> None:
         """A whole test: perfect answers, the change seen when it comes."""
-        known = self.shelf.load("OND", "image_classification", test)[0]
+        known = self.directory.load("OND", "image_classification", test)[0]
         for number in range(known.rounds):
             ids = self.dataset(session, number, test).text.split()
             assert self.post(session, number, test, **answers(known, ids, p)).text == "OK"
@@ -158,12 +159,14 @@ def read_answer(written: bytes) -> httpx.Response:
 
 
 class Client(Requests):
-    """Opens a run file and talks to an office over HTTP without a socket."""
+    """Opens a run file and talks to an service over HTTP without a socket."""
 
     def __init__(self, root: Path, run: Path, compat: bool = False, token: str | None = None) -> None:
-        self.shelf, self.journal = Shelf(root), Journal(run)
+        self.directory, self.journal = DataDirectory(root), Journal(run)
         self.dispatcher = SessionDispatcher(self.journal, DOMAIN, token)
-        app = make_app(Api(Office(self.dispatcher, self.shelf, DOMAIN.version, compat)), self.dispatcher.check)
+        app = make_app(
+            Api(SessionService(self.dispatcher, self.directory, DOMAIN.version, compat)), self.dispatcher.check
+        )
         self.loop = asyncio.new_event_loop()
         self.http = httpx.AsyncClient(transport=NoSocket(app), base_url="http://ond")
 
@@ -190,7 +193,7 @@ class Caller(Requests):
     """Talks to a server in another process, over a real socket."""
 
     def __init__(self, root: Path, url: str) -> None:
-        self.shelf, self.url = Shelf(root), url
+        self.directory, self.url = DataDirectory(root), url
         self.http = httpx.Client(base_url=url, timeout=60)
 
     def close(self) -> None:
@@ -206,7 +209,7 @@ class Caller(Requests):
 
 def known(client: Requests, test: str = TEST) -> Test:
     """A test with its truth."""
-    return client.shelf.load("OND", "image_classification", test)[0]
+    return client.directory.load("OND", "image_classification", test)[0]
 
 
 def answers(test: object, ids: list[str], p: float = 0.9) -> dict[str, str]:

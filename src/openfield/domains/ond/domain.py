@@ -71,8 +71,8 @@ class OndDomain(Domain[OndSettings]):
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
         """Trials that differ in their seeds; for a named test of a data directory, the one trial of that test."""
-        from openfield.domains.ond.testset.data import data_files
-        from openfield.domains.ond.trials import find_shelf, served_trial
+        from openfield.domains.ond.testset.samples import data_files
+        from openfield.domains.ond.trials import find_directory, served_trial
 
         chosen = make_settings(self.settings, settings)
         if not chosen.test:
@@ -81,7 +81,7 @@ class OndDomain(Domain[OndSettings]):
             for trial in found[:1]:  # whether the data suffice is said before anything is played
                 self.world(trial).close()
             return found
-        test, digests = find_shelf(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
+        test, digests = find_directory(chosen.data).load(chosen.protocol, chosen.area, chosen.test)
         changes = {key: value for key, value in changed_settings(chosen).items() if key != "test"}
         return [served_trial(test, digests, changes, self.version, red_light)]
 
@@ -148,21 +148,21 @@ class OndDomain(Domain[OndSettings]):
         from openfield.domains.ond.options import OndServeOptions
         from openfield.domains.ond.server.wire import OndWire
         from openfield.domains.ond.testset.builder import write_trials
-        from openfield.domains.ond.trials import find_shelf
+        from openfield.domains.ond.trials import find_directory
         from openfield.serving.sessions import SessionDispatcher
 
         options = serving.options or OndServeOptions()
         root = options.data or write_trials(self, trials, journal.path.with_suffix(".data"))
         if not root.is_dir():
             raise InvalidInput(f"There is no directory {root}.")
-        dispatcher, shelf = SessionDispatcher(journal, self, serving.token), find_shelf(str(root))
-        if not shelf.count():
+        dispatcher, directory = SessionDispatcher(journal, self, serving.token), find_directory(str(root))
+        if not directory.count():
             logging.getLogger("openfield.ond").warning("There is no test in %s yet.", root)
         if options.import_legacy is not None:
             from openfield.domains.ond.server.import_results import import_results
 
-            import_results(options.import_legacy, shelf, dispatcher, self.version, options.compat)
-        return OndWire(self, shelf, options.compat), dispatcher
+            import_results(options.import_legacy, directory, dispatcher, self.version, options.compat)
+        return OndWire(self, directory, options.compat), dispatcher
 
 
 DOMAIN = OndDomain()

@@ -14,7 +14,8 @@ import numpy as np
 
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import Built, build_test
-from openfield.domains.ond.testset.sheet import SHEET, Shelf, Test, load_arrays
+from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory, load_arrays
+from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput
 from openfield.trial import Limits, Phase, Trial
 
@@ -22,9 +23,9 @@ UNHURRIED = Limits(reply_seconds=None)
 
 
 @functools.lru_cache(32)
-def find_shelf(root: str) -> Shelf:
+def find_directory(root: str) -> DataDirectory:
     """The data directory at a place; one for all worlds, so that each test is read once."""
-    return Shelf(root)
+    return DataDirectory(root)
 
 
 def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Built:
@@ -32,7 +33,7 @@ def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Bui
     test = named_test(trial, settings)
     if test is None:
         return build_test(settings, changed, trial.seed)
-    arrays = load_arrays(find_shelf(settings.data).root)
+    arrays = load_arrays(find_directory(settings.data).root)
     if arrays is None or "train_images" not in arrays or not settings.training:
         return Built(test, np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
     return Built(test, arrays["train_images"], arrays["train_labels"])
@@ -40,10 +41,10 @@ def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Bui
 
 def named_test(trial: Trial, settings: OndSettings) -> Test | None:
     """The test of a data directory that a trial is about, if it is about one."""
-    named = [name.removesuffix(SHEET) for name in trial.files if name.endswith(SHEET)]
+    named = [name.removesuffix(TABLE_SUFFIX) for name in trial.files if name.endswith(TABLE_SUFFIX)]
     if not named:
         return None
-    test, digests = find_shelf(settings.data).load(settings.protocol, settings.area, named[0])
+    test, digests = find_directory(settings.data).load(settings.protocol, settings.area, named[0])
     if digests != trial.files:
         raise InvalidInput(f"The files of test {named[0]} have changed since the trial was made.")
     return test

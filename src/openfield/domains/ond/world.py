@@ -14,13 +14,13 @@ import numpy as np
 
 from openfield.core import Ask, Belief, PhaseName, Reply, Truth, Turn
 from openfield.domains.ond.actions import Action, Buy, Carry, Clusters, Complete, NextBatch, Post, Scores, read_action
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.results import Sheet, check_columns, read_sheet
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.builder import Built
 from openfield.domains.ond.testset.evaluation import describe_round
 from openfield.domains.ond.testset.feedback import buy, quote
+from openfield.domains.ond.testset.results import ResultTable, check_columns, read_results
 from openfield.domains.ond.testset.unknown_column import (
     LABELLED,
     number_from_one,
@@ -40,7 +40,7 @@ class TestWorld:
         self.test, self._built, self._settings = built.test, built, settings
         self.red_light = red_light
         self.first_post = self.completed = ""
-        self._sheets: tuple[Post, dict[str, Sheet]] | None = None
+        self._tables: tuple[Post, dict[str, ResultTable]] | None = None
         self.reset()
 
     @property
@@ -50,7 +50,7 @@ class TestWorld:
 
     def reset(self) -> Turn:
         """Shows what may be learned from before the test, and what may be known of it."""
-        self.ledger = Ledger(self.test, self._settings.threshold, self.red_light, self._settings.cap)
+        self.answers = AgentAnswers(self.test, self._settings.threshold, self.red_light, self._settings.cap)
         self._number, self._answered, self._closing = -1, False, False
         metadata = self.test.shown(self.red_light)
         metadata.pop("unknown_index", None)  # which is always the first here
@@ -75,49 +75,49 @@ class TestWorld:
         """`beliefs`: what was said of the batch being booked, as one belief."""
         if query != "beliefs":
             raise OpenfieldError("In ond there is only `beliefs` to look at.")
-        said = self.ledger.p_world[self.test.span(self._number)]
+        said = self.answers.p_world[self.test.span(self._number)]
         return Belief(tuple(float(value) for value in np.nan_to_num(said)))
 
     def close(self) -> None:
         """Nothing to free."""
 
-    def read(self, post: Post) -> dict[str, Sheet]:
+    def read(self, post: Post) -> dict[str, ResultTable]:
         """Posted results, read and held against the test alone; nothing of this changes or depends on what was said.
 
         Raises:
             Refusal: A part cannot be used.
         """
         compat = post.old or self._settings.level == "compat"
-        return {kind: read_sheet(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
+        return {kind: read_results(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
 
-    def prepare(self, post: Post, sheets: dict[str, Sheet], then: Sequence[Buy] = ()) -> None:
+    def prepare(self, post: Post, tables: dict[str, ResultTable], then: Sequence[Buy] = ()) -> None:
         """Checks results before they are taken, so that a bad post is refused and leaves no trace.
 
         Args:
             post: The results as they came.
-            sheets: The same, read.
+            tables: The same, read.
             then: What is to be bought after it.
 
         Raises:
             Refusal: They differ in their columns from what was posted before, or a purchase would be refused.
         """
         if not post.old:
-            self._check_widths(sheets)
+            self._check_widths(tables)
         if then:
-            after = self.ledger.copy()
-            after.post(post.round, sheets)
+            after = self.answers.copy()
+            after.post(post.round, tables)
             for wish in then:
                 quote(after, wish.type, wish.ids)
-        self._sheets = post, sheets
+        self._tables = post, tables
 
-    def _check_widths(self, sheets: dict[str, Sheet]) -> None:
+    def _check_widths(self, tables: dict[str, ResultTable]) -> None:
         """As many values in a row as the test wants, and as there were before; old clients may post what they like."""
         if self._settings.level == "compat":
             return
-        for kind, sheet in sheets.items():
+        for kind, sheet in tables.items():
             if sheet.numbers is None:
                 continue
-            width, before = sheet.numbers.shape[1], self.ledger.columns.get(kind)
+            width, before = sheet.numbers.shape[1], self.answers.columns.get(kind)
             check_columns(kind, width, self.test, self._settings.protocol)
             if before is not None and width != before:
                 told = f"The {kind} rows had {before} values in an earlier round, not {width}."
@@ -128,12 +128,12 @@ class TestWorld:
         feedback = None
         match action:
             case Post():
-                prepared, self._sheets = self._sheets, None
+                prepared, self._tables = self._tables, None
                 fits = prepared is not None and prepared[0] is action
-                self.ledger.post(action.round, prepared[1] if prepared and fits else self._refusable(action))
+                self.answers.post(action.round, prepared[1] if prepared and fits else self._refusable(action))
                 self.first_post = self.first_post or action.at
             case Carry():
-                self.ledger.take_over(action)
+                self.answers.take_over(action)
             case Complete():
                 self._closing, self.completed = True, action.at
                 return self._book_batch()
@@ -142,16 +142,16 @@ class TestWorld:
             case _:
                 raise AgentProtocol("this is nothing a client of the protocol sends")
         self.truth = Truth()
-        return Turn(observation={"posted": self.ledger.last_round}, feedback=feedback)
+        return Turn(observation={"posted": self.answers.last_round}, feedback=feedback)
 
-    def _refusable(self, post: Post) -> dict[str, Sheet]:
+    def _refusable(self, post: Post) -> dict[str, ResultTable]:
         try:
-            sheets = self.read(post)
+            tables = self.read(post)
             if not post.old:
-                self._check_widths(sheets)
+                self._check_widths(tables)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
-        return sheets
+        return tables
 
     def _answer(self, action: Any, belief: Belief | None) -> Turn:
         """What a local agent does with the batch it was shown."""
@@ -164,7 +164,7 @@ class TestWorld:
                 return self._turn({"round": self._number, "answered": True}, self._sell_here(action))
             case Clusters() if self._answered:
                 at = np.arange(len(self.test.ids))
-                self._take(0, {"characterization": Sheet(at, read_table(action.p, len(at)))})
+                self._take(0, {"characterization": ResultTable(at, read_table(action.p, len(at)))})
                 return self._turn({"round": self._number, "answered": True})
             case NextBatch() if self._answered:
                 return self._end_batch()
@@ -180,15 +180,15 @@ class TestWorld:
         if kind == "classification" and self.test.unknown_index:
             scores = put_unknown_last(scores)
         worlds = read_beliefs(belief, len(at))
-        self._take(self._number, {"detection": Sheet(at, worlds[:, None]), kind: Sheet(at, scores)})
+        self._take(self._number, {"detection": ResultTable(at, worlds[:, None]), kind: ResultTable(at, scores)})
 
-    def _take(self, number: int, sheets: dict[str, Sheet]) -> None:
+    def _take(self, number: int, tables: dict[str, ResultTable]) -> None:
         """Takes what a local agent says, if it has as many columns as the test wants."""
         try:
-            self._check_widths(sheets)
+            self._check_widths(tables)
         except Refusal as error:
             raise AgentProtocol(str(error)) from None
-        self.ledger.post(number, sheets)
+        self.answers.post(number, tables)
 
     def _sell_here(self, action: Buy) -> dict[str, Any]:
         """What a local agent buys, with classes as it numbers them."""
@@ -199,14 +199,14 @@ class TestWorld:
 
     def _sell(self, action: Buy) -> dict[str, Any]:
         try:
-            return {"type": action.type, "lines": buy(self.ledger, action.type, action.ids).lines}
+            return {"type": action.type, "lines": buy(self.answers, action.type, action.ids).lines}
         except Refusal as error:
             return {"type": action.type, "refused": error.reason, "message": str(error)}
 
     def _round_scores(self) -> dict[str, float] | None:
         if not self._settings.scores:
             return None
-        ranks = self.ledger.ranks[self.test.span(self._number)]
+        ranks = self.answers.ranks[self.test.span(self._number)]
         return {f"top{k}": float(((ranks >= 0) & (ranks < k)).mean()) for k in (1, 3)}
 
     def _show_batch(self) -> Turn:
@@ -228,7 +228,7 @@ class TestWorld:
         return self._end_batch()
 
     def _end_batch(self) -> Turn:
-        performance, detail = describe_round(self.ledger, self._number)
+        performance, detail = describe_round(self.answers, self._number)
         novel = self._is_novel()
         self.truth = Truth(novel=novel, episode_over=True, performance=performance, detail=detail)
         return Turn(ask=Ask.NONE, last="terminated", red_light=self._light())

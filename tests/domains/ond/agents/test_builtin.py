@@ -18,7 +18,7 @@ def novel_accuracy(agent, trial) -> float:
     world = DOMAIN.world(trial)
     drive(Rollout(world), agent(DOMAIN.spec(trial), 1))
     late = np.flatnonzero(world.test.novel)[20:]
-    return float((world.ledger.ranks[late] == 0).mean())
+    return float((world.answers.ranks[late] == 0).mean())
 
 
 def test_the_adapting_agent_gains_on_novel_samples() -> None:
@@ -42,7 +42,7 @@ def test_given_detection_is_believed() -> None:
     (trial,) = DOMAIN.trials(1, red_light=True)
     world = DOMAIN.world(trial)
     drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 1))
-    assert (world.ledger.p_world[220:] == 1).all()
+    assert (world.answers.p_world[220:] == 1).all()
 
 
 def test_agents_say_that_they_need_samples() -> None:

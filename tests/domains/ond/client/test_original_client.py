@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openfield.domains.ond.client.original_client import FeedbackAccount, register_stubs
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 
 
 def test_feedback_accounts_fill_up_batch_by_batch() -> None:

@@ -19,8 +19,8 @@ from openfield.domains.ond.client.turn_player import TurnPlayer
 from openfield.domains.ond.client.workflow import SessionOptions
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.evaluation import evaluate
-from openfield.domains.ond.testset.sheet import Shelf
 from openfield.result import Result
 from openfield.rollout import Rollout, drive
 from support.ond.serving import play_session, server
@@ -30,7 +30,7 @@ def in_process(root: Path, test: str, red_light: bool) -> dict[str, Any]:
     (trial,) = DOMAIN.trials(data=str(root), test=test, red_light=red_light, training=1)
     world = DOMAIN.world(trial)
     drive(Rollout(world), AdaptingAgent(DOMAIN.spec(trial), 7))
-    return evaluate(world.ledger)
+    return evaluate(world.answers)
 
 
 def test_both_workflows_score_the_same_over_a_socket_and_in_process(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_numbers_do_not_depend_on_where_the_unknown_class_stands(videos, capsys,
         (trial,) = DOMAIN.trials(data=str(data), test=name, area=area, training=1)
         world = DOMAIN.world(trial)
         drive(Rollout(world), NearestAgent(DOMAIN.spec(trial), 0))
-        here = msgspec.json.decode(msgspec.json.encode(evaluate(world.ledger)))
+        here = msgspec.json.decode(msgspec.json.encode(evaluate(world.answers)))
         assert here["m_acc"]["full_top1"] == pytest.approx(found[area]["m_acc"]["full_top1"], abs=0.1)
     first, last = found.values()
     assert first["m_acc"] == last["m_acc"]
@@ -105,20 +105,20 @@ def test_agents_know_how_many_classes_there_are_where_metadata_do_not_say(videos
         words = ["run", "ond", "--server", "here", "-a", "knn", "--set", f"data={data}", "--set", f"area={area}"]
         assert run_command([*words, "-o", str(data / f"{area}.sqlite")]) == 0
         assert msgspec.json.decode(capsys.readouterr().out)["knn"][name]["m_acc"]["full_top1"] > 0.7
-        shown = Shelf(data).load("OND", area, name)[0].shown(red_light=False)
+        shown = DataDirectory(data).load("OND", area, name)[0].shown(red_light=False)
         assert None not in shown.values()
         assert shown.get("known_classes") == (count if renamed else None)
 
 
 def test_a_test_that_departs_from_the_custom_of_its_area_says_so_and_is_answered_so(videos, capsys) -> None:
     data, name = videos
-    usual = Shelf(data).load("OND", "image_classification", name)[0]
+    usual = DataDirectory(data).load("OND", "image_classification", name)[0]
     assert "unknown_index" not in usual.shown(red_light=False)  # clients know
     folder = data / "OND/image_classification"
     rows = [f"{row[0]},{row[1]},{int(row[2]) - 1 if row[2] != '0' else KNOWN}\n" for row in usual.rows]
     (folder / f"{name}_single_df.csv").write_text("id,novel,class\n" + "".join(rows))
     (folder / f"{name}_metadata.json").write_bytes(msgspec.json.encode(usual.metadata | {"unknown_index": KNOWN}))
-    assert Shelf(data).load("OND", "image_classification", name)[0].shown(False)["unknown_index"] == KNOWN
+    assert DataDirectory(data).load("OND", "image_classification", name)[0].shown(False)["unknown_index"] == KNOWN
     for way in (["--server", "here"], ["--set", f"test={name}", "--set", "training=1"]):
         words = ["run", "ond", *way, "-a", "knn", "--set", f"data={data}", "--json"]
         assert run_command([*words, "-o", str(data / f"{len(way)}.sqlite")]) == 0

@@ -18,10 +18,10 @@ from openfield.domains.ond.client.rest_client import RestClient, SessionProgress
 from openfield.domains.ond.client.step_player import StepOptions, StepPlayer
 from openfield.domains.ond.client.turn_player import TurnPlayer
 from openfield.domains.ond.client.workflow import SessionOptions, StartedTest, play_sessions, play_test
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.settings import OndSettings
 from openfield.domains.ond.testset.builder import write_tests
-from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.errors import AgentCrashed
 from support.ond.original_agents import Executor
 from support.ond.protocol import TEST
@@ -130,7 +130,7 @@ def test_a_red_light_that_was_on_before_an_interruption_is_on_after_it(tmp_path:
     settings = OndSettings(training=50, round_size=10, before=1, after=2)
     changed = msgspec.structs.replace(settings, new_classes=True)
     (name,) = write_tests(tmp_path, settings, changed, [5])
-    test = Shelf(tmp_path).load("OND", "image_classification", name)[0]
+    test = DataDirectory(tmp_path).load("OND", "image_classification", name)[0]
     lights: list[bool | None] = []
 
     def agent(turn: Turn) -> Reply:

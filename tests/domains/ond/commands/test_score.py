@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from openfield.cli import run_command
-from openfield.domains.ond.testset.sheet import Shelf
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.metrics.openset import compat
 from support.ond.protocol import OTHER, TEST, Client, answers, refused, write_test
 
@@ -22,10 +22,10 @@ def results(tmp_path: Path) -> Path:
     """Results as a server keeps them (of a session that sees the change) and as precomputed agents have them."""
     folder = tmp_path / "results/OND/image_classification"
     folder.mkdir(parents=True)
-    shelf = Shelf(tmp_path / "data")
+    directory = DataDirectory(tmp_path / "data")
     for name in (TEST, OTHER):
         write_test(tmp_path / "data", name)
-        test = shelf.load("OND", "image_classification", name)[0]
+        test = directory.load("OND", "image_classification", name)[0]
         for kind, text in answers(test, test.ids).items():
             (folder / f"{SESSION}.{name}_{kind}.csv").write_text(text)
         guess = "".join(f"{key},0.1,0.9,0,0,0\n" for key in test.ids)  # always the first class
@@ -59,9 +59,9 @@ def test_a_folder_of_results_gives_the_programme_over_its_tests(results: Path, c
 
 
 def test_performance_before_the_onset_is_none_after_it(results: Path, capsys) -> None:
-    shelf, folder = Shelf(results.parent / "data"), results / "OND/image_classification"
+    directory, folder = DataDirectory(results.parent / "data"), results / "OND/image_classification"
     for name in (TEST, OTHER):  # right on all samples before the onset, wrong on all from there on; the baseline right
-        test = shelf.load("OND", "image_classification", name)[0]
+        test = directory.load("OND", "image_classification", name)[0]
         right = answers(test, test.ids)["classification"].splitlines(keepends=True)
         wrong = [line.replace("0.05", "0.9") for line in right]
         (folder / f"{SESSION}.{name}_classification.csv").write_text("".join(right[:15] + wrong[15:]))
@@ -137,7 +137,7 @@ def test_a_damaged_file_is_named(results: Path, capsys) -> None:
 
 
 def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: Path, tmp_path: Path, capsys) -> None:
-    test = client.shelf.load("OND", "image_classification", TEST)[0]
+    test = client.directory.load("OND", "image_classification", TEST)[0]
     (data / "OND").rename(data / "CONDDA")
     session = client.open(protocol="CONDDA")
     asked = {"session_id": session, "test_id": TEST, "more": "1"}
@@ -161,7 +161,7 @@ def test_clusters_are_scored_by_the_server_and_from_files(client: Client, data: 
 
 def test_scores_from_files_and_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_test(tmp_path / "data")
-    test = Shelf(tmp_path / "data").load("OND", "image_classification", TEST)[0]
+    test = DataDirectory(tmp_path / "data").load("OND", "image_classification", TEST)[0]
     for kind, text in answers(test, test.ids).items():
         (tmp_path / f"{kind}.csv").write_text(text)
     files = ["--detection", str(tmp_path / "detection.csv"), "--classification", str(tmp_path / "classification.csv")]

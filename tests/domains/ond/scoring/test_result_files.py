@@ -9,7 +9,7 @@ import pytest
 
 from openfield.domains.ond.scoring import result_files
 from openfield.domains.ond.scoring.result_files import read_files
-from openfield.domains.ond.server import results as rows
+from openfield.domains.ond.testset import results as rows
 from openfield.errors import InvalidInput
 from support.ond.protocol import TEST, Client, answers, known
 
@@ -24,14 +24,14 @@ def write_results(folder: Path, client: Client) -> dict[str, Path]:
 
 def test_files_are_read_part_by_part(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = write_results(tmp_path, client)
-    whole, sizes, read = read_files(known(client), files), list[int](), rows.read_sheet
+    whole, sizes, read = read_files(known(client), files), list[int](), rows.read_results
 
-    def noted(kind: str, content: str, *rest: object, compat: bool) -> rows.Sheet:
+    def noted(kind: str, content: str, *rest: object, compat: bool) -> rows.ResultTable:
         sizes.append(len(content))
         return read(kind, content, *rest, compat=compat)  # type: ignore[arg-type]
 
     monkeypatch.setattr(result_files, "PART", 200)
-    monkeypatch.setattr(result_files, "read_sheet", noted)
+    monkeypatch.setattr(result_files, "read_results", noted)
     parts = read_files(known(client), files)
     assert len(sizes) > 8
     assert max(sizes) < 300

@@ -10,7 +10,7 @@ from support.ond.protocol import TEST, Client, answers, refused, write_test
 
 
 def test_a_session_is_told_against_a_baseline_that_never_detects(client: Client) -> None:
-    test = client.shelf.load("OND", "image_classification", TEST)[0]
+    test = client.directory.load("OND", "image_classification", TEST)[0]
     agent, base = client.open(), client.open(novelty_detector_version="base")
     client.play(agent)
     for number in range(3):
@@ -38,7 +38,7 @@ def test_a_test_without_novelty_is_told_against_no_baseline(client: Client, data
 
 
 def test_rounds_are_scored_over_http(client: Client) -> None:
-    session, test = client.open(), client.shelf.load("OND", "image_classification", TEST)[0]
+    session, test = client.open(), client.directory.load("OND", "image_classification", TEST)[0]
     asked = {"session_id": session, "test_id": TEST, "round_id": 1, "roundwise": "1"}
     client.post(session, 1, **answers(test, test.ids[10:20]))
     refused(client.ask("GET", "/session/evaluations", params=asked), 400, "TestInProcess")

@@ -12,7 +12,7 @@ from openfield.domains.ond.actions import Buy, NextBatch, Scores
 from openfield.domains.ond.agents.change_detectors import CHANGE_DETECTORS, Rarity, calibrate, probability
 from openfield.domains.ond.agents.classifier import Classifier, softmax
 from openfield.domains.ond.agents.detectors import DETECTORS, normalise_rows
-from openfield.domains.ond.server.results import split_row
+from openfield.domains.ond.testset.results import split_row
 from openfield.errors import InvalidInput
 from openfield.trial import derive
 

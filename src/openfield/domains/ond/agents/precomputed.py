@@ -9,7 +9,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from openfield.domains.ond.server.results import split_row
+from openfield.domains.ond.testset.results import split_row
 from openfield.errors import InvalidInput
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from openfield.domain import Domain
 from openfield.domains.ond.client.rest_client import RestClient
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.routes import Api
-from openfield.domains.ond.server.service import Office
+from openfield.domains.ond.server.session_service import SessionService
 from openfield.domains.ond.testset.builder import write_trials
-from openfield.domains.ond.trials import find_shelf
+from openfield.domains.ond.trials import find_directory
 from openfield.errors import InvalidInput
 from openfield.journal.lock import holding
 from openfield.journal.writer import Journal
@@ -48,7 +48,7 @@ class LocalClient(RestClient):
             self.root = data or str(write_trials(domain, domain.trials(trials, seed), run.with_suffix(".data")))
             if not Path(self.root).is_dir():
                 raise InvalidInput(f"There is no directory {self.root}.")
-            self._api = Api(Office(dispatcher, find_shelf(self.root), domain.version))
+            self._api = Api(SessionService(dispatcher, find_directory(self.root), domain.version))
             self._runner = stack.enter_context(asyncio.Runner())
             self._url = LOCAL
             self._open = stack.pop_all()

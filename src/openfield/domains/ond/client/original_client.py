@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from openfield.domains.ond.client.workflow import BuyFeedback
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 
 PACKAGE = "sail_on_client"
 COLUMNS = {

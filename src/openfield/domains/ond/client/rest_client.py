@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.errors import InvalidInput, MissingExtra
 
 TIMEOUT_SECONDS = 60.0

@@ -13,7 +13,7 @@ import msgspec
 
 from openfield.atomic import replacing
 from openfield.domains.ond.client.rest_client import RestClient, SessionProgress, read_ids
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.errors import OpenfieldError
 
 BuyFeedback = Callable[[str, Sequence[str] | None], list[str]]

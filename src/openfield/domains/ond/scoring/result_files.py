@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from openfield.domains.ond.client.rest_client import text_encoding
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.scoring.open_set import score_arrays
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.results import NUMERIC, Sheet, read_sheet
-from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.arrays import Arrays
+from openfield.domains.ond.testset.data_directory import DataDirectory
 from openfield.domains.ond.testset.evaluation import (
     detection_threshold,
     evaluate,
@@ -26,7 +26,8 @@ from openfield.domains.ond.testset.evaluation import (
     evaluate_reaction,
     open_labels,
 )
-from openfield.domains.ond.testset.sheet import Shelf, Test
+from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_results
+from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
 from openfield.metrics.openset.ranks import Floats
@@ -53,32 +54,32 @@ def score_test(detection: Path, classification: Path, tests: ResultTests, name: 
 
     Of text tests `classification` is the file of labels, and there are no open-set measures: writers have no scores.
     """
-    test, _ = Shelf(tests.data).load(tests.protocol, tests.area, name)
+    test, _ = DataDirectory(tests.data).load(tests.protocol, tests.area, name)
     kind = "labels" if tests.area == "nlt" else "classification"
-    ledger = read_files(test, {"detection": detection, kind: classification})
-    numbers = evaluate(ledger) | evaluate_more(ledger)
+    answers = read_files(test, {"detection": detection, kind: classification})
+    numbers = evaluate(answers) | evaluate_more(answers)
     if kind == "labels":
         return numbers
-    arrays = Arrays(ledger.best_known, np.nan_to_num(ledger.confidence), open_labels(ledger))
+    arrays = Arrays(answers.best_known, np.nan_to_num(answers.confidence), open_labels(answers))
     return numbers | {"openset": score_arrays(arrays)}
 
 
 def score_folder(folder: Path, tests: ResultTests) -> dict[str, dict[str, Any]]:
     """Compute the numbers of each agent with results in a folder: of each test, and `programme` over all tests."""
-    shelf, place = Shelf(tests.data), (tests.protocol, tests.area)
-    posted = find_results(folder, shelf.names(*place))
+    directory, place = DataDirectory(tests.data), (tests.protocol, tests.area)
+    posted = find_results(folder, directory.names(*place))
     if not posted:
         raise InvalidInput(f"{folder} holds no results of tests in {tests.data}, {', '.join(place)}.")
-    ledgers = {
-        agent: {name: read_files(shelf.load(*place, name)[0], files) for name, files in played.items()}
+    played_answers = {
+        agent: {name: read_files(directory.load(*place, name)[0], files) for name, files in played.items()}
         for agent, played in posted.items()
     }
-    if tests.baseline is not None and tests.baseline not in ledgers:
-        raise UnknownName("baseline", tests.baseline, ledgers, label="There are results of")
-    if list(ledgers) == [tests.baseline]:
+    if tests.baseline is not None and tests.baseline not in played_answers:
+        raise UnknownName("baseline", tests.baseline, played_answers, label="There are results of")
+    if list(played_answers) == [tests.baseline]:
         raise InvalidInput(f"{folder} holds results of the baseline {tests.baseline} only; there is nothing to score.")
-    bases = ledgers[tests.baseline] if tests.baseline is not None else {}
-    return {agent: _score(played, bases, tests) for agent, played in ledgers.items() if agent != tests.baseline}
+    bases = played_answers[tests.baseline] if tests.baseline is not None else {}
+    return {agent: _score(played, bases, tests) for agent, played in played_answers.items() if agent != tests.baseline}
 
 
 def find_results(folder: Path, names: Iterable[str]) -> dict[str, dict[str, dict[str, Path]]]:
@@ -102,50 +103,50 @@ def _belongs(stem: str, name: str) -> bool:
     return stem == name or stem.endswith(f".{name}") or stem.startswith(f"{name}_")
 
 
-def _score(played: Mapping[str, Ledger], bases: Mapping[str, Ledger], tests: ResultTests) -> dict[str, Any]:
-    whole = {name: ledger for name, ledger in played.items() if not np.isnan(ledger.p_world).any()}
-    facts = [_make_facts(ledger, bases.get(name)) for name, ledger in whole.items()]
+def _score(played: Mapping[str, AgentAnswers], bases: Mapping[str, AgentAnswers], tests: ResultTests) -> dict[str, Any]:
+    whole = {name: answers for name, answers in played.items() if not np.isnan(answers.p_world).any()}
+    facts = [_make_facts(answers, bases.get(name)) for name, answers in whole.items()]
     condda = tests.protocol == "CONDDA"
     numbers: dict[str, Any] = {"programme": program_measures(facts, tests.red_light)}
-    for name, ledger in played.items():
+    for name, answers in played.items():
         try:
-            numbers[name] = evaluate(ledger, condda) | evaluate_more(ledger, condda)
+            numbers[name] = evaluate(answers, condda) | evaluate_more(answers, condda)
             if name in bases:
-                numbers[name] |= evaluate_reaction(ledger, bases[name])
+                numbers[name] |= evaluate_reaction(answers, bases[name])
         except Refusal as error:
             numbers[name] = {"refused": str(error)}
     return numbers
 
 
-def _make_facts(ledger: Ledger, base: Ledger | None) -> TestFacts:
+def _make_facts(answers: AgentAnswers, base: AgentAnswers | None) -> TestFacts:
     """Make the facts of a test whose every sample has a detection; it has a performance if every sample has a class."""
     theirs = None if base is None else _hits(base)
-    return make_facts(ledger.test.novel, ledger.p_world >= detection_threshold(ledger.test), _hits(ledger), theirs)
+    return make_facts(answers.test.novel, answers.p_world >= detection_threshold(answers.test), _hits(answers), theirs)
 
 
-def _hits(ledger: Ledger) -> Floats | None:
-    return (ledger.ranks == 0).astype(float) if (ledger.ranks >= 0).all() else None
+def _hits(answers: AgentAnswers) -> Floats | None:
+    return (answers.ranks == 0).astype(float) if (answers.ranks >= 0).all() else None
 
 
-def read_files(test: Test, files: Mapping[str, Path]) -> Ledger:
+def read_files(test: Test, files: Mapping[str, Path]) -> AgentAnswers:
     """Read the result files of a test, part by part, so that only a part of the scores is in memory."""
-    ledger = Ledger(test)
+    answers = AgentAnswers(test)
     for kind, path in files.items():
         try:
-            for sheet in _sheets(kind, path, test):
-                ledger.post(0, {kind: sheet})
+            for sheet in _tables(kind, path, test):
+                answers.post(0, {kind: sheet})
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path} cannot be read: {error}.") from None
         except Refusal as error:
             raise InvalidInput(f"{path}: {error}") from None
-    return ledger
+    return answers
 
 
-def _sheets(kind: str, path: Path, test: Test) -> Iterator[Sheet]:
+def _tables(kind: str, path: Path, test: Test) -> Iterator[ResultTable]:
     """Yield the rows of a file part by part, and check that all have the same number of columns."""
     widths = set()
     for text in _parts(path):
-        sheet = read_sheet(kind, text, test, 0, compat=True)
+        sheet = read_results(kind, text, test, 0, compat=True)
         widths.add(None if sheet.numbers is None else sheet.numbers.shape[1])
         if len(widths) > 1:
             raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")

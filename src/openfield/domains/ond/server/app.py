@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.forms import read_parameters
 from openfield.domains.ond.server.openapi import describe
 from openfield.domains.ond.server.routes import Api

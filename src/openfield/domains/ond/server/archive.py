@@ -18,7 +18,7 @@ import msgspec
 from openfield.core import Reply
 from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.areas import Area, Offer, find_area
-from openfield.domains.ond.server.listing import finished_tests
+from openfield.domains.ond.server.status import finished_tests
 from openfield.record import Step
 from openfield.serving.sessions import Session
 

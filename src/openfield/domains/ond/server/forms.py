@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import File, parse_options_header
 from starlette.requests import Request
 
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 
 MAX_BODY = 64 << 20
 """Bytes of a body; 100 rounds of 1,000 samples and 400 classes fit."""

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 
 MAX_ADDRESS = 8 << 20
 """Bytes of an address with its query."""

@@ -17,11 +17,12 @@ import msgspec
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post, Told
 from openfield.domains.ond.client.rest_client import read_text
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.archive import LABELS, TOLD
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.remote import wait_for_disk, world_of
-from openfield.domains.ond.server.results import quote_id, split_rows
-from openfield.domains.ond.testset.sheet import Shelf, Test
+from openfield.domains.ond.server.session_service import wait_for_disk, world_of
+from openfield.domains.ond.testset.data_directory import DataDirectory
+from openfield.domains.ond.testset.results import quote_id, split_rows
+from openfield.domains.ond.testset.test import Test
 from openfield.domains.ond.trials import session_trial
 from openfield.domains.ond.world import TestWorld
 from openfield.errors import InvalidInput, OpenfieldError
@@ -33,7 +34,7 @@ LOG = logging.getLogger("openfield.ond")
 
 
 def import_results(
-    folder: Path, shelf: Shelf, dispatcher: SessionDispatcher, version: int, compat: bool = False
+    folder: Path, directory: DataDirectory, dispatcher: SessionDispatcher, version: int, compat: bool = False
 ) -> list[str]:
     """Takes over every session of a results directory that is not known yet; returns their ids.
 
@@ -47,7 +48,7 @@ def import_results(
         if "." in session or session in dispatcher.groups:
             continue  # a file with a dot is the state of one test
         try:
-            asyncio.run(_Import(folder, shelf, dispatcher, version, compat).take(session, _read(path)))
+            asyncio.run(_Import(folder, directory, dispatcher, version, compat).take(session, _read(path)))
             taken.append(session)
         except (OpenfieldError, ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             LOG.warning("%s is left out: %s", path.name, error)
@@ -76,15 +77,17 @@ class _Told(msgspec.Struct, frozen=True):
 class _Import:
     """One session on its way into the journal."""
 
-    def __init__(self, folder: Path, shelf: Shelf, dispatcher: SessionDispatcher, version: int, compat: bool) -> None:
-        self._folder, self._shelf, self._dispatcher, self._version = folder, shelf, dispatcher, version
+    def __init__(
+        self, folder: Path, directory: DataDirectory, dispatcher: SessionDispatcher, version: int, compat: bool
+    ) -> None:
+        self._folder, self._directory, self._dispatcher, self._version = folder, directory, dispatcher, version
         self._compat = compat
 
     async def take(self, session: str, facts: dict[str, Any]) -> None:
         """Everything is read before anything is entered: what cannot be read leaves no half of a session."""
         said = _read_opening(facts)
         stories = self._read_stories(session, facts, said)
-        root, version, compat = self._shelf.root, self._version, self._compat
+        root, version, compat = self._directory.root, self._version, self._compat
         trials = {
             story.test.name: session_trial(story.test, story.digests, root, said, version, compat) for story in stories
         }
@@ -101,15 +104,17 @@ class _Import:
         """The tests of a session; the original keeps no list, and while it is open any test can be played."""
         place, told = (said["protocol"], said["domain"]), facts.get("tests", {})
         done, begun = list(told.get("completed_tests", [])), self._begun(session)
-        others = () if "termination" in facts else self._shelf.names(*place)
+        others = () if "termination" in facts else self._directory.names(*place)
         names = told.get("test_ids") or dict.fromkeys([*begun, *done, *others])
-        found = [self._read_story(session, said, name, name in done) for name in names if self._shelf.has(*place, name)]
+        found = [
+            self._read_story(session, said, name, name in done) for name in names if self._directory.has(*place, name)
+        ]
         if not found:
             raise InvalidInput(f"none of its tests is among those of {', '.join(place)}.")
         return found
 
     def _read_story(self, session: str, said: dict[str, Any], name: str, listed: bool) -> _Story:
-        test, digests = self._shelf.load(said["protocol"], said["domain"], name)
+        test, digests = self._directory.load(said["protocol"], said["domain"], name)
         path = self._folder / f"{session}.{name}.json"
         state = _read(path) if path.is_file() else {}
         posted = state.get("post_results", {})

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from openfield.domains.ond.server.parameters import Operation, Text
-from openfield.domains.ond.server.results import TYPES
 from openfield.domains.ond.server.routes import OPERATIONS
+from openfield.domains.ond.testset.results import TYPES
 
 RESPONSES = {
     "list_tests": ("text/csv",),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 
 Parameters = Mapping[str, Any]
 Name = Annotated[str, Meta(min_length=1)]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from openfield.domains.ond.actions import Buy
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.parameters import (
     Name,
     Object,
@@ -27,7 +27,7 @@ from openfield.domains.ond.server.parameters import (
     read_round,
     split_list,
 )
-from openfield.domains.ond.server.service import Office
+from openfield.domains.ond.server.session_service import SessionService
 
 IMAGES = "image_classification"
 """The domain of a request that names none."""
@@ -46,7 +46,7 @@ class ApiResponse(msgspec.Struct, frozen=True):
 class Api:
     """Answers the requests of the protocol."""
 
-    def __init__(self, service: Office) -> None:
+    def __init__(self, service: SessionService) -> None:
         self._service = service
 
     async def answer(self, method: str, path: str, given: Parameters) -> ApiResponse:
@@ -147,16 +147,11 @@ class Api:
         round_id: Text = None,
     ) -> ApiResponse:
         """Return the scores of a test, and further ones with `more`, `baseline_session_id` or `roundwise`."""
-        scores, early = self._service.grades, bool(devmode)
         if roundwise:
             (number,) = need({"round_id": round_id}, "round_id")
-            return _json(await scores.of_round(session_id, test_id, read_round(number), early))
-        found = await scores.whole(session_id, test_id, early)
-        if more:
-            found |= await scores.more(session_id, test_id, early)
-        if baseline_session_id:
-            found |= await scores.reaction(session_id, str(baseline_session_id), test_id, early)
-        return _json(found)
+            return _json(await self._service.evaluate_round(session_id, test_id, read_round(number), bool(devmode)))
+        baseline = str(baseline_session_id or "")
+        return _json(await self._service.evaluate(session_id, test_id, bool(devmode), bool(more), baseline))
 
     async def complete_test(self, session_id: Name, test_id: Name) -> ApiResponse:
         """Complete a test."""

@@ -1,6 +1,6 @@
-"""One remote seen as a session's dispatcher: for a program of the protocol that is started to play a single cell.
+"""One test of one cell as a session: for a program of the protocol that is started to play a single cell.
 
-Stands in for `SessionDispatcher` and `Shelf`, so that the office need not know the difference.
+Stands in for `SessionDispatcher` and `DataDirectory`, so that `SessionService` need not know the difference.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.remote import world_of
-from openfield.domains.ond.testset.sheet import Shelf, Test
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.server.session_service import SessionService, world_of
+from openfield.domains.ond.testset.data_directory import DataDirectory
+from openfield.domains.ond.testset.test import Test
 from openfield.errors import OpenfieldError
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.sessions import Session, SessionDispatcher
@@ -19,71 +20,89 @@ UNTIMED = "1970-01-01 00:00:00.000000"
 """When everything happens in a cell: its record is the same whenever, and however fast, it is played."""
 
 
-def make_single(remote: RemoteRollout) -> tuple[SessionDispatcher, Shelf]:
-    """A dispatcher and a shelf that know one test."""
-    return cast(SessionDispatcher, _OneDispatcher(remote)), cast(Shelf, _OneShelf(world_of(remote).test))
+def serve_single(remote: RemoteRollout, version: int, compat: bool) -> SessionService:
+    """Return the service for the one test that a remote agent plays."""
+    dispatcher = cast(SessionDispatcher, SingleDispatcher(remote))
+    return SessionService(dispatcher, SingleDirectory(world_of(remote).test), version, compat, lambda: UNTIMED)
 
 
-class _OneShelf:
+class SingleDirectory(DataDirectory):
+    """A directory with one test."""
+
     def __init__(self, test: Test) -> None:
-        self._test, self.root = test, Path()
+        super().__init__(Path())
+        self._test = test
 
     def count(self) -> int:
+        """Return 1."""
         return 1
 
     def has_area(self, protocol: str, area: str) -> bool:
+        """Return whether the test is of this protocol and area."""
         return area == self._test.area and protocol == self._test.metadata["protocol"]
 
     def list_file(self, protocol: str, area: str) -> None:
-        return None
+        """Return None: the test is in no published list."""
 
     def names(self, protocol: str, area: str) -> list[str]:
+        """Return the name of the test."""
         return [self._test.name]
 
     def has(self, protocol: str, area: str, name: str) -> bool:
+        """Return whether this is the name of the test."""
         return name == self._test.name
 
-    def has_metadata(self, protocol: str, area: str, name: str) -> bool:
-        return name == self._test.name
+    has_metadata = has
 
     def load(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
+        """Return the test."""
         if name != self._test.name:
             raise OpenfieldError("There is no such test.")
         return self._test, {}
 
 
-class _OneDispatcher:
+class SingleDispatcher:
+    """A dispatcher of sessions that all play the test of one cell."""
+
     def __init__(self, remote: RemoteRollout) -> None:
         self.groups: dict[str, Session] = {}
-        self._seat = remote
-
-    def check(self, token: str | None) -> None:
-        """Whoever was started for the cell may come."""
+        self._remote = remote
 
     async def open(self, name: str, agent: str, trials: dict[str, Any], facts: dict[str, Any]) -> Session:
+        """Enter a session."""
         self.groups[name] = Session(name, agent, 0, dict.fromkeys(trials, ""), dict(facts))
         return self.groups[name]
 
-    async def note(self, group: Session, key: str, value: Any) -> None:
-        group.facts[key] = value
+    async def note(self, session: Session, key: str, value: Any) -> None:
+        """Keep a fact of a session."""
+        session.facts[key] = value
 
-    def at_hand(self, group: Session, trial: str) -> RemoteRollout:
-        return self._seat
+    def at_hand(self, session: Session, trial: str) -> RemoteRollout:
+        """Return the rollout of the cell."""
+        return self._remote
 
-    async def take(self, group: Session, trial: str) -> RemoteRollout:
-        return self._seat
+    async def take(self, session: Session, trial: str) -> RemoteRollout:
+        """Return the rollout of the cell."""
+        return self._remote
 
-    async def restart(self, group: Session, trial: str, carry: Any) -> RemoteRollout:
+    async def restart(self, session: Session, trial: str, carry: Any) -> RemoteRollout:
+        """Refuse: a cell is played once."""
         raise Refusal("TestCompleted", "A test that is played as one cell cannot be started again.")
 
     async def recover(self) -> None:
-        """A cell whose record cannot be written is over; whoever plays it is told."""
+        """Do nothing: a cell whose record cannot be written is over, and its player is told."""
 
-    async def begun(self, group: Session) -> list[str]:
-        return list(group.trials)
+    async def begun(self, session: Session) -> list[str]:
+        """Return the tests of a session."""
+        return list(session.trials)
 
-    def finish(self, group: Session, trial: str, remote: RemoteRollout) -> None:
+    def finish(self, session: Session, trial: str, remote: RemoteRollout) -> None:
+        """Tell the player of the cell that the agent has finished."""
         remote.left.set()
 
-    def steps(self, group: Session, trial: str) -> list[Any]:
+    async def leave(self, session: Session) -> None:
+        """Do nothing: the cell goes on until its test is completed."""
+
+    def steps(self, session: Session, trial: str) -> list[Any]:
+        """Return nothing: the steps of a cell are recorded by its player."""
         return []

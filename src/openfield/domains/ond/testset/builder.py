@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 from openfield.domain import Domain
 from openfield.domains.ond.areas import find_area
 from openfield.domains.ond.settings import OndSettings
-from openfield.domains.ond.testset.data import Samples, load_samples
+from openfield.domains.ond.testset.data_directory import (
+    ARRAYS_NAME,
+    LIST_NAME,
+    METADATA_SUFFIX,
+    TABLE_SUFFIX,
+    write_rows,
+)
 from openfield.domains.ond.testset.images import change_images
-from openfield.domains.ond.testset.layouts import NEAREST, Drawn, find_layout
-from openfield.domains.ond.testset.sheet import ARRAYS, FACTS, LIST, SHEET, Test, write_rows
+from openfield.domains.ond.testset.layouts import NEAREST, DrawnSamples, find_layout
+from openfield.domains.ond.testset.samples import Samples, load_samples
+from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput
 from openfield.trial import Trial, derive
 
@@ -98,18 +105,18 @@ def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings,
     place, (header, _) = Path(folder) / settings.protocol / settings.area, find_layout(settings.area)
     place.mkdir(parents=True, exist_ok=True)
     for one in built:
-        (place / (one.test.name + SHEET)).write_bytes(write_rows(header, one.test.rows))
+        (place / (one.test.name + TABLE_SUFFIX)).write_bytes(write_rows(header, one.test.rows))
         facts = one.test.metadata | {"red_light": one.test.red_light}
-        (place / (one.test.name + FACTS)).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
+        (place / (one.test.name + METADATA_SUFFIX)).write_bytes(msgspec.json.format(msgspec.json.encode(facts)))
     names = [one.test.name for one in built]
-    (place / LIST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    (place / LIST_NAME).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
     arrays: Mapping[str, Any] = {
         "ids": np.array([key for one in built for key in one.test.ids]),
         "images": np.concatenate([one.test.images for one in built if one.test.images is not None]),
         "train_images": built[0].images,
         "train_labels": built[0].labels,
     }
-    np.savez_compressed(Path(folder) / ARRAYS, **arrays)
+    np.savez_compressed(Path(folder) / ARRAYS_NAME, **arrays)
     return names
 
 
@@ -173,12 +180,12 @@ class _Deck:
 
     def describe(
         self, samples: Samples, picked: NDArray[np.int64], novel: NDArray[np.bool_], ids: Sequence[str]
-    ) -> Drawn:
+    ) -> DrawnSamples:
         """What is true of samples that were drawn."""
         labels = self.number(picked)
         texts = [samples.texts[at] for at in picked] if samples.texts else [""] * len(picked)
         strange = np.where(labels == 0, self.labels[picked] + 1, 0)
-        return Drawn(ids, novel, labels, strange, self._nearest(samples, picked), texts, len(self.known))
+        return DrawnSamples(ids, novel, labels, strange, self._nearest(samples, picked), texts, len(self.known))
 
     def _nearest(self, samples: Samples, picked: NDArray[np.int64]) -> NDArray[np.int64]:
         """The known classes whose means are nearest to samples, the nearest first; where there are few, some twice."""

@@ -1,6 +1,6 @@
-"""What a ledger says in numbers: a batch for the journal, a completed test for the protocol.
+"""What a answers says in numbers: a batch for the journal, a completed test for the protocol.
 
-Stands between ledger and metrics; reads, never changes.
+Stands between answers and metrics; reads, never changes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.layouts import name_unknown
-from openfield.domains.ond.testset.sheet import Test
+from openfield.domains.ond.testset.test import Test
 from openfield.metrics.openset import compat
 from openfield.metrics.openset.clusters import score_clusters
 from openfield.metrics.openset.ranks import NEVER
@@ -24,67 +24,67 @@ WRONG_WRITER = 3
 """The rank of a writer that was not named: not among the three best, though there is only one."""
 
 
-def describe_round(ledger: Ledger, number: int) -> tuple[float | None, dict[str, Any]]:
+def describe_round(answers: AgentAnswers, number: int) -> tuple[float | None, dict[str, Any]]:
     """A batch's top-1 accuracy, and per sample what the open-set metrics need.
 
     Classes are columns of the scores, the unknown one is -1. A rank is None where nothing was answered, and -1 where
     the label has no column.
     """
-    span = ledger.test.span(number)
+    span = answers.test.span(number)
     at = slice(span.start, span.stop)
-    unknown, ranks = ledger.test.unknown_index, ledger.ranks[at]
+    unknown, ranks = answers.test.unknown_index, answers.ranks[at]
     said = ranks >= 0
-    missed = WRONG_WRITER if ledger.test.area == "nlt" else -1
+    missed = WRONG_WRITER if answers.test.area == "nlt" else -1
     detail = {
         "round": number,
-        "novel": ledger.test.novel[at].astype(int).tolist(),
-        "label": open_labels(ledger, at).tolist(),
-        "named": np.where(ledger.predicted[at] == unknown, -1, ledger.predicted[at]).tolist(),
-        "guess": ledger.best_known[at].tolist(),
-        "confidence": _short(ledger.confidence[at]),
-        "unknown": _short(ledger.p_unknown[at]),
-        "world": _short(ledger.p_world[at]),
+        "novel": answers.test.novel[at].astype(int).tolist(),
+        "label": open_labels(answers, at).tolist(),
+        "named": np.where(answers.predicted[at] == unknown, -1, answers.predicted[at]).tolist(),
+        "guess": answers.best_known[at].tolist(),
+        "confidence": _short(answers.confidence[at]),
+        "unknown": _short(answers.p_unknown[at]),
+        "world": _short(answers.p_world[at]),
         "rank": [None if rank < 0 else missed if rank == NEVER else rank for rank in ranks.tolist()],
     }
-    if ledger.cluster[at].max(initial=-1) >= 0:
-        detail |= {"cluster": ledger.cluster[at].tolist(), "class": _classes(ledger, span)}
+    if answers.cluster[at].max(initial=-1) >= 0:
+        detail |= {"cluster": answers.cluster[at].tolist(), "class": _classes(answers, span)}
     return (float((ranks[said] == 0).mean()) if said.any() else None), detail
 
 
-def open_labels(ledger: Ledger, at: slice = slice(None)) -> NDArray[np.int64]:
+def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.int64]:
     """True classes of samples as columns of the scores; -1 is the unknown one, and each that has no column."""
-    labels = ledger.test.labels[at]
-    columns = ledger.columns.get("classification", NEVER)
-    within = (labels >= 0) & (labels < columns) & (labels != ledger.test.unknown_index)
+    labels = answers.test.labels[at]
+    columns = answers.columns.get("classification", NEVER)
+    within = (labels >= 0) & (labels < columns) & (labels != answers.test.unknown_index)
     return np.where(within, labels, -1)
 
 
-def evaluate(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
+def evaluate(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
     """The eight families of numbers a client gets for a completed test; what has no value is null.
 
     A class that has no column among the scores, as novel ones may, is never hit; nothing else depends on it.
 
     Args:
-        ledger: What was said of the test.
+        answers: What was said of the test.
         condda: Whether novel samples are clustered instead; where nothing is classified, `m_clusters` tells how well.
 
     Raises:
         Refusal: Results are missing.
     """
-    _check_said(ledger, "detection", ~np.isnan(ledger.p_world))
-    if condda and "classification" not in ledger.posted:
-        return _readable(_detected(ledger) | {"m_clusters": _clustered(ledger)})
-    _check_classified(ledger)
+    _check_said(answers, "detection", ~np.isnan(answers.p_world))
+    if condda and "classification" not in answers.posted:
+        return _readable(_detected(answers) | {"m_clusters": _clustered(answers)})
+    _check_classified(answers)
     reacted: dict[str, Mapping[str, Any]] = {
-        "m_acc": compat.acc_of_ranks(ledger.test.novel, ledger.ranks),
-        "m_acc_failed": compat.failed_reaction_of_ranks(ledger.p_world, ledger.test.novel, ledger.ranks),
+        "m_acc": compat.acc_of_ranks(answers.test.novel, answers.ranks),
+        "m_acc_failed": compat.failed_reaction_of_ranks(answers.p_world, answers.test.novel, answers.ranks),
     }
-    return _readable(_detected(ledger) | reacted)
+    return _readable(_detected(answers) | reacted)
 
 
-def _detected(ledger: Ledger) -> dict[str, Mapping[str, Any]]:
+def _detected(answers: AgentAnswers) -> dict[str, Mapping[str, Any]]:
     """The families that need no class."""
-    test, p = ledger.test, ledger.p_world
+    test, p = answers.test, answers.p_world
     stats = compat.m_num_stats(p, test.novel)
     threshold = detection_threshold(test)
     return {
@@ -104,15 +104,15 @@ def detection_threshold(test: Test) -> float:
     return test.threshold if test.threshold in compat.THRESHOLDS else test.kind.threshold
 
 
-def _clustered(ledger: Ledger) -> dict[str, float]:
+def _clustered(answers: AgentAnswers) -> dict[str, float]:
     """How the clusters of novel samples agree with their classes; nothing where there is no novelty."""
-    _check_said(ledger, "characterization", ledger.cluster >= 0)
-    novel = np.flatnonzero(ledger.test.novel)
-    classes = _classes(ledger, range(len(ledger.test.ids)))
-    return score_clusters([classes[at] for at in novel], ledger.cluster[novel]) if len(novel) else {}
+    _check_said(answers, "characterization", answers.cluster >= 0)
+    novel = np.flatnonzero(answers.test.novel)
+    classes = _classes(answers, range(len(answers.test.ids)))
+    return score_clusters([classes[at] for at in novel], answers.cluster[novel]) if len(novel) else {}
 
 
-def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
+def evaluate_more(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
     """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds.
 
     Of a test that was clustered and not classified there is no more.
@@ -120,13 +120,13 @@ def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
     Raises:
         Refusal: Results are missing.
     """
-    if condda and "classification" not in ledger.posted:
+    if condda and "classification" not in answers.posted:
         return {}
-    _check_classified(ledger)
-    test, unknown = ledger.test, ledger.p_unknown
+    _check_classified(answers)
+    test, unknown = answers.test, answers.p_unknown
     found: dict[str, Mapping[str, Any]] = {
-        "m_acc_round_wise": compat.round_wise_of_ranks(ledger.ranks, test.round_size or len(test.ids)),
-        "m_accuracy_on_novel": compat.novel_only_of_ranks(test.novel, ledger.ranks),
+        "m_acc_round_wise": compat.round_wise_of_ranks(answers.ranks, test.round_size or len(test.ids)),
+        "m_accuracy_on_novel": compat.novel_only_of_ranks(test.novel, answers.ranks),
     }
     if not np.isnan(unknown).any():  # writers have no scores, and tables of old clients perhaps no such column
         found["m_ndp_unknown"] = compat.m_ndp(unknown, test.novel)
@@ -135,38 +135,38 @@ def evaluate_more(ledger: Ledger, condda: bool = False) -> dict[str, Any]:
     return _readable(found)
 
 
-def evaluate_reaction(ledger: Ledger, baseline: Ledger) -> dict[str, Any]:
+def evaluate_reaction(answers: AgentAnswers, baseline: AgentAnswers) -> dict[str, Any]:
     """The agent's accuracy after the onset in percent of a reaction baseline's before it, which need not detect.
 
     Raises:
         Refusal: Results are missing.
     """
-    for one in (ledger, baseline):
+    for one in (answers, baseline):
         _check_classified(one)
-    ours, theirs = (compat.acc_of_ranks(one.test.novel, one.ranks) for one in (ledger, baseline))
+    ours, theirs = (compat.acc_of_ranks(one.test.novel, one.ranks) for one in (answers, baseline))
     return {"m_nrp": compat.m_nrp(ours, theirs)}
 
 
-def evaluate_round(ledger: Ledger, number: int) -> dict[str, Any]:
+def evaluate_round(answers: AgentAnswers, number: int) -> dict[str, Any]:
     """Top-1 and top-3 accuracy of a round.
 
     Raises:
         Refusal: The round has not been classified.
     """
-    span = ledger.test.span(number)
-    ranks = ledger.ranks[span.start : span.stop]
+    span = answers.test.span(number)
+    ranks = answers.ranks[span.start : span.stop]
     if not len(ranks) or (ranks < 0).any():
         raise Refusal("ResultsIncomplete", f"Round {number} has not been classified.")
     numbers = compat.round_wise_of_ranks(ranks, len(ranks))
     return {"m_acc_round_wise": {name.replace("round_0", f"round_{number}"): share for name, share in numbers.items()}}
 
 
-def _check_classified(ledger: Ledger) -> None:
-    _check_said(ledger, "labels" if ledger.test.area == "nlt" else "classification", ledger.ranks >= 0)
+def _check_classified(answers: AgentAnswers) -> None:
+    _check_said(answers, "labels" if answers.test.area == "nlt" else "classification", answers.ranks >= 0)
 
 
-def _check_said(ledger: Ledger, kind: str, said: NDArray[np.bool_]) -> None:
-    count, there = len(ledger.test.ids), int(said.sum())
+def _check_said(answers: AgentAnswers, kind: str, said: NDArray[np.bool_]) -> None:
+    count, there = len(answers.test.ids), int(said.sum())
     if there != count:
         raise Refusal("ResultsIncomplete", f"{kind} results cover {there} of the {count} samples of this test.")
 
@@ -176,10 +176,10 @@ def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {family: {name: _finite(value) for name, value in found[family].items()} for family in sorted(found)}
 
 
-def _classes(ledger: Ledger, span: range) -> list[str]:
+def _classes(answers: AgentAnswers, span: range) -> list[str]:
     """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
-    rows, last = (ledger.test.rows[at] for at in span), ledger.test.kind.label
-    if ledger.test.area != "image_classification":  # where 0 is a class like any other
+    rows, last = (answers.test.rows[at] for at in span), answers.test.kind.label
+    if answers.test.area != "image_classification":  # where 0 is a class like any other
         return [name_unknown(row) or row[last] for row in rows]
     return [row[last + 1] if row[last] == "0" and len(row) > last + 1 else row[last] for row in rows]
 

@@ -1,6 +1,6 @@
 """What an agent may buy about samples it has answered, and what that costs.
 
-Rules over a ledger; stands inside the world, so that the wire and local agents buy alike.
+Rules over a answers; stands inside the world, so that the wire and local agents buy alike.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from openfield.domains.ond.areas import Offer
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.server.results import quote_id
-from openfield.domains.ond.testset.answers import Ledger
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.locked_answers import UNSAID
+from openfield.domains.ond.testset.results import quote_id
 
 TRUTHS = ("label", "columns")
 """Feedback that tells the truth about a sample; an answer to it that comes later is nobody's own."""
@@ -28,54 +28,54 @@ class Answer(msgspec.Struct, frozen=True):
     positions: tuple[int, ...] = ()
 
 
-def buy(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
+def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Answer:
     """The lines a request gets, and books them.
 
     Raises:
         Refusal: The kind is not offered, nothing was posted, or the budget of the round is used up.
     """
-    answer = quote(ledger, kind, ids)
+    answer = quote(answers, kind, ids)
     if answer.cost:
-        account = ledger.account(kind)
-        ledger.used[account] = ledger.used.get(account, 0) + answer.cost
-        for own in (ledger.sample_account(kind, at) for at in answer.positions):
-            ledger.used[own] = ledger.used.get(own, 0) + 1
-    offer = ledger.test.kind.feedback[kind]
+        account = answers.account(kind)
+        answers.used[account] = answers.used.get(account, 0) + answer.cost
+        for own in (answers.sample_account(kind, at) for at in answer.positions):
+            answers.used[own] = answers.used.get(own, 0) + 1
+    offer = answers.test.kind.feedback[kind]
     if offer.content in TRUTHS:
-        ledger.firm.hold(ledger, offer.reads, answer.positions)
+        answers.locked.hold(answers, offer.reads, answer.positions)
     if offer.content == "writers" and answer.lines:
-        _book_writers(ledger)
+        _book_writers(answers)
     elif offer.content == "accuracy" and answer.lines:
-        ledger.tell_score()
-    elif ledger.test.area == "nlt" and kind == "labels":
-        ledger.score -= len(answer.lines)
+        answers.tell_score()
+    elif answers.test.area == "nlt" and kind == "labels":
+        answers.score -= len(answer.lines)
     return answer
 
 
-def quote(ledger: Ledger, kind: str, ids: Sequence[str] | None) -> Answer:
+def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Answer:
     """What a request would get, without booking it."""
-    offer = ledger.test.kind.feedback.get(kind)
+    offer = answers.test.kind.feedback.get(kind)
     if offer is None:
-        offered = ", ".join(ledger.test.kind.feedback)
+        offered = ", ".join(answers.test.kind.feedback)
         raise Refusal(
-            "InvalidFeedbackType", f"'{kind[:40]}' is not offered for {ledger.test.area}; offered: {offered}."
+            "InvalidFeedbackType", f"'{kind[:40]}' is not offered for {answers.test.area}; offered: {offered}."
         )
-    if "detection" not in ledger.posted:
+    if "detection" not in answers.posted:
         raise Refusal("DetectionPostRequired", "Post detection results before asking for feedback.")
-    if not ledger.declared and not offer.early:
+    if not answers.declared and not offer.early:
         return Answer([])
-    if offer.reads not in ledger.posted:  # labels are for who has answered, not for who will
+    if offer.reads not in answers.posted:  # labels are for who has answered, not for who will
         raise Refusal("DetectionPostRequired", f"Post {offer.reads} results before asking for {kind} feedback.")
     if offer.content == "accuracy":
-        return Answer([f"accuracy,{_accuracy(ledger)!r}"])
-    left = ledger.left(kind)
+        return Answer([f"accuracy,{_accuracy(answers)!r}"])
+    left = answers.left(kind)
     if left == 0:
         raise Refusal("FeedbackBudgetExceeded", f"The budget for {kind} feedback of this round is used up.")
     if offer.content == "writers":
-        return Answer([f"current_score,{ledger.score + _writers(ledger)!r}"], 1)
-    positions = _choose(ledger, kind, offer, ids)
-    told = positions if left is None else ledger.allow(kind, positions)[:left]
-    lines = [_line(ledger, offer, at) for at in told]
+        return Answer([f"current_score,{answers.score + _writers(answers)!r}"], 1)
+    positions = _choose(answers, kind, offer, ids)
+    told = positions if left is None else answers.allow(kind, positions)[:left]
+    lines = [_line(answers, offer, at) for at in told]
     return Answer(lines, 0 if left is None else len(told), tuple(told))
 
 
@@ -90,72 +90,72 @@ def edit_distance(first: str, second: str) -> int:
     return row[-1]
 
 
-def _choose(ledger: Ledger, kind: str, offer: Offer, ids: Sequence[str] | None) -> list[int]:
+def _choose(answers: AgentAnswers, kind: str, offer: Offer, ids: Sequence[str] | None) -> list[int]:
     """The samples a request is about, in the order of the test."""
-    recent = ledger.latest[offer.reads]
+    recent = answers.latest[offer.reads]
     if ids is not None:
-        open_to = set(recent.tolist()) if ledger.test.constrained else ledger.answered(offer.reads)
-        return sorted({at for key in ids if (at := ledger.test.index.get(key, -1)) in open_to})
+        open_to = set(recent.tolist()) if answers.test.constrained else answers.answered(offer.reads)
+        return sorted({at for key in ids if (at := answers.test.index.get(key, -1)) in open_to})
     asked = sorted(set(recent.tolist()))
     if offer.wrong:
-        return [at for at in asked if _is_wrong(ledger, kind, offer, at)]
+        return [at for at in asked if _is_wrong(answers, kind, offer, at)]
     if offer.content == "label":
-        return asked[: ledger.budget(kind)]
+        return asked[: answers.budget(kind)]
     return asked
 
 
-def _is_wrong(ledger: Ledger, kind: str, offer: Offer, at: int) -> bool:
+def _is_wrong(answers: AgentAnswers, kind: str, offer: Offer, at: int) -> bool:
     if kind == "detection":
-        stated = ledger.test.threshold
+        stated = answers.test.threshold
         threshold = 0.5 if stated is None else stated
-        return bool(ledger.p_second[at] > threshold) != (_truth(ledger, offer, at) not in ("0", "0.0"))
-    if ledger.test.area == "nlt":
-        said = ledger.texts.get(offer.reads, {}).get(at, [])
-        return len(said) < 2 or said[1].strip() != _truth(ledger, offer, at)
-    return bool(ledger.predicted[at] != ledger.test.labels[at])
+        return bool(answers.p_second[at] > threshold) != (_truth(answers, offer, at) not in ("0", "0.0"))
+    if answers.test.area == "nlt":
+        said = answers.texts.get(offer.reads, {}).get(at, [])
+        return len(said) < 2 or said[1].strip() != _truth(answers, offer, at)
+    return bool(answers.predicted[at] != answers.test.labels[at])
 
 
-def _line(ledger: Ledger, offer: Offer, at: int) -> str:
-    key = ledger.test.ids[at]
+def _line(answers: AgentAnswers, offer: Offer, at: int) -> str:
+    key = answers.test.ids[at]
     if offer.content == "label":
-        return f"{quote_id(key)},{min(int(ledger.test.labels[at]), ledger.test.known)}"
+        return f"{quote_id(key)},{min(int(answers.test.labels[at]), answers.test.known)}"
     if offer.content == "distance":
-        said = ledger.texts.get(offer.reads, {}).get(at, [""])
-        return f"{quote_id(key)},{edit_distance(_truth(ledger, offer, at), said[0] if said else '')}"
-    row = ledger.test.rows[at]
+        said = answers.texts.get(offer.reads, {}).get(at, [""])
+        return f"{quote_id(key)},{edit_distance(_truth(answers, offer, at), said[0] if said else '')}"
+    row = answers.test.rows[at]
     return ",".join([quote_id(key), *(row[column].strip() if column < len(row) else "" for column in offer.columns)])
 
 
-def _truth(ledger: Ledger, offer: Offer, at: int) -> str:
-    return ledger.test.rows[at][offer.columns[0]].strip()
+def _truth(answers: AgentAnswers, offer: Offer, at: int) -> str:
+    return answers.test.rows[at][offer.columns[0]].strip()
 
 
-def _accuracy(ledger: Ledger) -> float:
+def _accuracy(answers: AgentAnswers) -> float:
     """The share of right answers; of samples a score was told about before, the answer it was told about counts."""
-    hits = ledger.told_hits()
+    hits = answers.told_hits()
     if not (hits >= 0).any():
         raise Refusal("DetectionPostRequired", "Post classification results before asking for a score.")
     return float((hits == 1).sum() / (hits >= 0).sum())
 
 
-def _writers(ledger: Ledger) -> float:
+def _writers(answers: AgentAnswers) -> float:
     """What the last round's statements about writers are worth; a round counts once."""
-    if ledger.rounds.get("labels", UNSAID) in ledger.scored:
+    if answers.rounds.get("labels", UNSAID) in answers.scored:
         return 0.0
-    said = ledger.texts.get("labels", {})
-    return float(sum(_writer_score(ledger, at, said[at]) for at in ledger.latest.get("labels", []) if at in said))
+    said = answers.texts.get("labels", {})
+    return float(sum(_writer_score(answers, at, said[at]) for at in answers.latest.get("labels", []) if at in said))
 
 
-def _writer_score(ledger: Ledger, at: int, said: Sequence[str]) -> int:
-    reported, real = (ledger.test.rows[at][column].strip() for column in (2, 3))
+def _writer_score(answers: AgentAnswers, at: int, said: Sequence[str]) -> int:
+    reported, real = (answers.test.rows[at][column].strip() for column in (2, 3))
     if len(said) < 2 or said[0].strip() not in ("0", "1"):
         raise Refusal("InvalidTuple", "A row of labels must say 0 (other writer) or 1 (same), then the writer.")
     return int((said[0].strip() == "1") == (reported == real)) + int(said[1].strip() == real)
 
 
-def _book_writers(ledger: Ledger) -> None:
-    ledger.score += _writers(ledger)
-    ledger.scored.add(ledger.rounds.get("labels", UNSAID))
+def _book_writers(answers: AgentAnswers) -> None:
+    answers.score += _writers(answers)
+    answers.scored.add(answers.rounds.get("labels", UNSAID))
 
 
 def _clean(text: str) -> str:

@@ -22,7 +22,7 @@ PAIR = 11
 Row = tuple[str, ...]
 
 
-class Drawn(msgspec.Struct, frozen=True):
+class DrawnSamples(msgspec.Struct, frozen=True):
     """The samples of a test in order."""
 
     ids: Sequence[str]
@@ -47,18 +47,18 @@ class Drawn(msgspec.Struct, frozen=True):
         return np.maximum.accumulate(self.novel)
 
 
-def _lay_images(drawn: Drawn) -> list[Row]:
+def _lay_images(drawn: DrawnSamples) -> list[Row]:
     return _rows(drawn.ids, drawn.novel, drawn.labels, drawn.strange)
 
 
-def _lay_videos(drawn: Drawn) -> list[Row]:
+def _lay_videos(drawn: DrawnSamples) -> list[Row]:
     none = [""] * len(drawn.ids)
     named = [NOVEL_CLASS] * len(drawn.ids)
     near = [drawn.nearest[:, at] for at in range(NEAREST)]
     return _rows(drawn.ids, drawn.novel, drawn.changed, drawn.last, none, none, *near, named, drawn.strange)
 
 
-def _lay_documents(drawn: Drawn) -> list[Row]:
+def _lay_documents(drawn: DrawnSamples) -> list[Row]:
     none = [[""] * len(drawn.ids)] * 5  # of how it was written nothing is known
     named = [NOVEL_CLASS] * len(drawn.ids)
     zero = [0] * len(drawn.ids)
@@ -71,7 +71,7 @@ def _rows(*columns: Sequence[object] | NDArray[np.generic]) -> list[Row]:
     return [tuple(str(value) for value in row) for row in zip(*plain, strict=True)]
 
 
-Layout = tuple[tuple[str, ...], Callable[[Drawn], list[Row]]]
+Layout = tuple[tuple[str, ...], Callable[[DrawnSamples], list[Row]]]
 _VIDEOS = ("id", "novel", "detection", "class", "spatial", "temporal", "near_1", "near_2", "near_3", "near_4", "near_5")
 _DOCUMENTS = ("id", "text", "novel", "representation", "detection", "writer", "pen_pressure", "letter_size")
 LAYOUTS: dict[str, Layout] = {

@@ -1,6 +1,6 @@
 """Answers that stay what they were when the truth about them was told, however often the test is started again.
 
-Beside `ledger.py`: without this, labels bought in one attempt could be posted as one's own answers in the next.
+Beside `answers.py`: without this, labels bought in one attempt could be posted as one's own answers in the next.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from numpy.typing import NDArray
 from openfield.domains.ond.actions import Told
 
 if TYPE_CHECKING:
-    from openfield.domains.ond.testset.answers import Ledger
+    from openfield.domains.ond.testset.agent_answers import AgentAnswers
 
 VECTORS = {
     "detection": ("p_world", "p_second"),
     "classification": ("ranks", "predicted", "p_unknown", "best_known", "confidence"),
     "labels": ("ranks",),
 }
-"""Type of results -> where a ledger keeps what they say of a sample."""
+"""Type of results -> where a answers keeps what they say of a sample."""
 WHOLE = ("ranks", "predicted", "best_known")
 UNSAID = -1
-"""What a ledger has where nothing was said."""
+"""What a answers has where nothing was said."""
 
 
-class FirmAnswers:
+class LockedAnswers:
     """The answers of samples about which the truth was told, by the type of results it was told about."""
 
     def __init__(self) -> None:
         self._answers: dict[str, dict[int, Told]] = {}
 
-    def hold(self, ledger: Ledger, kind: str, positions: Iterable[int]) -> None:
-        """Keeps what a ledger has of samples that something is told about; what is held already stays."""
+    def hold(self, answers: AgentAnswers, kind: str, positions: Iterable[int]) -> None:
+        """Keeps what a answers has of samples that something is told about; what is held already stays."""
         if kind not in VECTORS:
             return
-        held, texts = self._answers.setdefault(kind, {}), ledger.texts.get(kind, {})
+        held, texts = self._answers.setdefault(kind, {}), answers.texts.get(kind, {})
         for at in positions:
             if at not in held:
-                values = tuple(_plain(getattr(ledger, name)[at].item()) for name in VECTORS[kind])
+                values = tuple(_plain(getattr(answers, name)[at].item()) for name in VECTORS[kind])
                 held[at] = Told(at, values, texts.get(at))
 
-    def restore(self, ledger: Ledger, kind: str, positions: NDArray[np.int64]) -> None:
+    def restore(self, answers: AgentAnswers, kind: str, positions: NDArray[np.int64]) -> None:
         """Puts held answers in the place of those that were just posted."""
         if kind not in self._answers:
             return
         held = self._answers[kind]
         for told in (held[at] for at in positions.tolist() if at in held):
             for name, value in zip(VECTORS[kind], told.values, strict=True):
-                getattr(ledger, name)[told.at] = math.nan if value is None else value
+                getattr(answers, name)[told.at] = math.nan if value is None else value
             if told.words is not None:
-                ledger.texts.setdefault(kind, {})[told.at] = told.words
+                answers.texts.setdefault(kind, {})[told.at] = told.words
 
     def carry(self) -> dict[str, list[Told]]:
         """What another attempt takes over."""
@@ -67,7 +67,7 @@ class FirmAnswers:
 
 
 def _fits(kind: str, told: Told) -> bool:
-    """Whether a ledger can keep an answer, which may come from files that anybody wrote."""
+    """Whether a answers can keep an answer, which may come from files that anybody wrote."""
     names = VECTORS.get(kind, ())
     return 0 < len(names) == len(told.values) and all(
         isinstance(value, int)

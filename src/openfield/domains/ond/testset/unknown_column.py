@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openfield.core import Belief
-from openfield.domains.ond.server.results import quote_id, split_row
+from openfield.domains.ond.testset.results import quote_id, split_row
 from openfield.errors import AgentProtocol
 
 LABELLED = ("classification", "labels")

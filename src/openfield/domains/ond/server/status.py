@@ -1,6 +1,6 @@
 """Sessions as lines of text: who plays, since when, what is completed.
 
-Groups -> lines; the office answers status requests with them.
+Groups -> lines; the service answers status requests with them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from openfield.domains.ond.server.errors import Refusal
+from openfield.domains.ond.errors import Refusal
 from openfield.serving.sessions import Session
 
 

@@ -5,22 +5,16 @@ Stands before the world: data directories and builders make tests, worlds play t
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.ond.areas import areas, find_area
+from openfield.domains.ond.areas import find_area
 from openfield.errors import InvalidInput
-from openfield.trial import file_digest
 
-PROTOCOLS = ("OND", "CONDDA")
 SHOWN = (
     "protocol",
     "known_classes",
@@ -44,7 +38,6 @@ COUNTS = (
     "max_detection_feedback_ids",
 )
 """The metadata that must be whole numbers where they are there."""
-SHEET, FACTS, LIST, ARRAYS = "_single_df.csv", "_metadata.json", "test_ids.csv", "arrays.npz"
 
 
 class Test:
@@ -159,106 +152,6 @@ class Test:
             raise InvalidInput(f"Test {name}: column {column} must hold a number in every row.") from None
 
 
-class Shelf:
-    """A data directory: `PROTOCOL/AREA/TEST_single_df.csv` and `TEST_metadata.json`, read when asked for."""
-
-    def __init__(self, root: str | Path) -> None:
-        self.root = Path(root)
-        self._known: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
-
-    def count(self) -> int:
-        """How many tests there are now, of all protocols and areas."""
-        return sum(len(self.names(protocol, area)) for protocol in PROTOCOLS for area in areas())
-
-    def has_area(self, protocol: str, area: str) -> bool:
-        """Whether there are tests of this protocol and area."""
-        return protocol in PROTOCOLS and area in areas() and (self.root / protocol / area).is_dir()
-
-    def list_file(self, protocol: str, area: str) -> bytes | None:
-        """The list of tests as published, if there is one."""
-        path = self.root / protocol / area / LIST
-        return path.read_bytes() if path.is_file() else None
-
-    def names(self, protocol: str, area: str) -> list[str]:
-        """All tests there are now, sorted."""
-        folder = self.root / protocol / area
-        return sorted(path.name.removesuffix(SHEET) for path in folder.glob(f"*{SHEET}"))
-
-    def has(self, protocol: str, area: str, name: str) -> bool:
-        """Whether there is such a test; names that are no plain file stem never are."""
-        return self.has_area(protocol, area) and is_stem(name) and self._path(protocol, area, name, SHEET).is_file()
-
-    def has_metadata(self, protocol: str, area: str, name: str) -> bool:
-        """Whether the test has metadata."""
-        return is_stem(name) and self._path(protocol, area, name, FACTS).is_file()
-
-    def load(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
-        """A test and the digests of its files; files never change once published, so each is read once."""
-        key = protocol, area, name
-        if key not in self._known:
-            self._known[key] = self._read(protocol, area, name)
-        return self._known[key]
-
-    def _read(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
-        if not self.has(protocol, area, name):
-            raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.")
-        sheet = self._path(protocol, area, name, SHEET).read_bytes()
-        digests = {name + SHEET: file_digest(sheet)}
-        metadata: dict[str, Any] = {}
-        if self.has_metadata(protocol, area, name):
-            facts = self._path(protocol, area, name, FACTS).read_bytes()
-            digests[name + FACTS] = file_digest(facts)
-            metadata = _decode_metadata(facts, name)
-        try:
-            rows = read_rows(sheet, find_area(area).encoding)
-        except (csv.Error, UnicodeError) as error:
-            raise InvalidInput(f"Test {name}: its rows cannot be read: {error}.") from None
-        return Test(name, area, rows, {"protocol": protocol} | metadata, self._images(rows)), digests
-
-    def _images(self, rows: Sequence[Sequence[str]]) -> NDArray[Any] | None:
-        arrays = load_arrays(self.root)
-        if arrays is None:
-            return None
-        place = {key: number for number, key in enumerate(arrays["ids"].tolist())}
-        found = [place.get(row[0], -1) for row in rows]
-        return None if -1 in found else arrays["images"][found]
-
-    def _path(self, protocol: str, area: str, name: str, suffix: str) -> Path:
-        return self.root / protocol / area / f"{name}{suffix}"
-
-
-@functools.lru_cache(4)
-def load_arrays(root: Path) -> dict[str, NDArray[Any]] | None:
-    """The images of a data directory that a builder wrote, and its training samples; None if there are none."""
-    path = root / ARRAYS
-    if not path.is_file():
-        return None
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
-
-
-def is_stem(name: str) -> bool:
-    """Whether a name is a plain file stem that stays inside its folder."""
-    return 0 < len(name.encode()) <= 200 and not any(c in name for c in "/\\\0\n\r") and not name.startswith(".")
-
-
-def read_rows(content: bytes, encoding: str) -> list[tuple[str, ...]]:
-    """The rows of a sheet: `|` quotes, the first line is a header, rows without id are left out."""
-    text = io.StringIO(content.decode(encoding))
-    rows = csv.reader(text, delimiter=",", quotechar="|")
-    next(rows, None)
-    return [tuple(row) for row in rows if row and row[0].strip("\n\t\r \"',.")]
-
-
-def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8") -> bytes:
-    """A sheet with these rows."""
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=",", quotechar="|", lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue().encode(encoding)
-
-
 def read_count(found: Any, where: str) -> int | None:
     """A whole number from 0 on, also as text, which is how some metadata have them."""
     digits = str(found).strip().removesuffix(".0")
@@ -277,13 +170,3 @@ def _read_share(found: Any, where: str) -> float | None:
     if share is not None and not 0 <= share <= 1:
         raise InvalidInput(f"{where} must be a number from 0 to 1, not {found!r:.40}.")
     return share
-
-
-def _decode_metadata(content: bytes, name: str) -> dict[str, Any]:
-    try:  # Python's own reader, because its writer leaves NaN where a number is missing
-        found = json.loads(content.decode("utf-8-sig"), parse_constant=lambda _: None)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"Test {name}: its metadata cannot be read: {error}.") from None
-    if not isinstance(found, dict):
-        raise InvalidInput(f"Test {name}: its metadata cannot be read: they are no JSON object.")
-    return {key.replace("-", "_"): value for key, value in found.items()}

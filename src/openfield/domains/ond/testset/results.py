@@ -1,6 +1,6 @@
 """Posted results, read: rows of ids and values, checked as strictly as the test wants it.
 
-Bytes in, values out; stands between the wire and the ledger.
+Bytes in, values out; stands between the wire and the answers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.ond.server.errors import Refusal
-from openfield.domains.ond.testset.sheet import Test
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.testset.test import Test
 
 NUMERIC = ("detection", "classification", "characterization")
 TYPES = (
@@ -33,11 +33,11 @@ TYPES = (
 NUMBERS_AT_ONCE = 8_000
 """How many numbers are Python's at a time: so many stay in the cache, and 41,400 are read in half the time."""
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 """Of numbers that are read as whole ones: so many are exact."""
 
 
-class Sheet(msgspec.Struct, frozen=True):
+class ResultTable(msgspec.Struct, frozen=True):
     """Posted rows of one type: where each belongs in the test, and what it says."""
 
     positions: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Sheet(msgspec.Struct, frozen=True):
     texts: list[list[str]] | None = None
 
 
-def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -> Sheet:
+def read_results(kind: str, content: str, test: Test, number: int, compat: bool) -> ResultTable:
     """The rows of a posted part.
 
     Args:
@@ -61,7 +61,7 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
     """
     span = test.span(number)
     if kind == "detection" and (usual := _read_usual(content, test, span)) is not None:
-        return Sheet(np.arange(span.start, span.stop), usual)
+        return ResultTable(np.arange(span.start, span.stop), usual)
     ids, rests = split_rows(content, test)
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
@@ -69,12 +69,12 @@ def read_sheet(kind: str, content: str, test: Test, number: int, compat: bool) -
         positions = _locate(ids, test, kind)
         _check_place(positions, test, number, compat, kind)
     if kind not in NUMERIC:
-        return Sheet(positions, None, [_fields(rest, kind) for rest in rests])
+        return ResultTable(positions, None, [_fields(rest, kind) for rest in rests])
     if not any(rests):
         if compat:
-            return Sheet(positions, None)
+            return ResultTable(positions, None)
         raise Refusal("InvalidResults", f"The {kind} rows have no values.")
-    return Sheet(positions, read_numbers(rests, kind))
+    return ResultTable(positions, read_numbers(rests, kind))
 
 
 def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | None:
@@ -138,7 +138,7 @@ def _read_even(rests: Sequence[str], columns: int) -> NDArray[np.float64] | None
     reader gives.
     """
     size, rest = divmod(len(rests[0]) + 1, columns)
-    if rest or not 4 <= size <= MOST_DIGITS + 2 or len(set(map(len, rests))) != 1:
+    if rest or not 4 <= size <= MAX_DIGITS + 2 or len(set(map(len, rests))) != 1:
         return None
     text = (",".join(rests) + ",").encode()
     if len(text) != len(rests) * columns * size:  # some signs are not of one byte

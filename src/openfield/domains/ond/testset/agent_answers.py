@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.domains.ond.actions import Carry
-from openfield.domains.ond.server.results import Sheet
-from openfield.domains.ond.testset.locked_answers import UNSAID, FirmAnswers
-from openfield.domains.ond.testset.sheet import Test
+from openfield.domains.ond.testset.locked_answers import UNSAID, LockedAnswers
+from openfield.domains.ond.testset.results import ResultTable
+from openfield.domains.ond.testset.test import Test
 from openfield.metrics.openset.ranks import NEVER, rank_labels
 
 
-class Ledger:
+class AgentAnswers:
     """Everything said of one test in one attempt."""
 
     def __init__(self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1) -> None:
@@ -50,15 +50,15 @@ class Ledger:
         """Rounds whose writers were scored already (text tests)."""
         self.told = np.full(count, UNSAID, np.int8)
         """Samples a score was told about: 1 if answered rightly then, 0 if not, whatever is answered later."""
-        self.firm = FirmAnswers()
+        self.locked = LockedAnswers()
 
-    def copy(self) -> Ledger:
-        """A ledger of its own about the same test, to see what would be."""
+    def copy(self) -> AgentAnswers:
+        """A answers of its own about the same test, to see what would be."""
         return copy.deepcopy(self, {id(self.test): self.test})
 
-    def post(self, number: int, sheets: Mapping[str, Sheet]) -> None:
+    def post(self, number: int, tables: Mapping[str, ResultTable]) -> None:
         """Takes the results of a round."""
-        for kind, sheet in sheets.items():
+        for kind, sheet in tables.items():
             again = self.posted.setdefault(kind, set())
             known = self.latest.get(kind) if number == self.last_round and number in again else None
             self.latest[kind] = sheet.positions if known is None else np.union1d(known, sheet.positions)
@@ -114,14 +114,14 @@ class Ledger:
     def carry(self) -> Carry:
         """What an attempt after this one takes over."""
         signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
-        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.firm.carry())
+        return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry())
 
     def take_over(self, carry: Carry) -> None:
         """Goes on from an earlier attempt."""
         self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
         if len(carry.told) == len(self.told):
             self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
-        self.firm.take_over(carry.answers, len(self.told))
+        self.locked.take_over(carry.answers, len(self.told))
 
     def told_hits(self) -> NDArray[np.int8]:
         """What a score is about, sample by sample: the answers one was told about already, and those given since.
@@ -143,7 +143,7 @@ class Ledger:
         said = {"detection": ~np.isnan(self.p_world), "classification": self.ranks >= 0}
         return set(np.flatnonzero(said[kind]).tolist()) if kind in said else set()
 
-    def _keep(self, kind: str, sheet: Sheet) -> None:
+    def _keep(self, kind: str, sheet: ResultTable) -> None:
         at = sheet.positions
         if sheet.texts is not None:
             self.texts.setdefault(kind, {}).update(zip(at.tolist(), sheet.texts, strict=True))
@@ -151,7 +151,7 @@ class Ledger:
                 self._keep_writers(at, sheet.texts)
         if sheet.numbers is not None:
             self._keep_numbers(kind, at, sheet.numbers)
-        self.firm.restore(self, kind, at)
+        self.locked.restore(self, kind, at)
 
     def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
         self.columns[kind] = numbers.shape[1]

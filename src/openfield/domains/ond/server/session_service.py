@@ -1,0 +1,394 @@
+"""Sessions and tests as clients of the protocol know them: opened, asked for, posted to, completed, scored, ended.
+
+Between the requests in `routes.py` and the dispatcher: checks what is allowed when, and turns it into replies of a
+rollout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from openfield.core import Reply
+from openfield.domains.ond.actions import Buy, Carry, Complete, Post
+from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.server.archive import has_purchases, pack
+from openfield.domains.ond.server.status import choose_sessions, done_tests, finished_tests, session_line, test_lines
+from openfield.domains.ond.testset.agent_answers import AgentAnswers
+from openfield.domains.ond.testset.data_directory import DataDirectory
+from openfield.domains.ond.testset.evaluation import evaluate, evaluate_more, evaluate_reaction, evaluate_round
+from openfield.domains.ond.testset.feedback import quote
+from openfield.domains.ond.testset.results import TYPES
+from openfield.domains.ond.testset.test import Test
+from openfield.domains.ond.trials import budget_hint, session_trial
+from openfield.domains.ond.world import TestWorld
+from openfield.errors import InvalidInput, OpenfieldError
+from openfield.journal.receipt import Receipt
+from openfield.runner.plan import MAX_NAME
+from openfield.serving.remote import RemoteRollout
+from openfield.serving.sessions import Session, SessionDispatcher
+
+LOG = logging.getLogger("openfield.ond")
+LARGE_POST = 4 << 20
+"""Characters of results from which on they are read in a thread; fewer take less than a tenth of a second."""
+
+
+def local_time() -> str:
+    """Return the present time as the protocol writes it."""
+    return datetime.now().isoformat(" ", "microseconds")
+
+
+async def wait_for_disk(written: Receipt[None] | None) -> None:
+    """Return when a write is on disk, or at once where nothing is recorded."""
+    if written is not None:
+        await written
+
+
+def world_of(remote: RemoteRollout) -> TestWorld:
+    """Return the test that a remote agent plays."""
+    world = remote.rollout.world
+    if not isinstance(world, TestWorld):
+        raise OpenfieldError("This remote is not about a test of ond.")
+    return world
+
+
+class SessionService:
+    """Does what requests ask for."""
+
+    def __init__(
+        self,
+        dispatcher: SessionDispatcher,
+        directory: DataDirectory,
+        version: int,
+        compat: bool = False,
+        clock: Callable[[], str] = local_time,
+    ) -> None:
+        """Serve the sessions of a dispatcher.
+
+        Args:
+            dispatcher: Keeps the sessions and their rollouts.
+            directory: The tests.
+            version: The version of the domain, for the trials of new sessions.
+            compat: Whether to accept what old clients post.
+            clock: Gives the time of what happens.
+        """
+        self._dispatcher, self._directory, self._version = dispatcher, directory, version
+        self._compat, self._clock = compat, clock
+        self._closing: set[tuple[str, str]] = set()
+
+    async def recover(self) -> None:
+        """Go on after a full disk if there is room again."""
+        await self._dispatcher.recover()
+
+    def count_tests(self) -> int:
+        """Return how many tests there are now."""
+        return self._directory.count()
+
+    def test_list(self, protocol: str, area: str) -> bytes:
+        """Return the list of tests, as published or as found."""
+        self._check_area(protocol, area)
+        published = self._directory.list_file(protocol, area)
+        return "\n".join(self._directory.names(protocol, area)).encode() if published is None else published
+
+    async def open(self, asked: Mapping[str, Any], tests: Sequence[str]) -> str:
+        """Open a session and return its id."""
+        protocol, area = str(asked["protocol"]), str(asked.get("domain") or "image_classification")
+        threshold = _read_threshold(asked.get("detection_threshold", 0.5 if self._compat else None))
+        self._check_area(protocol, area)
+        hints = asked.get("hints") or []
+        if not isinstance(hints, list) or not all(isinstance(hint, str) for hint in hints):
+            raise Refusal("BadRequest", "hints must be a list of texts.")
+        facts = {"protocol": protocol, "domain": area, "detection_threshold": threshold, "hints": hints}
+        trials = {}
+        for name in tests:
+            test, digests = await asyncio.to_thread(self._load, protocol, area, name)
+            trials[name] = session_trial(test, digests, self._directory.root, facts, self._version, self._compat)
+        session_id = str(uuid.uuid4())
+        detector = _make_printable(str(asked["novelty_detector_version"])[:MAX_NAME])
+        await self._dispatcher.open(session_id, detector, trials, {"created": self._clock(), **facts})
+        return session_id
+
+    def metadata(self, session_id: str, test: str) -> dict[str, Any]:
+        """Return what a client may know of a test."""
+        session = self._find(session_id, test)
+        if not self._directory.has_metadata(*_place(session), test):
+            raise Refusal("metadata_not_found", "The test has no metadata.", 500)
+        known = self._load(*_place(session), test)[0]
+        hinted = budget_hint(session.facts["hints"], known)
+        changes = {"feedback_max_ids": hinted["cap"]} if hinted else {}
+        return known.shown("red_light" in session.facts["hints"], changes)
+
+    async def dataset(self, session_id: str, test: str, number: int, resume: bool = False) -> bytes | None:
+        """Return the ids of a round, or None past the end.
+
+        Round 0 of a test that has results starts the test again, unless `resume` is true.
+        """
+        session = self._find(session_id, test)
+        self._check_open(session, test)
+        known = self._load(*_place(session), test)[0]
+        if known.round_size is None:
+            raise Refusal("no_defined_rounds", "The test's metadata define no rounds.")
+        answers = await self._find_answers(session, test)  # fails if the files are no longer those it was begun with
+        self._check_open(session, test)
+        if number == 0 and not resume and answers.posted:
+            await self._dispatcher.restart(session, test, lambda remote: self._carry(session, test, remote))
+        span = known.span(number)
+        if not span:
+            return None
+        if known.area == "nlt":
+            return _encode_texts(known, span)
+        return ("\n".join(known.ids[span.start : span.stop]) + "\n").encode()
+
+    async def post(
+        self, session_id: str, test: str, number: int, results: dict[str, str], then: Sequence[Buy] = ()
+    ) -> None:
+        """Take the results of a round: all of them or none.
+
+        Args:
+            session_id: The session.
+            test: The test.
+            number: The round.
+            results: Type of results -> rows.
+            then: What is to be bought afterwards; if that would be refused, so are the results.
+        """
+        for kind in results:
+            if kind not in TYPES and not kind.startswith("x_"):
+                raise Refusal("InvalidResults", f"'{kind[:40]}' is no type of result; further types begin with x_.")
+        remote = await self._open_remote(session_id, test)
+        self._check_new(world_of(remote), number, results)
+        action = Post(number, results, self._clock())
+        if sum(map(len, results.values())) < LARGE_POST:
+            tables = world_of(remote).read(action)
+        else:  # takes seconds, in which other requests are served and may change everything
+            tables = await asyncio.to_thread(world_of(remote).read, action)
+            remote = await self._open_remote(session_id, test)
+            self._check_new(world_of(remote), number, results)
+        world_of(remote).prepare(action, tables, then)
+        _, written = remote.take(Reply(action))
+        await wait_for_disk(written)
+
+    async def feedback(self, session_id: str, test: str, kinds: list[str], ids: list[str] | None) -> list[bytes]:
+        """Return feedback on answered samples, one body per kind; if one kind is refused, all are."""
+        remote = await self._open_remote(session_id, test)
+        for kind in kinds:
+            quote(world_of(remote).answers, kind, ids)
+        taken = [remote.take(Reply(Buy(kind, ids))) for kind in kinds]
+        for _, written in taken:
+            await wait_for_disk(written)
+        return ["".join(f"{line}\n" for line in turn.feedback["lines"]).encode() for turn, _ in taken]
+
+    async def complete(self, session_id: str, test: str) -> None:
+        """Complete a test: record its rounds one by one. A completion that a crash cut short is continued."""
+        session, key = self._find(session_id, test), (session_id, test)
+        if f"test {test}" in session.facts or key in self._closing:
+            raise Refusal("TestCompleted", "The test is completed.")
+        self._closing.add(key)
+        try:
+            remote = await self._find_remote(session, test)
+            await wait_for_disk(await asyncio.to_thread(self._close, remote))  # a second for 1,000 rounds
+            self._dispatcher.finish(session, test, remote)
+            world = world_of(remote)
+            facts = {"first": world.first_post, "completed": world.completed}
+            await self._dispatcher.note(session, f"test {test}", facts)
+        finally:
+            self._closing.discard(key)
+
+    async def end(self, session_id: str) -> None:
+        """End a session, also one with unfinished tests."""
+        session = self._find(session_id)
+        session.facts["ended"] = at = self._clock()
+        await self._dispatcher.note(session, "ended", at)
+        await self._dispatcher.leave(session)
+
+    async def evaluate(
+        self, session_id: str, test: str, devmode: bool, more: bool = False, baseline_id: str = ""
+    ) -> dict[str, Any]:
+        """Return the scores of a completed test.
+
+        Args:
+            session_id: The session.
+            test: The test.
+            devmode: Whether to score a test in process as well; this marks the session.
+            more: Whether to add the scores of the protocol's local harness, round by round ones included.
+            baseline_id: The session of a reaction baseline to compare with, or nothing.
+        """
+        answers = await self._completed_answers(session_id, test, devmode)
+        condda = bool(self._dispatcher.groups[session_id].facts["protocol"] == "CONDDA")
+        found = await asyncio.to_thread(evaluate, answers, condda)
+        if more:
+            found |= await asyncio.to_thread(evaluate_more, answers, condda)
+        if baseline_id:
+            baseline = await self._completed_answers(baseline_id, test, devmode)
+            found |= await asyncio.to_thread(evaluate_reaction, answers, baseline)
+        return found
+
+    async def evaluate_round(self, session_id: str, test: str, number: int, devmode: bool) -> dict[str, Any]:
+        """Return the top-1 and top-3 accuracy of one round."""
+        return evaluate_round(await self._completed_answers(session_id, test, devmode), number)
+
+    async def status(self, wanted: Mapping[str, str], with_tests: bool, tests: Sequence[str] | None) -> list[str]:
+        """Return a line for each session, or for each of its tests."""
+        chosen = choose_sessions(self._dispatcher.groups.values(), wanted)
+        if not with_tests:
+            return [session_line(session) for session in chosen]
+        lines: list[str] = []
+        for session in chosen:
+            lines += test_lines(session, tests, await self._first_posts(session, tests or ()))
+        return lines
+
+    async def latest(self, session_id: str) -> dict[str, Any]:
+        """Return the finished tests in order, and the next round of the others."""
+        session = self._find(session_id)
+        under_way = [test for test in await self._dispatcher.begun(session) if test not in finished_tests(session)]
+        rounds = {}
+        for test in under_way:
+            with suppress(Refusal):  # a test whose files are gone stops none of the others
+                rounds[test] = (await self._find_answers(session, test)).next_round
+        return {"finished_tests": list(finished_tests(session)), "next_rounds": rounds}
+
+    async def zip(self, session_id: str, tests: Sequence[str] | None) -> bytes:
+        """Return all that was posted in a session as a zip file."""
+        session = self._find_any(session_id)
+        chosen = [test for test in session.trials if tests is None or test in tests]
+        steps = {test: self._dispatcher.steps(session, test) for test in chosen}
+        told: dict[str, Carry] = {}
+        stopped = threading.Event()
+        try:
+            sold = await asyncio.to_thread(lambda: [test for test, its in steps.items() if has_purchases(its)])
+            for test in sold:
+                with suppress(Refusal):  # a test whose files are gone has none
+                    told[test] = (await self._find_answers(session, test)).carry()
+            return await asyncio.to_thread(pack, session, steps, told, stopped)
+        finally:  # also where the server is told to end, which waits for its threads
+            stopped.set()
+
+    async def _first_posts(self, session: Session, tests: Sequence[str]) -> dict[str, str]:
+        """Return when results of some tests were first posted, those under way included."""
+        under_way = set(await self._dispatcher.begun(session)) & set(tests) if tests else set()
+        found = {}
+        for test in under_way - {*finished_tests(session)}:
+            with suppress(Refusal):
+                found[test] = world_of(await self._find_remote(session, test)).first_post
+        return found | {test: value["first"] for test, value in done_tests(session).items()}
+
+    async def _completed_answers(self, session_id: str, test: str, devmode: bool) -> AgentAnswers:
+        """Return the answers to a completed test, in devmode also to one in process."""
+        session = self._dispatcher.groups.get(session_id)
+        if session is None or test not in session.trials or not (devmode or test in done_tests(session)):
+            raise Refusal("TestInProcess", "The test is not completed.")
+        if devmode and "devmode" not in session.facts:
+            await self._dispatcher.note(session, "devmode", True)
+        return await self._find_answers(session, test)
+
+    async def _find_answers(self, session: Session, test: str) -> AgentAnswers:
+        return world_of(await self._find_remote(session, test)).answers
+
+    async def _find_remote(self, session: Session, test: str) -> RemoteRollout:
+        """Return the rollout of a test; refuse if its files are gone or have changed."""
+        try:
+            return await self._dispatcher.take(session, test)
+        except InvalidInput as error:
+            LOG.warning("%s: %s", session.id, error)
+            raise Refusal("test_id_invalid", f"The test cannot be played: {error}", 500) from None
+
+    def _find_any(self, session_id: str) -> Session:
+        session = self._dispatcher.groups.get(session_id)
+        if session is None:
+            raise Refusal("session_id_invalid", "There is no such session.")
+        return session
+
+    def _find(self, session_id: str, test: str | None = None) -> Session:
+        """Return a session that has not ended, and has this test."""
+        session = self._find_any(session_id)
+        if "ended" in session.facts:
+            raise Refusal("SessionEnded", "The session has ended.")
+        if test is not None and test not in session.trials:
+            there = self._directory.has(*_place(session), test)
+            raise Refusal("test_id_invalid", "The session has no such test.", 400 if there else 500)
+        return session
+
+    async def _open_remote(self, session_id: str, test: str) -> RemoteRollout:
+        """Return the rollout of a test that is not completed, also if it took time to open it."""
+        session = self._find(session_id, test)
+        self._check_open(session, test)
+        remote = self._dispatcher.at_hand(session, test)
+        if remote is None:
+            remote = await self._find_remote(session, test)
+            self._check_open(self._find(session_id, test), test)
+        return remote
+
+    def _check_area(self, protocol: str, area: str) -> None:
+        if not self._directory.has_area(protocol, area):
+            raise Refusal("BadDomain", "There are no tests of this protocol and domain.")
+
+    def _check_new(self, world: TestWorld, number: int, results: Mapping[str, str]) -> None:
+        """Check that the round exists and its results were not posted before."""
+        if number >= world.test.rounds:
+            raise Refusal("InvalidResults", f"The test has {world.test.rounds} rounds; there is no round {number}.")
+        for kind in results:
+            if number in world.answers.posted.get(kind, ()) and (kind == "detection" or not self._compat):
+                reason = "DetectionRepost" if kind == "detection" else "ResultsRepost"
+                raise Refusal(reason, f"{kind} results of round {number} were posted before.")
+
+    def _carry(self, session: Session, test: str, remote: RemoteRollout) -> Reply:
+        """Return what a new attempt takes over, unless the old one was completed meanwhile."""
+        self._check_open(session, test)
+        return Reply(world_of(remote).answers.carry())
+
+    def _check_open(self, session: Session, test: str) -> None:
+        remote = self._dispatcher.at_hand(session, test)
+        closing = (session.id, test) in self._closing
+        if closing or f"test {test}" in session.facts or (remote is not None and world_of(remote).completed):
+            raise Refusal("TestCompleted", "The test is completed.")
+
+    def _load(self, protocol: str, area: str, test: str) -> tuple[Test, dict[str, str]]:
+        try:
+            return self._directory.load(protocol, area, test)
+        except (OpenfieldError, OSError, UnicodeError) as error:
+            if self._directory.has(protocol, area, test):  # the owner of the files should know
+                LOG.warning("%s", error)
+            raise Refusal("test_id_invalid", "There is no such test, or it cannot be read.", 500) from None
+
+    def _close(self, remote: RemoteRollout) -> Receipt[None] | None:
+        """Declare a test complete and record all its rounds."""
+        rollout = remote.rollout
+        if not world_of(remote).completed:
+            rollout.reply(Reply(Complete(self._clock())))
+        while not rollout.over:
+            rollout.reply(Reply(None, world_of(remote).look("beliefs")))
+        return rollout.commit()
+
+
+def _place(session: Session) -> tuple[str, str]:
+    """Return the protocol and the domain of a session."""
+    return session.facts["protocol"], session.facts["domain"]
+
+
+def _make_printable(name: str) -> str:
+    """Return a name that cannot be taken for several columns or lines."""
+    return "".join(sign if sign.isprintable() and sign != "," else "_" for sign in name)
+
+
+def _read_threshold(value: Any) -> float:
+    if value is None:
+        raise Refusal("MissingParamsError", "Missing: detection_threshold.")
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = -1.0
+    if not 0 <= found <= 1:
+        raise Refusal("BadRequest", "detection_threshold must be a number from 0 to 1.")
+    return found
+
+
+def _encode_texts(test: Test, span: range) -> bytes:
+    """Return the rows of a text test in utf-16, without the columns that are to be found out."""
+    rows = (test.rows[at] for at in span)
+    lines = (f"{row[0]},{row[2]},|{row[1].replace('|', '||')}|,{row[4]},{row[5]}\n" for row in rows)
+    return "".join(lines).encode("utf-16")
