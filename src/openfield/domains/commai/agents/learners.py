@@ -9,30 +9,26 @@ import random
 from collections import deque
 from typing import Any
 
+from openfield.domains.commai.environment.learner_session import Learner
 
-class EchoLearner:
+
+class EchoLearner(Learner):
     """Repeats what it hears."""
 
     def next(self, symbol: str) -> str:
         """Return the symbol itself."""
         return symbol
 
-    def reward(self, reward: int) -> None:
-        """Ignore the reward."""
 
-
-class SilentLearner:
+class SilentLearner(Learner):
     """Says only spaces."""
 
     def next(self, symbol: str) -> str:
         """Return a space."""
         return " "
 
-    def reward(self, reward: int) -> None:
-        """Ignore the reward."""
 
-
-class RandomLearner:
+class RandomLearner(Learner):
     """Says random symbols.
 
     Args:
@@ -47,9 +43,6 @@ class RandomLearner:
     def next(self, symbol: str) -> str:
         """Return a random symbol of its alphabet."""
         return self._alphabet[int(self._rng.random() * len(self._alphabet))]
-
-    def reward(self, reward: int) -> None:
-        """Ignore the reward."""
 
 
 class MemorisingLearner:

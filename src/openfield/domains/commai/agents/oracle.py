@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from openfield.core import Agent, Reply, Spec, Turn, World
-from openfield.domains.commai.agents.learner_agent import LearnerAgent
+from openfield.core import Ask, Reply, Spec, Turn, World
+from openfield.domains.commai.agents.learner_agent import REPLIES
 from openfield.domains.commai.environment.environment import BitEnvironment, Environment
 from openfield.domains.commai.environment.serializers import speaks_bits, to_bits
 from openfield.domains.commai.environment.task import Instance
@@ -67,31 +67,21 @@ class OracleAgent:
     """Knows all answers, because it is shown the world."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
-        self._spec = spec
-        self._inner: Agent | None = None
+        self._bits = speaks_bits(spec)
+        self._world: CommaiWorld | None = None
 
     def attend(self, world: World) -> None:
         """Keep the world, which knows the answers."""
         if not isinstance(world, CommaiWorld):
             raise InvalidInput("The oracle knows only the answers of CommAI.")
-        voice = Oracle(world.environment) if speaks_bits(self._spec) else _Voice(world)
-        self._inner = LearnerAgent(voice, self._spec)
-
-    def __call__(self, turn: Turn) -> Reply:
-        """Return the next symbol of the right answer, or silence."""
-        if self._inner is None:
-            raise InvalidInput("The oracle plays only in openfield's own process: openfield run commai.")
-        return self._inner(turn)
-
-
-class _Voice:
-    """An oracle that uses the bytes the world uses now."""
-
-    def __init__(self, world: CommaiWorld) -> None:
         self._world, self._oracle = world, Oracle(world.environment)
 
-    def next(self, symbol: str) -> str:
-        return self._oracle.next(symbol).translate(self._world.alphabet)
-
-    def reward(self, reward: int) -> None:
-        """Ignore the reward."""
+    def __call__(self, turn: Turn) -> Reply:
+        """Return the next symbol of the right answer, in the bytes the world uses now, or silence."""
+        if self._world is None:
+            raise InvalidInput("The oracle plays only in openfield's own process: openfield run commai.")
+        if turn.ask is Ask.NONE:
+            return Reply()
+        said = self._oracle.next("")
+        code = int(said) if self._bits else ord(said.translate(self._world.alphabet))
+        return REPLIES[code]

@@ -22,8 +22,8 @@ class Learner(Protocol):
         ...
 
     def reward(self, reward: int) -> None:
-        """Take the reward of the last symbol, 0 included, just before the next symbol arrives."""
-        ...
+        """Take the reward of the last symbol, 0 included, just before the next symbol arrives; by default ignore it."""
+        return
 
 
 class LearnerSession:

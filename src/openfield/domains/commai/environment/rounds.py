@@ -83,6 +83,18 @@ class ScriptedRounds:
         raise InvalidInput(self._complaint)
 
 
+class GeneratedRounds:
+    """Rounds that a function draws.
+
+    Args:
+        draw: Draws a round.
+        keys: All possible questions; empty if they are not a fixed set.
+    """
+
+    def __init__(self, draw: Callable[[], Round], keys: Sequence[str] = ()) -> None:
+        self.draw, self.keys = draw, keys
+
+
 class UniformRounds:
     """Draws rounds uniformly, with replacement."""
 

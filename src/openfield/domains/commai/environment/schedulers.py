@@ -25,11 +25,11 @@ class Scheduler(Protocol):
         ...
 
     def record(self, result: int) -> None:
-        """Take the verdict of the instance that just ended."""
-        ...
+        """Take the verdict of the instance that just ended; by default ignore it."""
+        return
 
 
-class RandomScheduler:
+class RandomScheduler(Scheduler):
     """Chooses uniformly."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -39,11 +39,8 @@ class RandomScheduler:
         """Return a random task."""
         return rng.choice(self.tasks)
 
-    def record(self, result: int) -> None:
-        """Ignore the verdict."""
 
-
-class SequentialScheduler:
+class SequentialScheduler(Scheduler):
     """Gives each task one instance, in turn, and starts again after the last."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -55,9 +52,6 @@ class SequentialScheduler:
         task = self.tasks[self._next % len(self.tasks)]
         self._next += 1
         return task
-
-    def record(self, result: int) -> None:
-        """Ignore the verdict."""
 
 
 class IncrementalScheduler:

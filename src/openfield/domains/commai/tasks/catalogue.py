@@ -6,15 +6,13 @@ their tasks here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from random import Random
+from collections.abc import Callable, Iterable
+from functools import partial
 
-from openfield.domains.commai.environment.rounds import RoundSource
 from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks import mapping, phrases
 from openfield.domains.commai.tasks.legacy import LEGACY
 from openfield.domains.commai.tasks.mapping import DigitsTask, LettersTask, Shape
-from openfield.domains.commai.tasks.micro import Knows
 from openfield.domains.commai.tasks.mini import MINI
 from openfield.domains.commai.tasks.phrases import CodeTask, MixedTask, PhraseTask, RoundMaker, SynonymTask
 from openfield.errors import UnknownName
@@ -61,30 +59,18 @@ _MIXED = (phrases.spell_word, phrases.say_several, phrases.combine_pairs, phrase
 _REWORDED = (phrases.say_several, phrases.combine_pairs, phrases.combine_sets, phrases.follow_letter)
 
 
-def _letters(answers: Callable[[Random, list[str]], Sequence[str]], knows: Callable[[RoundSource], Knows]) -> Factory:
-    return lambda name: LettersTask(name, answers, knows)
-
-
-def _digits(shape: Shape) -> Factory:
-    return lambda name: DigitsTask(name, shape)
-
-
-def _phrases(make: RoundMaker) -> Factory:
-    return lambda name: PhraseTask(name, make)
-
-
 MICRO: dict[str, Factory] = {
     "micro1": mapping.ConstantTask,
-    "micro2": _letters(mapping.constant_letter, mapping.know_constant_letter),
-    "micro3": _letters(mapping.permuted_letters, mapping.know_each_letter),
-    "micro4": _letters(mapping.same_letters, mapping.know_letters_at_once),
-    **{name: _digits(shape) for name, shape in _SHAPES.items()},
+    "micro2": partial(LettersTask, answers=mapping.constant_letter, knows=mapping.know_constant_letter),
+    "micro3": partial(LettersTask, answers=mapping.permuted_letters, knows=mapping.know_each_letter),
+    "micro4": partial(LettersTask, answers=mapping.same_letters, knows=mapping.know_letters_at_once),
+    **{name: partial(DigitsTask, shape=shape) for name, shape in _SHAPES.items()},
     "micro6": mapping.WordMapTask,
-    **{name: _phrases(make) for name, make in _PHRASES.items()},
+    **{name: partial(PhraseTask, make=make) for name, make in _PHRASES.items()},
     "micro15": mapping.SequenceTask,
-    "micro16": lambda name: MixedTask(name, _MIXED),
-    "micro19": lambda name: SynonymTask(name, _REWORDED),
-    "micro20": lambda name: CodeTask(name, _REWORDED),
+    "micro16": partial(MixedTask, makers=_MIXED),
+    "micro19": partial(SynonymTask, makers=_REWORDED),
+    "micro20": partial(CodeTask, makers=_REWORDED),
 }
 _LEGACY = {f"{group}.{name}": make for group, tasks in LEGACY.items() for name, make in tasks.items()}
 CATALOGUE: dict[str, Factory] = {**MICRO, **MINI, **_LEGACY}

@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Round, RoundSource, ShuffledRounds, UniformRounds
+from openfield.domains.commai.environment.rounds import (
+    GeneratedRounds,
+    Round,
+    RoundSource,
+    ShuffledRounds,
+    UniformRounds,
+)
 from openfield.domains.commai.environment.stage import Stage
 from openfield.domains.commai.tasks.draws import between, load_words, pick, sample
 from openfield.domains.commai.tasks.micro import (
@@ -120,31 +126,11 @@ class DigitsTask(MicroTask):
         keys = list(string.digits) if shape.question is None else _draw_keys(shape.question, size, stage)
         answers = _draw_answers(shape, rng, len(keys))
         deck = shuffle_rounds(list(map(self._round, keys, answers)), stage)
-        return NoisyRounds(deck, shape, rng) if shape.noise else deck
+        return deck if shape.noise is None else GeneratedRounds(lambda: _add_noise(deck.draw(), shape, rng), deck.keys)
 
     def knowledge(self, deal: RoundSource) -> Knows:
         """Expect knowledge once every key has been asked."""
         return know_when_seen(deal.keys)
-
-
-class NoisyRounds:
-    """Rounds of another source with fresh random digits before the feedback."""
-
-    def __init__(self, deck: RoundSource, shape: Shape, rng: Random) -> None:
-        self._deck, self._shape, self._rng = deck, shape, rng
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """All questions."""
-        return self._deck.keys
-
-    def draw(self) -> Round:
-        """Return the next round, with noise."""
-        drawn, shape = self._deck.draw(), self._shape
-        if shape.noise is None or (shape.noise_chance < 1 and self._rng.random() >= shape.noise_chance):
-            return drawn
-        noise = _digits(self._rng, shape.noise)
-        return Round(drawn.question, drawn.answer, noise + drawn.right, noise + drawn.wrong)
 
 
 class WordMapTask(MicroTask):
@@ -179,6 +165,14 @@ class SequenceTask(MicroTask):
     def knowledge(self, deal: RoundSource) -> Knows:
         """Expect knowledge once every key has been asked."""
         return know_when_seen(deal.keys)
+
+
+def _add_noise(drawn: Round, shape: Shape, rng: Random) -> Round:
+    """Put fresh random digits before the feedback."""
+    if shape.noise is None or (shape.noise_chance < 1 and rng.random() >= shape.noise_chance):
+        return drawn
+    noise = _digits(rng, shape.noise)
+    return Round(drawn.question, drawn.answer, noise + drawn.right, noise + drawn.wrong)
 
 
 def _digit_round(shape: Shape, key: str, digits: str) -> Round:

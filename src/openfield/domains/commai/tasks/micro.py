@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from openfield.domains.commai.environment.rounds import Round, RoundScript, RoundSource
+from openfield.domains.commai.environment.rounds import GeneratedRounds, Round, RoundScript, RoundSource
 from openfield.domains.commai.environment.stage import Stage
 from openfield.domains.commai.environment.task import PENALISED, Instance, Task
 from openfield.domains.commai.settings import CommaiSettings
-from openfield.domains.commai.tasks.rewording import RewordedRounds
+from openfield.domains.commai.tasks.rewording import reword_all
 
 
 class MicroTask(Task):
@@ -32,14 +32,14 @@ class MicroTask(Task):
         """Draw the hidden state of the instance and ask the first question."""
         deal, settings = self.script.deal() if self.script else self.deal(stage), stage.settings
         if settings.feedback or settings.synonyms:
-            deal = RewordedRounds(deal, stage)
+            deal = reword_all(deal, stage)
         if self.dotted:
             return DottedInstance(stage, self, deal)
         return (SingleInstance if self.single and not self.script else CountedInstance)(stage, self, deal)
 
     def deal(self, stage: Stage) -> RoundSource:
         """Return the source of a new instance's rounds."""
-        return GeneratedRounds(self.ask, stage)
+        return GeneratedRounds(lambda: self.ask(stage))
 
     def ask(self, stage: Stage) -> Round:
         """Return a new question with its answer and feedback."""
@@ -250,19 +250,6 @@ class StrictCriterion:
         if self.original is None:
             self.original = self._original_limits.decide(asked, long_enough, known)
         return self._limits.decide(asked, long_enough and self._seen >= self._keys, known)
-
-
-class GeneratedRounds:
-    """Asks the task for every round."""
-
-    keys: Sequence[str] = ()
-
-    def __init__(self, ask: Callable[[Stage], Round], stage: Stage) -> None:
-        self._ask, self._stage = ask, stage
-
-    def draw(self) -> Round:
-        """Return a new round."""
-        return self._ask(self._stage)
 
 
 Knows = Callable[[str, bool], bool]

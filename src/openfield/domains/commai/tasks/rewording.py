@@ -6,10 +6,9 @@ micro19 and micro20 use the synonyms. Novelties apply the rest to every task.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from random import Random
 
-from openfield.domains.commai.environment.rounds import Round, RoundSource
+from openfield.domains.commai.environment.rounds import GeneratedRounds, Round, RoundSource
 from openfield.domains.commai.environment.stage import Stage
 from openfield.domains.commai.tasks.draws import pick
 
@@ -35,20 +34,10 @@ _OTHER_WORDS = {
 _VERDICT = re.compile("|".join(rf"^{word}(?=[!.])" for word in _OTHER_WORDS))
 
 
-class RewordedRounds:
-    """Rounds of another source in other words."""
-
-    def __init__(self, deal: RoundSource, stage: Stage) -> None:
-        self._deal, self._stage = deal, stage
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """All questions."""
-        return self._deal.keys
-
-    def draw(self) -> Round:
-        """Return the next round. The questions of a fixed set stay as they are, because they are counted."""
-        return reword(self._deal.draw(), self._stage, free=not self._deal.keys)
+def reword_all(rounds: RoundSource, stage: Stage) -> RoundSource:
+    """Return the same rounds in other words. The questions of a fixed set stay, because they are counted."""
+    keys = rounds.keys
+    return GeneratedRounds(lambda: reword(rounds.draw(), stage, free=not keys), keys)
 
 
 def reword(drawn: Round, stage: Stage, free: bool = True) -> Round:

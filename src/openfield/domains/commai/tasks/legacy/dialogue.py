@@ -21,8 +21,6 @@ class Dialogue(Instance):
     Subclasses write `begin` and `read`, and `hint` for the oracle.
     """
 
-    __slots__ = ("_heard", "rng", "task")
-
     def __init__(self, stage: Stage, task: Task) -> None:
         super().__init__(stage)
         self.task = task
@@ -115,8 +113,6 @@ class ExerciseTask(Task):
 
 class Exercise(Dialogue):
     """An instance of one question. Text before the answer does no harm."""
-
-    __slots__ = ("_retries", "round")
 
     def __init__(self, stage: Stage, task: ExerciseTask, drawn: Round) -> None:
         self.round, self._retries = drawn, task.retries

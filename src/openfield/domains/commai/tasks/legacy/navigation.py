@@ -28,8 +28,6 @@ _RELATIVE = {"forward": 0, "right": 1, "back": 2, "left": 3}
 class GridDialogue(Dialogue):
     """A dialogue in the grid world. It begins by removing what earlier tasks left there."""
 
-    __slots__ = ()
-
     def begin(self) -> None:
         """Prepare the world and say what to do."""
         self.world.things.clear()
@@ -57,8 +55,6 @@ class GridDialogue(Dialogue):
 class Fetching(GridDialogue):
     """Pick up an object. Subclasses say where it lies."""
 
-    __slots__ = ("_had", "_name", "_place")
-
     def place(self, place: Place) -> str:
         """Put an object on a cell and return its name."""
         self._name, self._place = self.any_thing(), place
@@ -78,8 +74,6 @@ class Fetching(GridDialogue):
 class Turning(GridDialogue):
     """Turn left or right."""
 
-    __slots__ = ("_goal", "_side")
-
     def instruct(self) -> str:
         """Name the side."""
         self._side = pick(self.rng, ("left", "right"))
@@ -98,7 +92,6 @@ class Turning(GridDialogue):
 class Going(GridDialogue):
     """Go to a cell. Subclasses say which."""
 
-    __slots__ = ("_goal",)
     _goal: Place
 
     def done(self) -> bool:
@@ -113,8 +106,6 @@ class Going(GridDialogue):
 class Moving(Going):
     """Move forward."""
 
-    __slots__ = ()
-
     def instruct(self) -> str:
         """Choose the cell ahead."""
         self._goal = self.world.ahead
@@ -123,8 +114,6 @@ class Moving(Going):
 
 class MovingRelative(Going):
     """Move to the left or right."""
-
-    __slots__ = ()
 
     def instruct(self) -> str:
         """Choose the cell on one side."""
@@ -136,8 +125,6 @@ class MovingRelative(Going):
 class MovingAbsolute(Going):
     """Move one cell to the north, east, south or west."""
 
-    __slots__ = ()
-
     def instruct(self) -> str:
         """Choose the cell in some direction."""
         direction = pick(self.rng, NAMES)
@@ -148,8 +135,6 @@ class MovingAbsolute(Going):
 class PickUp(Fetching):
     """Pick up the object ahead."""
 
-    __slots__ = ()
-
     def instruct(self) -> str:
         """Put an object ahead."""
         name = self.place(self.world.ahead)
@@ -158,8 +143,6 @@ class PickUp(Fetching):
 
 class PickUpAround(Fetching):
     """Pick up an object on a neighbouring cell whose direction is told."""
-
-    __slots__ = ()
 
     def instruct(self) -> str:
         """Put an object in some direction."""
@@ -170,8 +153,6 @@ class PickUpAround(Fetching):
 
 class PickUpInFront(Fetching):
     """Pick up an object some steps ahead."""
-
-    __slots__ = ()
 
     def instruct(self) -> str:
         """Put an object one to ten steps ahead."""
@@ -186,8 +167,6 @@ class PickUpInFront(Fetching):
 class FindObjectAround(Fetching):
     """Find an object that lies on one of the neighbouring cells, and pick it up."""
 
-    __slots__ = ()
-
     def instruct(self) -> str:
         """Put an object on a neighbouring cell."""
         name = self.place(step(self.world.position, pick(self.rng, NAMES)))
@@ -196,8 +175,6 @@ class FindObjectAround(Fetching):
 
 class Looking(GridDialogue):
     """Look at the cell ahead."""
-
-    __slots__ = ("_looked",)
 
     def instruct(self) -> str:
         """Put an object there to see."""
@@ -221,8 +198,6 @@ class Looking(GridDialogue):
 
 class LookAround(GridDialogue):
     """Look in all four directions without moving."""
-
-    __slots__ = ("_seen", "_start")
 
     def instruct(self) -> str:
         """Ask for it."""
@@ -251,8 +226,6 @@ class LookAround(GridDialogue):
 class Giving(GridDialogue):
     """Give an object back to the teacher."""
 
-    __slots__ = ("_given", "_name")
-
     def instruct(self) -> str:
         """Hand an object over and ask for it."""
         self._name, self._given = self.any_thing(), len(self.world.given)
@@ -273,8 +246,6 @@ class Giving(GridDialogue):
 
 class PickUpAroundAndGive(Fetching):
     """Pick up an object on a neighbouring cell and give it to the teacher."""
-
-    __slots__ = ("_given",)
 
     def instruct(self) -> str:
         """Put an object in some direction and ask for it."""
@@ -301,8 +272,6 @@ class PickUpAroundAndGive(Fetching):
 class CountingInventory(Dialogue):
     """Say how many objects of a kind the learner has."""
 
-    __slots__ = ("_name",)
-
     def begin(self) -> None:
         """Choose a kind of object and ask."""
         self._name = pick(self.rng, load_phrasebook().portable)
@@ -326,8 +295,6 @@ class CountingInventory(Dialogue):
 
 class CountingInventoryGiving(CountingInventory):
     """Count, get one more, count, give one away, count: four stages and a last question."""
-
-    __slots__ = ("_stage_number",)
 
     def begin(self) -> None:
         """Ask the first time, with few enough objects that the number has a word."""

@@ -36,8 +36,6 @@ class BeSilentTask(Task):
 
 
 class _Silence(Dialogue):
-    __slots__ = ()
-
     def begin(self) -> None:
         if isinstance(self.task, BeSilentTask):
             self.say(self.task.question)

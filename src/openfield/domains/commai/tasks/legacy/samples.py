@@ -52,8 +52,6 @@ def repeat_accented(rng: Random) -> Round:
 class ConflictingMessages(Dialogue):
     """Shows priorities: the less important of two messages is never said."""
 
-    __slots__ = ()
-
     def begin(self) -> None:
         """Queue both messages."""
         self.stage.say("say orange.", priority=2)
@@ -74,7 +72,6 @@ class ConflictingMessages(Dialogue):
 class _OneSide(navigation.Turning):
     """Turn to one given side."""
 
-    __slots__ = ()
     side = "left"
 
     def instruct(self) -> str:
@@ -87,20 +84,15 @@ class _OneSide(navigation.Turning):
 class TurnLeft(_OneSide):
     """Turn left."""
 
-    __slots__ = ()
-
 
 class TurnRight(_OneSide):
     """Turn right."""
 
-    __slots__ = ()
     side = "right"
 
 
 class PickAnApple(navigation.PickUp):
     """Pick up the apple ahead."""
-
-    __slots__ = ()
 
     def any_thing(self) -> str:
         """Return an apple."""
