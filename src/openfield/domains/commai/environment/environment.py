@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from openfield.domains.commai.environment.schedulers import Scheduler
@@ -25,13 +26,14 @@ from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import AgentProtocol
 
 
+@dataclass
 class Tally:
     """Counts of one task: instances, steps, reward and solved instances."""
 
-    __slots__ = ("instances", "reward", "solved", "steps")
-
-    def __init__(self) -> None:
-        self.instances = self.steps = self.reward = self.solved = 0
+    instances: int = 0
+    steps: int = 0
+    reward: int = 0
+    solved: int = 0
 
 
 class Environment:
@@ -49,39 +51,6 @@ class Environment:
         learner: The name of the learner in error messages.
     """
 
-    __slots__ = (
-        "_cap",
-        "_due",
-        "_end",
-        "_final",
-        "_hear",
-        "_limit",
-        "_overhear",
-        "_pays",
-        "_priority",
-        "_separated",
-        "_tallies",
-        "_verdict",
-        "at",
-        "finished",
-        "halted",
-        "instance",
-        "learner",
-        "over",
-        "penalties",
-        "prices",
-        "result",
-        "rng",
-        "running",
-        "scheduler",
-        "serializer",
-        "settings",
-        "spoken",
-        "tally",
-        "task",
-        "text",
-        "watch",
-    )
     symbols = "one character with a code from 0 to 255"
 
     def __init__(
@@ -113,8 +82,6 @@ class Environment:
         self.watch: Callable[[], None] | None = None
         """Called whenever an instance has ended, before the next one starts."""
         self.serializer = serializer
-        self._cap = self.settings.max_reward_per_task
-        self._final = self.settings.compat != "round1"
         self._tallies: dict[str, Tally] = {}
         self.tally = Tally()
         self.text = ""
@@ -152,7 +119,7 @@ class Environment:
             self.penalties += 1
             reward = self._overhear(heard) if price is None else price  # before `at` moves on: it may queue text
             self.at = at + 1
-            if tally.reward >= self._cap:
+            if tally.reward >= self.settings.max_reward_per_task:
                 return self.text[at], 0
             tally.reward += reward
             return self.text[at], reward
@@ -165,7 +132,7 @@ class Environment:
         else:
             reward = self._wind_up(heard)
         if reward:
-            reward = reward if tally.reward < self._cap else 0
+            reward = reward if tally.reward < self.settings.max_reward_per_task else 0
             tally.reward += reward
         at = self.at
         if at >= self._end:
@@ -219,7 +186,7 @@ class Environment:
 
         The first verdict is final. With `compat="round1"` a different verdict replaces it.
         """
-        if self._verdict is not None and (self._final or self._verdict == result):
+        if self._verdict is not None and (self.settings.compat != "round1" or self._verdict == result):
             return
         self._verdict, self._pays, self.running = result, pays, False
         if text:
@@ -311,7 +278,6 @@ class BitEnvironment(Environment):
     `alphabet` translates characters on their way out and in. It must be its own inverse.
     """
 
-    __slots__ = ("_reader", "alphabet")
     symbols = "'0' or '1'"
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -40,6 +40,18 @@ class RoundSource(Protocol):
         ...
 
 
+class GeneratedRounds:
+    """Rounds that a function draws.
+
+    Args:
+        draw: Draws a round.
+        keys: All possible questions; empty if they are not a fixed set.
+    """
+
+    def __init__(self, draw: Callable[[], Round], keys: Sequence[str] = ()) -> None:
+        self.draw, self.keys = draw, keys
+
+
 class RoundScript:
     """Rounds written down beforehand, one list per instance, asked in exactly this order.
 
@@ -58,47 +70,21 @@ class RoundScript:
         self._keys = keys
         self._dealt = 0
 
-    def deal(self) -> ScriptedRounds:
-        """Return the rounds of the next instance."""
+    def deal(self) -> GeneratedRounds:
+        """Return the rounds of the next instance. After the last one, every answer is an error."""
         number = self._dealt
         if number >= len(self._instances):
             raise InvalidInput(f"The script has {len(self._instances)} instances, and one more was started.")
         self._dealt += 1
-        return ScriptedRounds(self._instances[number], self._keys[number] if self._keys else None, number)
-
-
-class ScriptedRounds:
-    """The scripted rounds of one instance."""
-
-    def __init__(self, rounds: Sequence[Round], keys: Sequence[str] | None, number: int) -> None:
-        self.keys: Sequence[str] = keys if keys is not None else sorted({entry.question for entry in rounds})
-        self._rounds = iter(rounds)
-        self._complaint = f"Instance {number} of the script has {len(rounds)} questions, and one more was answered."
-
-    def draw(self) -> Round:
-        """Return the next round; after the last, one of silence that accepts no answer."""
-        return next(self._rounds, None) or Round("", ".", accepts=self._complain)
-
-    def _complain(self, answer: str) -> bool:
-        raise InvalidInput(self._complaint)
-
-
-class GeneratedRounds:
-    """Rounds that a function draws.
-
-    Args:
-        draw: Draws a round.
-        keys: All possible questions; empty if they are not a fixed set.
-    """
-
-    def __init__(self, draw: Callable[[], Round], keys: Sequence[str] = ()) -> None:
-        self.draw, self.keys = draw, keys
+        rounds = self._instances[number]
+        keys = self._keys[number] if self._keys else sorted({entry.question for entry in rounds})
+        silence = Round("", ".", accepts=_refuse(f"Instance {number} of the script has {len(rounds)} questions"))
+        left = iter(rounds)
+        return GeneratedRounds(lambda: next(left, silence), keys)
 
 
 class UniformRounds:
     """Draws rounds uniformly, with replacement."""
-
-    __slots__ = ("_random", "_rounds")
 
     def __init__(self, rounds: Sequence[Round], rng: random.Random) -> None:
         self._rounds, self._random = rounds, rng.random
@@ -115,8 +101,6 @@ class UniformRounds:
 
 class ShuffledRounds(UniformRounds):
     """Draws several copies of each round without replacement, and starts again when none is left."""
-
-    __slots__ = ("_copies", "_left")
 
     def __init__(self, rounds: Sequence[Round], rng: random.Random, copies: int) -> None:
         self._rounds, self._random = rounds, rng.random
@@ -143,3 +127,10 @@ def _round(entry: Round | tuple[str, str] | tuple[str, str, str]) -> Round:
         return entry
     question, answer, feedback = (*entry, "")[:3]
     return Round(question, answer, feedback, feedback)
+
+
+def _refuse(complaint: str) -> Callable[[str], bool]:
+    def accepts(answer: str) -> bool:
+        raise InvalidInput(f"{complaint}, and one more was answered.")
+
+    return accepts

@@ -30,7 +30,6 @@ class Instance:
     `hear` and `overhear` return the immediate reward of the symbol: -1, 0 or 1.
     """
 
-    __slots__ = ("stage",)
     prices: Prices = ASKED
     marks: str = ""
     """One `+` or `-` per answered question; empty if the instance has only its verdict."""

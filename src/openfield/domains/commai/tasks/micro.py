@@ -58,20 +58,6 @@ class MicroTask(Task):
 class MicroInstance(Instance):
     """One instance: it asks, judges and counts. Subclasses decide when an answer is complete."""
 
-    __slots__ = (
-        "_draw",
-        "_heard",
-        "_knows",
-        "_limits",
-        "_penalties",
-        "_required",
-        "_strict",
-        "_watched",
-        "_wrong",
-        "asked",
-        "round",
-        "streak",
-    )
     prices = PENALISED
 
     def __init__(self, stage: Stage, task: MicroTask, deal: RoundSource) -> None:
@@ -158,8 +144,6 @@ class MicroInstance(Instance):
 class DottedInstance(MicroInstance):
     """An instance whose answers end with a dot."""
 
-    __slots__ = ()
-
     def hear(self, symbol: str) -> int:
         """Add a symbol to the answer, which a dot completes."""
         heard = self._heard
@@ -173,8 +157,6 @@ class DottedInstance(MicroInstance):
 
 class CountedInstance(MicroInstance):
     """An instance whose answers end when they are as long as the expected answer."""
-
-    __slots__ = ()
 
     def hear(self, symbol: str) -> int:
         """Add a symbol to the answer, which may complete it."""
@@ -192,7 +174,6 @@ class CountedInstance(MicroInstance):
 class SingleInstance(MicroInstance):
     """An instance whose answers are single symbols."""
 
-    __slots__ = ()
     hear = MicroInstance.judge  # type: ignore[assignment]
 
 

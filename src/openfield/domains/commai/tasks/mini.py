@@ -56,7 +56,6 @@ class MiniInstance(Instance):
     What the learner says while the teacher talks is lost, except that a dot decides even then.
     """
 
-    __slots__ = ("_heard", "round")
     prices = DOTS_ASKED
 
     def __init__(self, stage: Stage, drawn: Round) -> None:

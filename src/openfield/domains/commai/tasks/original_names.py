@@ -12,6 +12,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from openfield.domains.commai.environment import schedulers
@@ -90,22 +91,15 @@ def find_world(path: str) -> Callable[[], GridWorld] | None:
 def make_alias(path: str) -> Any:
     """Return a stand-in for a dotted class name in a Python configuration; calling it makes the object."""
     task = find_task(path)
-    if task is not None:
-        return _TaskClass(task)
-    return find_scheduler(path) or find_world(path)
+    return partial(_make_task, task) if task is not None else find_scheduler(path) or find_world(path)
 
 
-class _TaskClass:
-    """Behaves like a task class of the original: a call, with a world or without, makes a task."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, world: GridWorld | None = None) -> Task:
-        task = CATALOGUE[self.name](self.name)
-        if world is not None:
-            task.world = world
-        return task
+def _make_task(name: str, world: GridWorld | None = None) -> Task:
+    """Make a task as a task class of the original does: with a world or without."""
+    task = CATALOGUE[name](name)
+    if world is not None:
+        task.world = world
+    return task
 
 
 def _find_legacy(modules: list[str], name: str) -> str | None:

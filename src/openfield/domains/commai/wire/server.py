@@ -156,13 +156,6 @@ class Peer:
         """Whether a message has arrived in part: the next bytes are the rest of it, whatever they look like."""
         return self._connection.midway
 
-    def read(self) -> list[list[bytes]]:
-        """Return the messages that have arrived; raise EOFError if the peer is gone."""
-        data = self.socket.recv(4096)
-        if not data:
-            raise EOFError
-        return list(self.feed(data))
-
     def feed(self, data: bytes) -> Iterator[list[bytes]]:
         """Yield the messages in these bytes, and send the answers that ZeroMQ's protocol asks for."""
         yield from self._connection.feed(data)
@@ -268,10 +261,12 @@ class PairListener:
     def _listen(self, peer: Peer) -> Handshake | None:
         """Return the first messages of a peer, without answers to a conversation that is over."""
         try:
-            messages = peer.read()
-        except (EOFError, OSError, AgentProtocol):
+            data = peer.socket.recv(4096)
+            messages = list(peer.feed(data))
+        except (OSError, AgentProtocol):
+            data, messages = b"", []
+        if not data:
             self.drop(peer)
-            return None
         while messages and is_belated(messages[0]):
             messages.pop(0)
         return Handshake(peer, messages[0], messages[1:]) if messages else None

@@ -72,11 +72,13 @@ class Fetching(GridDialogue):
 
 
 class Turning(GridDialogue):
-    """Turn left or right."""
+    """Turn left or right. A subclass may fix the side."""
+
+    side = ""
 
     def instruct(self) -> str:
         """Name the side."""
-        self._side = pick(self.rng, ("left", "right"))
+        self._side = self.side or pick(self.rng, ("left", "right"))
         self._goal = turn_by(self.world.facing, 1 if self._side == "right" else 3)
         return f"Turn {self._side}."
 

@@ -13,7 +13,6 @@ from openfield.domains.commai.environment.task import Task
 from openfield.domains.commai.tasks.draws import between, pick
 from openfield.domains.commai.tasks.legacy import navigation
 from openfield.domains.commai.tasks.legacy.dialogue import Dialogue, DialogueTask, exercise
-from openfield.domains.commai.tasks.legacy.navigation import turn_by
 from openfield.domains.commai.tasks.legacy.phrasebook import load_phrasebook
 from openfield.domains.commai.tasks.legacy.repetition import BeSilentTask, repeat_character
 
@@ -69,23 +68,13 @@ class ConflictingMessages(Dialogue):
         return "orange."
 
 
-class _OneSide(navigation.Turning):
-    """Turn to one given side."""
+class TurnLeft(navigation.Turning):
+    """Turn left."""
 
     side = "left"
 
-    def instruct(self) -> str:
-        """Name the side."""
-        self._side = self.side
-        self._goal = turn_by(self.world.facing, 1 if self.side == "right" else 3)
-        return f"Turn {self.side}."
 
-
-class TurnLeft(_OneSide):
-    """Turn left."""
-
-
-class TurnRight(_OneSide):
+class TurnRight(navigation.Turning):
     """Turn right."""
 
     side = "right"
