@@ -92,7 +92,8 @@ def test_a_program_of_the_protocol_plays_a_cell(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"
-        "from openfield.domains.ond.client.rest_client import RestClient, read_ids\n"
+        "from openfield.domains.ond.client.rest_client import RestClient\n"
+        "from openfield.domains.ond.testset.results import read_ids\n"
         "with RestClient(sys.argv[1]) as client:\n"
         "    tests = client.test_ids('OND', 'image_classification')\n"
         "    asked = {'protocol': 'OND', 'novelty_detector_version': 'p', 'detection_threshold': 0.5}\n"

@@ -5,10 +5,7 @@ The counterpart of `server/routes.py`; `workflow.py` plays whole sessions with i
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +17,6 @@ from openfield.errors import InvalidInput, MissingExtra
 TIMEOUT_SECONDS = 60.0
 MAX_QUERY = 20_000
 """Characters of ids that are sent in the URL, as every server expects. Longer lists go into a body, for openfield's."""
-BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class SessionProgress(msgspec.Struct, frozen=True):
@@ -164,23 +160,3 @@ class RestClient:
             told = {}
         reason, message = str(told.get("reason", "BadAnswer")), str(told.get("message", f"status {status}"))
         raise Refusal(reason, f"{self._url}{path}: {reason}: {message}", status)
-
-
-def read_text(content: bytes) -> str:
-    """Decode text of the protocol."""
-    return content.decode(text_encoding(content))
-
-
-def text_encoding(content: bytes) -> str:
-    """Return the encoding of text of the protocol: utf-16 if it begins with a BOM, utf-8 otherwise."""
-    return "utf-16" if content[:2] in BOMS else "utf-8-sig"
-
-
-def read_ids(content: bytes) -> list[str]:
-    """Return the sample ids in the body of a round.
-
-    Rounds of text tests begin with a BOM, have further columns, and their texts may span several lines.
-    """
-    if content[:2] in BOMS:
-        return [row[0] for row in csv.reader(io.StringIO(read_text(content)), quotechar="|") if row]
-    return [line for line in re.split(r"\r?\n", content.decode()) if line]

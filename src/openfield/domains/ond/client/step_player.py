@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from openfield.domains.ond.client.original_client import FeedbackAccount
-from openfield.domains.ond.client.rest_client import read_ids, read_text
 from openfield.domains.ond.client.saved_features import AttributeStore, Features, find_features, write_features
 from openfield.domains.ond.client.steps import STEPS, call_step, may_miss_adaptation
 from openfield.domains.ond.client.workflow import StartedTest
+from openfield.domains.ond.testset.results import read_ids, read_text
 from openfield.domains.ond.testset.test import read_count
 from openfield.errors import AgentCrashed, AgentProtocol, InvalidInput, OpenfieldError, UnknownName
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domains.ond.actions import Buy, Clusters, NextBatch, Scores
-from openfield.domains.ond.client.rest_client import read_ids
 from openfield.domains.ond.client.workflow import StartedTest
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.data_directory import load_arrays
-from openfield.domains.ond.testset.results import quote_id
+from openfield.domains.ond.testset.results import quote_id, read_ids
 from openfield.domains.ond.testset.test import read_count
 from openfield.domains.ond.testset.unknown_column import (
     LABELLED,

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import msgspec
 
 from openfield.atomic import replacing
-from openfield.domains.ond.client.rest_client import RestClient, SessionProgress, read_ids
+from openfield.domains.ond.client.rest_client import RestClient, SessionProgress
 from openfield.domains.ond.errors import Refusal
+from openfield.domains.ond.testset.results import read_ids
 from openfield.errors import OpenfieldError
 
 BuyFeedback = Callable[[str, Sequence[str] | None], list[str]]

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from openfield.domains.ond.client.rest_client import text_encoding
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.scoring.open_set import score_arrays
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
@@ -26,7 +25,7 @@ from openfield.domains.ond.testset.evaluation import (
     evaluate_reaction,
     open_labels,
 )
-from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_results
+from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_results, text_encoding
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures

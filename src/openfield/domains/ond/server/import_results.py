@@ -16,12 +16,11 @@ import msgspec
 
 from openfield.core import Reply
 from openfield.domains.ond.actions import Buy, Carry, Complete, Post, Told
-from openfield.domains.ond.client.rest_client import read_text
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server.archive import LABELS, TOLD
 from openfield.domains.ond.server.session_service import wait_for_disk, world_of
 from openfield.domains.ond.testset.data_directory import DataDirectory
-from openfield.domains.ond.testset.results import quote_id, split_rows
+from openfield.domains.ond.testset.results import quote_id, read_text, split_rows
 from openfield.domains.ond.testset.test import Test
 from openfield.domains.ond.trials import session_trial
 from openfield.domains.ond.world import TestWorld

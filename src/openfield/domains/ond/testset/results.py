@@ -6,6 +6,8 @@ Bytes in, values out; stands between the wire and the answers.
 from __future__ import annotations
 
 import csv
+import io
+import re
 import struct
 from collections.abc import Sequence
 from operator import itemgetter
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.test import Test
 
+BOMS = (b"\xff\xfe", b"\xfe\xff")
 NUMERIC = ("detection", "classification", "characterization")
 TYPES = (
     *NUMERIC,
@@ -213,6 +216,26 @@ def split_row(line: str) -> tuple[str, str]:
 def quote_id(key: str) -> str:
     """An id as the protocol's tables have it."""
     return f"|{key.replace('|', '||')}|" if "," in key or key[:1] in '|"' else key
+
+
+def read_text(content: bytes) -> str:
+    """Decode text of the protocol."""
+    return content.decode(text_encoding(content))
+
+
+def text_encoding(content: bytes) -> str:
+    """Return the encoding of text of the protocol: utf-16 if it begins with a BOM, utf-8 otherwise."""
+    return "utf-16" if content[:2] in BOMS else "utf-8-sig"
+
+
+def read_ids(content: bytes) -> list[str]:
+    """Return the sample ids in the body of a round.
+
+    Rounds of text tests begin with a BOM, have further columns, and their texts may span several lines.
+    """
+    if content[:2] in BOMS:
+        return [row[0] for row in csv.reader(io.StringIO(read_text(content)), quotechar="|") if row]
+    return [line for line in re.split(r"\r?\n", content.decode()) if line]
 
 
 def _unquote(line: str) -> tuple[str, str]:
