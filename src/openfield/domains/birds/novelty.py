@@ -109,18 +109,6 @@ CHANGES: dict[str, Callable[[Level], Level]] = {
     "storm": add_storm,
 }
 """In the order of the hierarchy: the first one is level 1."""
-KINDS = ("objects", "agents", "actions", "interactions", "relations", "environments", "goals", "events")
-NOTES = (
-    "pigs and some blocks get a colour never seen; nothing else changes",
-    "a fan behind the first pig pushes birds back",
-    "the wind lifts more than twice as much as it did, or there is one where there was none",
-    "something like a wooden ball, high on the way, pulls birds to it",
-    "the slingshot stands on the other side, and everything else where it was",
-    "gravity points upwards, and everything hangs below a ceiling",
-    "the wind presses down hard where it used to lift",
-    "once the first bird is gone a storm blows to the right",
-)
-
 SIGNS = {
     "Fan": "fan",
     "NovelAirTurbulence": "wind",
@@ -154,7 +142,7 @@ def describe_folders(names: Iterable[str]) -> list[str]:
         types.setdefault(int(level), []).extend([type_] if type_ else [])
     return [
         f"novelty level {level}"
-        + (f" ({KINDS[level - 1]})" if level <= len(KINDS) else "")
+        + (f" ({NOVELTIES[level - 1].kind})" if level <= len(NOVELTIES) else "")
         + (f", type {' and '.join(found)}" if found else "")
         for level, found in sorted(types.items())
     ]
@@ -165,14 +153,25 @@ def family_of(changes: Sequence[str]) -> int:
     return list(CHANGES).index(changes[0]) + 1 if changes else 0
 
 
-def _novelty(number: int, name: str) -> Novelty[BirdsSettings]:
+def _novelty(name: str, kind: str, note: str) -> Novelty[BirdsSettings]:
     def change(settings: BirdsSettings) -> BirdsSettings:
         return replace(settings, changes=(*settings.changes, name))
 
-    return Novelty(name, number, KINDS[number - 1], NOTES[number - 1], change)
+    return Novelty(name, list(CHANGES).index(name) + 1, kind, note, change)
 
 
-NOVELTIES = tuple(_novelty(number, name) for number, name in enumerate(CHANGES, start=1))
+NOVELTIES = (
+    _novelty("colour", "objects", "pigs and some blocks get a colour never seen; nothing else changes"),
+    _novelty("fan", "agents", "a fan behind the first pig pushes birds back"),
+    _novelty(
+        "wind", "actions", "the wind lifts more than twice as much as it did, or there is one where there was none"
+    ),
+    _novelty("magnet", "interactions", "something like a wooden ball, high on the way, pulls birds to it"),
+    _novelty("sling", "relations", "the slingshot stands on the other side, and everything else where it was"),
+    _novelty("gravity", "environments", "gravity points upwards, and everything hangs below a ceiling"),
+    _novelty("downdraft", "goals", "the wind presses down hard where it used to lift"),
+    _novelty("storm", "events", "once the first bird is gone a storm blows to the right"),
+)
 
 
 def _pigs(level: Level) -> list[LevelObject]:

@@ -58,12 +58,7 @@ class BirdsWorld:
     def __init__(self, trial: Trial, script: EvaluationScript, pool: LevelPool, settings: BirdsSettings) -> None:
         self._trial, self._pool, self.settings = trial, pool, settings
         self._script = msgspec.structs.replace(script, informed=script.informed or trial.red_light)
-        self._options = HarnessOptions(
-            count_loads=settings.count_loads,
-            checkpoint_policy=settings.checkpoint_policy,
-            repeat_unlimited=settings.repeat_unlimited,
-            finish_levels=settings.finish_levels,
-        )
+        self._options = msgspec.convert(settings, HarnessOptions, from_attributes=True)
         self.truth = Truth()
 
     @property

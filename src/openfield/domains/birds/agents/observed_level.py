@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from openfield.domains.birds.game.ground_truth import classify
+from openfield.domains.birds.game.viewport import bounds
 
 MIN_DOTS = 6
 SLING_HEIGHT = 2.015
@@ -73,17 +74,12 @@ def observe_level(ground_truth: list[dict[str, Any]]) -> ObservedLevel:
         if label == "Ground":
             ground = feature["properties"]["yindex"]
         elif label == "Slingshot":
-            sling = _box(geometry["coordinates"][0])
+            sling = bounds(geometry["coordinates"][0])
         elif label == "Trajectory":
             dots = tuple((x, y) for x, y in geometry["coordinates"])
         elif geometry.get("type") == "Polygon":
             ring = tuple((x, y) for x, y in geometry["coordinates"][0])
-            objects.append(ObservedObject(classify(feature["properties"]["colormap"]), _box(ring), ring))
+            objects.append(ObservedObject(classify(feature["properties"]["colormap"]), bounds(ring), ring))
     left, top, right, bottom = sling
     rest = (left + REST[0] * (right - left), top + REST[1] * (bottom - top))
     return ObservedLevel((bottom - top) / SLING_HEIGHT, rest, ground, tuple(objects), dots)
-
-
-def _box(ring: Any) -> tuple[int, int, int, int]:
-    xs, ys = [x for x, _ in ring], [y for _, y in ring]
-    return min(xs), min(ys), max(xs), max(ys)

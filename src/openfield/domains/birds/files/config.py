@@ -44,10 +44,8 @@ class MetaSet(msgspec.Struct, frozen=True, kw_only=True):
     absence: float = 0.0
     no_difference: float = 0.0
     percentage: float = 100.0
-    seconds: int = 0
-    interactions: int = 0
-    attempts: int = 0
-    selection: bool = False
+    limits: LevelSet = LevelSet(levels=())
+    """Its limits; the set has no levels yet."""
 
 
 class MetaTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,10 +169,7 @@ def _meta_set(found: XmlElement) -> MetaSet:
         absence=found.share("novelty_absence_portion", 0.0, 1.0),
         no_difference=found.share("no_diff_portion", 0.0, 1.0),
         percentage=found.share("set_appearance_percentage", 100.0, 100.0),
-        seconds=found.whole("time", 0),
-        interactions=found.whole("interaction", 0),
-        attempts=found.whole("attempt_per_level", 0),
-        selection=found.truth("allow_level_selection", "false"),
+        limits=_level_set(found, ("time", "interaction", "attempt_per_level")),
     )
 
 
@@ -211,13 +206,13 @@ def _script(trial: XmlElement, measurement: Measurement, pool: LevelPool) -> Eva
 
 def _config_set(found: XmlElement, pool: LevelPool) -> LevelSet:
     levels = [name for game_levels in found.all("game_levels") for name in _levels(game_levels, pool)]
-    return LevelSet(
-        levels=tuple(levels),
-        seconds=found.whole("time_limit", 0),
-        interactions=found.whole("total_interaction_limit", 0),
-        attempts=found.whole("attempt_limit_per_level", 0),
-        selection=found.truth("allow_level_selection", "false"),
-    )
+    return _level_set(found, ("time_limit", "total_interaction_limit", "attempt_limit_per_level"), tuple(levels))
+
+
+def _level_set(found: XmlElement, limits: tuple[str, str, str], levels: tuple[str, ...] = ()) -> LevelSet:
+    seconds, interactions, attempts = (found.whole(name, 0) for name in limits)
+    selection = found.truth("allow_level_selection", "false")
+    return LevelSet(levels=levels, seconds=seconds, interactions=interactions, attempts=attempts, selection=selection)
 
 
 def _levels(found: XmlElement, pool: LevelPool) -> Iterator[str]:

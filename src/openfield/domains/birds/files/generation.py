@@ -144,13 +144,7 @@ def _draw_tests(trial: MetaTrial, seconds: int, pool: LevelPool, rng: random.Ran
         drawn = _draw_unused(part, wanted, used, pool, rng)
         used.update(drawn)
         short += len(drawn) < wanted
-        yield LevelSet(
-            levels=tuple(drawn),
-            seconds=part.seconds,
-            interactions=part.interactions,
-            attempts=part.attempts,
-            selection=part.selection,
-        )
+        yield msgspec.structs.replace(part.limits, levels=tuple(drawn))
     if short:
         warnings.warn(
             f"{short} of {len(parts)} test sets of a trial have fewer levels than requested, because no level may come "

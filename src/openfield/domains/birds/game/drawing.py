@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.scene import Pixel, Scene, SceneItem, load_palette
-from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
+from openfield.domains.birds.game.scene import Scene, SceneItem, load_palette
+from openfield.domains.birds.game.viewport import HEIGHT, WIDTH, Pixel, bounds
 from openfield.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _sling(pen: ImageDraw, ring: tuple[Pixel, ...]) -> None:
 
 
 def _wind(pen: ImageDraw, item: SceneItem) -> None:
-    left, top, right, bottom = _bounds(item)
+    left, top, right, bottom = bounds(item.ring)
     pen.rectangle((left, top, right, bottom), outline=load_palette()["wind"].edge)
     for x in range(left + 8, right - 4, 14):
         for y in range(top + 10, bottom - 6, 22):
@@ -94,14 +94,14 @@ def _object(pen: ImageDraw, item: SceneItem) -> None:
     if item.rank in ("pig", "bird"):
         _face(pen, item)
     if item.rank == "fan":
-        left, top, right, bottom = _bounds(item)
+        left, top, right, bottom = bounds(item.ring)
         pen.line([(left, top), (right, bottom)], fill=look.edge, width=2)
         pen.line([(left, bottom), (right, top)], fill=look.edge, width=2)
 
 
 def _face(pen: ImageDraw, item: SceneItem) -> None:
     """Draw two eyes, and a snout or a beak."""
-    left, top, right, bottom = _bounds(item)
+    left, top, right, bottom = bounds(item.ring)
     x, y, size = (left + right) / 2, (top + bottom) / 2, max(1.0, (right - left) / 8)
     for side in (-1, 1):
         eye = x + side * 1.6 * size
@@ -109,8 +109,3 @@ def _face(pen: ImageDraw, item: SceneItem) -> None:
         pen.point((round(eye), round(y - size)), fill="black")
     tint = load_palette()[item.look].edge if item.rank == "pig" else "#f2a33a"
     pen.ellipse((x - size, y + size * 0.4, x + size, y + size * 1.8), fill=tint)
-
-
-def _bounds(item: SceneItem) -> tuple[int, int, int, int]:
-    xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
-    return min(xs), min(ys), max(xs), max(ys)

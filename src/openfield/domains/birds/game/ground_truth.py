@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openfield.domains.birds.game.scene import GROUND_ID, SLING_ID, Pixel, Scene, SceneItem, load_palette
-from openfield.domains.birds.game.viewport import HEIGHT, WIDTH
+from openfield.domains.birds.game.scene import GROUND_ID, SLING_ID, Scene, SceneItem, load_palette
+from openfield.domains.birds.game.viewport import HEIGHT, WIDTH, Pixel, bounds
 
 TRAJECTORY_ID = "2147483647"
 FEATURE_ROWS = 40
@@ -73,9 +73,9 @@ def compact(scene: Scene) -> NDArray[np.float32]:
     table = np.zeros((FEATURE_ROWS, FEATURES), dtype=np.float32)
     objects = [("sling", scene.sling), *((item.look, item.ring) for item in scene.items)]
     for row, (look, ring) in enumerate(objects[:FEATURE_ROWS]):
-        xs, ys = [x for x, _ in ring], [y for _, y in ring]
-        bounds = (min(xs) / WIDTH, min(ys) / HEIGHT, max(xs) / WIDTH, max(ys) / HEIGHT)
-        table[row] = ((CLASSES.index(look) + 1) / len(CLASSES), *bounds)
+        left, top, right, bottom = bounds(ring)
+        kind = (CLASSES.index(look) + 1) / len(CLASSES)
+        table[row] = (kind, left / WIDTH, top / HEIGHT, right / WIDTH, bottom / HEIGHT)
     return np.clip(table, 0.0, 1.0)
 
 

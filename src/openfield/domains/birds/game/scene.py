@@ -15,9 +15,8 @@ from openfield.domains.birds.game.bodies import GROUND, Body
 from openfield.domains.birds.game.forces import WINDS
 from openfield.domains.birds.game.game import Game
 from openfield.domains.birds.game.physics import box, read_table
-from openfield.domains.birds.game.viewport import HEIGHT, SLING_BOX, WIDTH, Viewport
+from openfield.domains.birds.game.viewport import HEIGHT, SLING_BOX, WIDTH, Pixel, Viewport, bounds
 
-Pixel = tuple[int, int]
 GROUND_ID, SLING_ID, FIRST_WIND = -100, -106, -90_000
 STAGES = 4
 QUEUE_GAP = 0.75
@@ -162,6 +161,7 @@ def _bird_look(type_: str) -> str:
 
 
 def _visible(item: SceneItem, ground: int) -> bool:
-    xs, ys = [x for x, _ in item.ring], [y for _, y in item.ring]
-    on_screen = max(xs) >= 0 and min(xs) < WIDTH and max(ys) >= 0 and min(ys) < HEIGHT
-    return on_screen and min(ys) <= ground and max(xs) > min(xs) and max(ys) > min(ys)
+    left, top, right, bottom = bounds(item.ring)
+    return (
+        right > left and bottom > top and right >= 0 and left < WIDTH and bottom >= 0 and top < min(HEIGHT, ground + 1)
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from openfield.domains.birds.game.level import Camera
 
+Pixel = tuple[int, int]
 WIDTH, HEIGHT = 640, 480
 SLING_BOX = (-0.485, -0.985, 0.22, 1.03)
 """The rectangle of the slingshot relative to its position: left, bottom, right, top."""
@@ -35,6 +38,12 @@ class Viewport(msgspec.Struct, frozen=True):
     def point(self, px: float, py: float) -> tuple[float, float]:
         """Return the point of a pixel."""
         return (px - WIDTH / 2) / self.scale + self.x, (HEIGHT / 2 - py) / self.scale + self.y
+
+
+def bounds(ring: Sequence[Pixel]) -> tuple[int, int, int, int]:
+    """Return the bounding box of some pixels: left, top, right, bottom."""
+    xs, ys = [x for x, _ in ring], [y for _, y in ring]
+    return min(xs), min(ys), max(xs), max(ys)
 
 
 def zoomed_out(camera: Camera) -> Viewport:
