@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +13,6 @@ import pytest
 import openfield as of
 from openfield.agents import legacy as wire
 from openfield.errors import Cancelled, InvalidInput
-from openfield.journal.lock import take_lock
 from openfield.journal.reader import Run
 from openfield.rollout import Rollout
 from openfield.serving.dispatch import SingleDispatcher
@@ -186,22 +183,38 @@ def test_waiting_for_the_wire_is_not_the_agents_time(path: Path, client: Any, mo
     assert excused[0] >= 500_000_000
 
 
-def test_locks_of_ports_are_taken_away(path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those that processes left which were killed, but none that somebody has."""
-    places = path.parent / "places"
-    places.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(places))
-    left, held = (places / f"openfield-{os.getuid()}-port-{port}.lock" for port in (1, 2))
-    left.touch()
-    with socket.socket() as probe, take_lock(held) or pytest.fail("nobody has it"):
+def test_cells_have_a_port_one_after_the_other(path: Path, client: Any) -> None:
+    with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         (port,) = probe.getsockname()[1:]
-        probe.close()
-        command = client("play()")["client"].removeprefix("wire:")
-        of.run({"client": f"wire:@127.0.0.1:{port} {command}"}, tiny_trials(2), path)
-        assert list(places.iterdir()) == [held]
+    command = client("play()")["client"].removeprefix("wire:")
+    of.run({"client": f"wire:@127.0.0.1:{port} {command}"}, tiny_trials(2), path, workers=2)
     with Run(path) as run:
         assert [cell.outcome for cell in run.cells()] == ["done"] * 2
+
+
+def test_a_port_is_left_to_the_cell_that_has_it() -> None:
+    async def work() -> list[str]:
+        order, taken = list[str](), asyncio.Event()
+
+        async def hold() -> None:
+            async with wire._port_alone(port):
+                taken.set()
+                await asyncio.sleep(2 * wire.PORT_SECONDS)
+                order.append("first")
+
+        async def wait() -> None:
+            await taken.wait()
+            async with wire._port_alone(port):
+                order.append("second")
+
+        await asyncio.gather(hold(), wait())
+        return order
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        (port,) = probe.getsockname()[1:]
+    assert asyncio.run(work()) == ["first", "second"]
 
 
 def test_a_missing_program_is_named(path: Path) -> None:

@@ -9,20 +9,17 @@ started elsewhere.
 from __future__ import annotations
 
 import asyncio
-import os
+import errno
 import socket
-import tempfile
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from openfield.agents.process import split_command
 from openfield.cell import Cell
 from openfield.domain import Domain, spec_of
 from openfield.errors import AgentGone, AgentTimeout, Cancelled, InvalidInput
-from openfield.journal.lock import take_lock
 from openfield.rollout import Rollout
 from openfield.runner.processes import Guard
 from openfield.serving.dispatch import SingleDispatcher, find_wire
@@ -158,6 +155,11 @@ async def _wait(dispatcher: SingleDispatcher) -> str:
             gone = None
         elif gone is not None and patience is not None and time.monotonic() - gone > patience:
             raise AgentGone(f"The program left and did not come back within {patience:g} s.")
+    return _end_of(remote)
+
+
+def _end_of(remote: RemoteRollout) -> str:
+    """Return how a trial ended, or raise what its agent did wrong."""
     if remote.fault is not None:
         raise remote.fault
     return remote.rollout.outcome
@@ -171,33 +173,29 @@ def _heed(remote: RemoteRollout) -> None:
 
 @asynccontextmanager
 async def _port_alone(port: int) -> AsyncIterator[None]:
-    """Keep other cells, also those of other processes, from using this port."""
+    """Keep other cells, also those of other processes, from using this port.
+
+    The lock is the name of a socket that only this machine sees. It ends with its process, and leaves no file behind.
+    """
     if not port:
         yield
         return
-    _sweep_locks()
-    lock = _lock_of(port)
-    while (turn := take_lock(lock)) is None:
-        await asyncio.sleep(PORT_SECONDS)
-    with turn:
-        try:
-            await _wait_for_port(port)
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as lock:
+        while not _bind(lock, f"\0openfield-port-{port}"):
+            await asyncio.sleep(PORT_SECONDS)
+        await _wait_for_port(port)
+        yield
 
 
-def _lock_of(port: int | str) -> Path:
-    return Path(tempfile.gettempdir()) / f"openfield-{os.getuid()}-port-{port}.lock"
-
-
-def _sweep_locks() -> None:
-    """Remove the locks of processes that were killed."""
-    pattern = _lock_of("*")
-    for lock in pattern.parent.glob(pattern.name):
-        if (left := take_lock(lock)) is not None:
-            with left:
-                lock.unlink(missing_ok=True)
+def _bind(probe: socket.socket, address: str | tuple[str, int]) -> bool:
+    """Bind a socket and return whether the address was free."""
+    try:
+        probe.bind(address)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True
 
 
 async def _wait_for_port(port: int) -> None:
@@ -205,11 +203,8 @@ async def _wait_for_port(port: int) -> None:
     for _ in range(PORT_TRIES):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
+            if _bind(probe, (HOST, port)):
                 return
-            except OSError:
-                pass
         await asyncio.sleep(PORT_SECONDS)
     raise InvalidInput(f"Port {port}, where the program looks for the world, is taken by another program.")
 
@@ -234,9 +229,7 @@ async def _watch(dispatcher: SingleDispatcher, program: asyncio.subprocess.Proce
             raise AgentTimeout(f"The program did nothing for {patience:g} s.")
         if left in done:
             remote.left.clear()
-    if remote.fault is not None:
-        raise remote.fault
-    return remote.rollout.outcome
+    return _end_of(remote)
 
 
 async def _first(*things: Coroutine[Any, Any, Any]) -> None:

@@ -18,6 +18,9 @@ from openfield.journal.reader import CellRecord
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)
+SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
+OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""DuckDB would otherwise download what it lacks."""
 Numbers = Iterable[tuple[CellRecord, Mapping[str, float | None]]]
 
 
@@ -125,23 +128,20 @@ def _write_jsonl(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.
 
 def _write_parquet(path: Path, kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]) -> None:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        import duckdb
     except ImportError as error:
         raise MissingExtra("data", "Export as Parquet") from error
-    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
-    schema = pyarrow.schema(
-        [
-            (field.name, next(types[t] for t in types if t in _alternatives(field.type)))
-            for field in msgspec.structs.fields(kind)
-        ]
-    )
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([msgspec.structs.asdict(row) for row in rows], schema), path)
+    fields = msgspec.structs.fields(kind)
+    columns = ", ".join(f'unnest(?::{_sql_type(field.type)}[]) AS "{field.name}"' for field in fields)
+    values = [[getattr(row, field.name) for row in rows] for field in fields]
+    with duckdb.connect(config=OFFLINE) as database:
+        database.execute(f"CREATE TABLE rows AS SELECT {columns}", values)
+        database.table("rows").write_parquet(str(path))
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """Return the types in `X | None`, or just `X`."""
-    return get_args(annotation) or (annotation,)
+def _sql_type(annotation: Any) -> str:
+    """Return the column type of `X` or `X | None`."""
+    return next(SQL_TYPES[each] for each in get_args(annotation) or (annotation,) if each in SQL_TYPES)
 
 
 _WRITERS: dict[str, Callable[[Path, type[msgspec.Struct], Sequence[msgspec.Struct]], None]] = {

@@ -71,21 +71,16 @@ class AgentEvidence:
         self._agent, self._domain, self._trial, self._seed = agent, domain, trial, seed
         source = domain_source(domain.name) or domain.name
         try:
-            self._rehearsal = worker.call(AgentRehearsal, rehearse_agent, source, agent, trial, seed)
+            self.rehearsal = worker.call(AgentRehearsal, rehearse_agent, source, agent, trial, seed)
         except Hung as error:
             self.hung = str(error)
         except OpenfieldError as error:
             self.unmade = str(error)
 
     @property
-    def rehearsal(self) -> AgentRehearsal:
-        """How it played, and how others made alike would have."""
-        return self._rehearsal
-
-    @property
     def transcript(self) -> Transcript:
         """How it played."""
-        return self._rehearsal.transcript
+        return self.rehearsal.transcript
 
     @cached_property
     def differs(self) -> str:

@@ -23,7 +23,7 @@ from openfield.testing.clocks import count_clock_reads, drifting_clocks
 from openfield.testing.differences import Constants, find_constants
 from openfield.testing.report import NotJudged
 from openfield.testing.secrets import find_detail, find_named, words_of
-from openfield.testing.transcript import ReplayedWorld, Transcript, WatchedWorld, record, replay, replay_mutated
+from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay
 from openfield.testing.worker import InlineWorker, Worker, global_random
 from openfield.trial import Trial, derive
 
@@ -166,7 +166,8 @@ def rehearse(source: str, trial: Trial, agent: AgentSource) -> Rehearsal:
 def rehearse_mutated(source: str, trial: Trial, steps: bytes) -> str:
     """Replay a trial for an agent that overwrites what it is shown. Runs in a worker."""
     with global_random(1):
-        return replay_mutated(find_domain(source), trial, msgspec.msgpack.decode(steps, type=list[RawStep]))
+        recorded = msgspec.msgpack.decode(steps, type=list[RawStep])
+        return str(replay(find_domain(source), trial, recorded, MutatedWorld)[1] or "")
 
 
 def without_novelty(trial: Trial) -> Trial:

@@ -117,7 +117,7 @@ class ReplayedWorld(WatchedWorld):
         return super()._keep(turn)
 
 
-class MutatedWorld(WatchedWorld):
+class MutatedWorld(ReplayedWorld):
     """A world whose agent overwrites the turns it was shown and the actions it gave."""
 
     def step(self, reply: Reply) -> Turn:
@@ -164,9 +164,11 @@ def record(domain: Domain[Any], trial: Trial, agent: Agent) -> Transcript:
     return Transcript(_steps(entries), outcome, note, unwritable, states[0] if states else None)
 
 
-def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple[ReplayedWorld, OpenfieldError | None]:
+def replay(
+    domain: Domain[Any], trial: Trial, steps: Iterable[RawStep], kind: type[ReplayedWorld] = ReplayedWorld
+) -> tuple[ReplayedWorld, OpenfieldError | None]:
     """Give recorded replies to a fresh world. Return what it showed, and the first difference from the record."""
-    watched = ReplayedWorld(domain.world(trial))
+    watched = kind(domain.world(trial))
     try:
         Rollout.resume(watched, steps, known=NEVER)
     except OpenfieldError as error:
@@ -174,18 +176,6 @@ def replay(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> tuple
     finally:
         watched.close()
     return watched, None
-
-
-def replay_mutated(domain: Domain[Any], trial: Trial, steps: Iterable[RawStep]) -> str:
-    """Give recorded replies and overwrite everything the world showed. Return where the world then differs."""
-    watched = MutatedWorld(domain.world(trial))
-    try:
-        Rollout.resume(watched, steps, known=NEVER)
-    except OpenfieldError as error:
-        return str(error)
-    finally:
-        watched.close()
-    return ""
 
 
 def compare_agent(domain: Domain[Any], trial: Trial, agent: Agent, transcript: Transcript, known: int = 0) -> str:
