@@ -316,7 +316,7 @@ def test_a_missing_gymnasium_is_named() -> None:
 def test_what_is_no_action_at_all_is_refused(action: Any) -> None:
     env = gymnasium.make(register_domain(find_domain(MAZE)) or "").unwrapped
     env.reset()
-    with pytest.raises(AgentProtocol, match=r"is no action of Discrete\(4\)"):
+    with pytest.raises(AgentProtocol, match=r"is not an action of Discrete\(4\)"):
         env.step(action)
     env.close()
 
@@ -325,7 +325,7 @@ def test_what_is_no_belief_is_refused() -> None:
     env = gymnasium.make(register_domain(WALKS) or "").unwrapped
     env.reset()
     for novel in (7.0, -1.0, "yes", ()):
-        with pytest.raises(InvalidInput, match="is no belief"):
+        with pytest.raises(InvalidInput, match="is not a belief"):
             env.believe(novel)  # type: ignore[attr-defined]
     env.step(1)
     env.close()

@@ -87,7 +87,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             check_belief(belief)
         except (*UNWRITABLE, msgspec.DecodeError) as error:
-            raise InvalidInput(f"{belief} is no belief: {error}.") from None
+            raise InvalidInput(f"{belief} is not a belief: {error}.") from None
         self._belief = belief
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -148,7 +148,7 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             return self._reply(from_gym(self._actions, action))
         except (IndexError, KeyError, TypeError, ValueError):
-            self._fail(fault := AgentProtocol(f"{action!r} is no action of {self.action_space}."))
+            self._fail(fault := AgentProtocol(f"{action!r} is not an action of {self.action_space}."))
             raise fault from None
 
     def _fail(self, error: OpenfieldError) -> None:

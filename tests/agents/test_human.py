@@ -42,7 +42,7 @@ def test_what_is_typed_is_answered(typed: str, actions: of.Discrete | None, repl
 def test_what_makes_no_sense_is_asked_again_with_help() -> None:
     agent, shown = person("up\n?\n1\n", of.Discrete(2))
     agent(Turn(observation={"cue": 1}))
-    assert "'up' is no action here. Type an action;" in shown.getvalue()
+    assert "'up' is not an action here. Type an action;" in shown.getvalue()
     assert "A belief is a number from 0 to 1." in shown.getvalue()
     assert shown.getvalue().count("0 .. 1: ") == 3
 

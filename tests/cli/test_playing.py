@@ -32,7 +32,7 @@ def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.
     said = play(openfield, monkeypatch, typed, "--agent-name", "ada", "--redlight")
     assert said.status == 0
     assert "Reach the goal." in said.out
-    assert "'fly' is no action here." in said.out
+    assert "'fly' is not an action here." in said.out
     assert "A belief is a number from 0 to 1." in said.out
     assert "RED LIGHT: the world has changed" in said.out
     with Run("x.sqlite") as run:

@@ -84,7 +84,7 @@ class LineHuman:
             return Reply(True if (action := self.parse(text)) is None else action)
         action = self.parse(text)
         if action is None:
-            self._say(f"'{text}' is no action here. {self.help}")
+            self._say(f"'{text}' is not an action here. {self.help}")
             return None
         return Reply(action)
 

@@ -52,7 +52,7 @@ def split_command(source: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InvalidInput(f"'{source}' is no command: {str(error).lower()}.") from None
+        raise InvalidInput(f"'{source}' is not a command: {str(error).lower()}.") from None
     if not words:
         raise InvalidInput(f"{kind}: needs a command, for instance {kind}:'python3 agent.py'.")
     return words

@@ -14,11 +14,11 @@ from typing import Any
 
 from openfield.atomic import replacing
 from openfield.capabilities import Film, make_film
-from openfield.core import Ask, Reply, Turn, World
-from openfield.errors import InvalidInput, MissingExtra, ReplayMismatch
+from openfield.errors import InvalidInput, MissingExtra
 from openfield.journal.reader import CellRecord, Run
-from openfield.record import RawStep, is_same_turn
+from openfield.record import RawStep
 from openfield.registry import find_domain
+from openfield.rollout import Rollout
 
 MAX_PICTURES = 1_000
 LAST_MILLISECONDS = 1_500
@@ -28,7 +28,7 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
     """Write an episode as an animated GIF. Return how many pictures it has."""
     if not 0 <= episode < len(cell.episodes):
         have = f"episodes 0 to {len(cell.episodes) - 1}" if cell.episodes else "no finished episode"
-        raise InvalidInput(f"Cell {cell.id} has {have}; {episode} is none of them.")
+        raise InvalidInput(f"Cell {cell.id} has no episode {episode}; it has {have}.")
     domain = find_domain(run.facts.get(f"domain {cell.trial.domain}", cell.trial.domain))
     film = make_film(domain, cell.trial)
     try:
@@ -47,35 +47,20 @@ def write_film(run: Run, cell: CellRecord, episode: int, output: Path) -> int:
 
 
 def replay_pictures(film: Film, steps: Iterable[RawStep], episode: int) -> Iterator[Any]:
-    """Yield the pictures of an episode while its trial is played again."""
-    number = 0
-    for turn in _replay(film.world, steps):
-        if number == episode:
-            yield from film.pictures()
-        number += turn.last is not None or film.world.truth.episode_over
-        if number > episode:
+    """Yield the pictures of an episode while its trial is played again, with the recorded replies."""
+    past, replies = itertools.tee(steps)
+    rollout = Rollout.resume(film.world, past, known=1)
+    next(replies)  # it led to the first turn, without a reply
+    shown, number = None, 0
+    for reply in itertools.chain((step.reply for step in replies), [None]):
+        if rollout.turn is not shown:
+            shown = rollout.turn
+            if number == episode:
+                yield from film.pictures()
+            number += shown.last is not None or film.world.truth.episode_over
+        if reply is None or rollout.over or number > episode:
             return
-
-
-def _replay(world: World, steps: Iterable[RawStep]) -> Iterator[Turn]:
-    """Yield the recorded turns, made again by the recorded replies."""
-    turn = Turn()
-    timed = bool(getattr(world, "timed", False))
-    for number, step in enumerate(steps):
-        reply = step.reply
-        if reply is None:
-            turn = world.reset()
-        elif turn.last is not None and world.over:
-            return
-        elif turn.ask is Ask.ACT and reply.action is None:
-            continue
-        else:
-            before, turn = turn, world.step(Reply(reply.action, reply.belief, step.took / 1e9) if timed else reply)
-            if turn is before:
-                continue
-        if not is_same_turn(turn, step.turn):
-            raise ReplayMismatch(f"Turn {number} differs from the recorded one: the world or its data changed.")
-        yield turn
+        rollout.reply(reply)
 
 
 def _image(array: Any) -> Any:

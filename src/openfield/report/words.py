@@ -25,7 +25,7 @@ OUTCOMES = {
     "truncated": "ended by a limit, scored as far as it got",
     "agent_error": "the agent raised an error",
     "agent_timeout": "the agent took too long",
-    "agent_protocol": "the agent gave an answer that is none",
+    "agent_protocol": "the agent gave an answer that is not valid",
     "agent_gone": "the agent went away",
     "world_error": "the world failed",
     "harness_error": "openfield failed",

@@ -74,7 +74,7 @@ def test_a_recorded_level_becomes_a_film(tmp_path, say):
         assert opened.convert("RGB").tobytes() != start
     assert say("show", path, "--cell", cell, "--episode", 9, "--gif", film) == (
         2,
-        f"openfield: Cell {cell} has episodes 0 to 1; 9 is none of them.\n",
+        f"openfield: Cell {cell} has no episode 9; it has episodes 0 to 1.\n",
     )
     assert say("show", path, "--gif", film)[1] == "openfield: --gif needs --cell.\n"
     assert say("show", path, "--cell", cell, "--episode", 1)[1] == "openfield: --episode needs --gif.\n"

@@ -46,4 +46,4 @@ def test_mistakes_are_told_how_to_shoot():
     shown = io.StringIO()
     with pytest.raises(Cancelled):
         drive(Rollout(DOMAIN.world(TRIAL)), BirdsHuman(DOMAIN.spec(TRIAL), 0, io.StringIO("\n\n\nup\n"), shown))
-    assert "'up' is no action here." in shown.getvalue()
+    assert "'up' is not an action here." in shown.getvalue()
