@@ -9,8 +9,6 @@ from typing import Annotated, Any
 import msgspec
 
 import openfield as of
-from openfield.core import Ending
-from openfield.errors import AgentProtocol
 
 MOVES = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
@@ -34,7 +32,7 @@ class MazePlay:
     def __init__(self, settings: MazeSettings, rng: random.Random) -> None:
         self.settings, self.rng, self.moves, self.shortest = settings, rng, 0, 0
         self.reward, self.performance = 0.0, 0.0
-        self.ended: Ending | None = None
+        self.ended: of.Ending | None = None
         cells = [(x, y) for x in range(settings.size) for y in range(settings.size)]
         while not self.shortest:  # until there is a way to the goal
             self.free = set(rng.sample(cells, round((1 - settings.walls) * len(cells))))
@@ -45,7 +43,7 @@ class MazePlay:
     def move(self, action: Any) -> None:
         """Goes one cell, if the way is free; what counts is how short the whole way was."""
         if not isinstance(action, str) or action not in MOVES:
-            raise AgentProtocol(f"unknown action {action!r}; known are {', '.join(MOVES)}")
+            raise of.AgentProtocol(f"unknown action {action!r}; known are {', '.join(MOVES)}")
         dx, dy = MOVES[self.rng.choice(list(MOVES)) if self.rng.random() < self.settings.slip else action]
         self.at = self._towards(self.at, (-dx if self.settings.swapped else dx, dy))
         self.moves += 1

@@ -21,7 +21,7 @@ from openfield.journal.reader import SCORED
 from openfield.metrics import BUILT_IN
 from openfield.registry import find_domain
 from openfield.runner.experiment import Experiment
-from openfield.serving.jsonlines import FromAgent, Lines, bye, load_line, save_line, turn_line, welcome
+from openfield.serving.jsonlines import FromAgent, LineDecoder, bye, load_line, save_line, turn_line, welcome
 from openfield.trial import Limits
 from support.places import MAZE, ROOT
 
@@ -141,7 +141,7 @@ def test_messages_shown_are_messages_of_the_protocol() -> None:
     ]
     ours = {message["type"]: message for message in map(json.loads, shown)}
     theirs = [line for line in shown if json.loads(line)["type"] in ("hello", "reply", "state", "loaded")]
-    assert len(list(Lines().feed("\n".join([*theirs, ""]).encode()))) == 4
+    assert len(list(LineDecoder().feed("\n".join([*theirs, ""]).encode()))) == 4
     maze = find_domain(MAZE)
     (trial,) = maze.trials(count=1)
     spec = msgspec.structs.replace(maze.spec(trial), reply_seconds=60.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import pytest
 
 import openfield as of
 from openfield.lazy import _find_homes
-from support.places import load_generator
+from support.places import ROOT, load_generator
 
 NOUNS = ("Turn", "Reply", "Belief", "World", "Agent", "Domain", "Trial", "Rollout", "Journal", "Metric")
 PACKAGES = (
@@ -75,6 +76,15 @@ def test_the_reference_has_every_public_name_under_a_theme() -> None:
 def test_the_reference_is_what_the_docstrings_say() -> None:
     page = GENERATOR.PAGE.read_text(encoding="utf-8")
     assert page == GENERATOR.render_reference(), "docs/reference.md is old; write it anew: make docs"
+
+
+def test_pages_and_examples_import_public_names_only() -> None:
+    pages = sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "objectives.md"})
+    for file in [ROOT / "README.md", *pages, *sorted((ROOT / "examples").glob("*.py"))]:
+        text = file.read_text(encoding="utf-8")
+        for module, names in re.findall(r"^from (openfield[\w.]*) import (\([^)]*\)|[^\n]*)$", text, re.MULTILINE):
+            private = set(re.findall(r"\w+", names)) - set(GENERATOR.public_names(module))
+            assert not private, f"{file.name} imports {private} from {module}"
 
 
 def test_other_names_are_refused() -> None:
