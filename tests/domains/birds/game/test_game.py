@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from openfield.domains.birds.game.level import Camera, Level, LevelObject
 from openfield.domains.birds.game.scene import see
 from openfield.domains.birds.game.viewport import zoomed_in, zoomed_out
 from openfield.errors import MissingExtra
+from openfield.installation import install_line
 
 
 def level(*things, birds=("BirdRed",), **fields):
@@ -350,5 +352,5 @@ def test_the_same_shots_give_the_same_bits_in_another_process():
 @pytest.mark.parametrize(("module", "use"), [("Box2D", lambda: Game(level(FAR))), ("PIL", drawing._load_pillow)])
 def test_a_missing_part_is_named_with_the_line_that_installs_it(monkeypatch, module, use):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=r"pip install 'openfield\[birds\]'"):
+    with pytest.raises(MissingExtra, match=re.escape(install_line("birds"))):
         use()

@@ -162,6 +162,5 @@ def _bird_look(type_: str) -> str:
 
 def _visible(item: SceneItem, ground: int) -> bool:
     left, top, right, bottom = bounds(item.ring)
-    return (
-        right > left and bottom > top and right >= 0 and left < WIDTH and bottom >= 0 and top < min(HEIGHT, ground + 1)
-    )
+    on_screen = right >= 0 and left < WIDTH and bottom >= 0 and top < HEIGHT
+    return on_screen and top <= ground and right > left and bottom > top
