@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("httpx", reason="the extra 'ond' is not installed")
 
-from openfield.domains.ond.client.rest_client import RestClient as Visitor
+from openfield.domains.ond.client.rest_client import RestClient
 from support.ond.protocol import OTHER, Client, write_test
 from support.ond.serving import server
 from support.ond.targets import process, target  # noqa: F401
@@ -38,9 +38,9 @@ def compat(data: Path, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Visitor]:
+def served(tmp_path: Path) -> Iterator[RestClient]:
     """A client of ours at a server with two tests."""
     write_test(tmp_path / "data", feedback_max_ids=2)
     write_test(tmp_path / "data", "OND.2", feedback_max_ids=2)
-    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), Visitor(url) as client:
+    with server(tmp_path, "--data", str(tmp_path / "data")) as (url, _), RestClient(url) as client:
         yield client

@@ -39,6 +39,6 @@ def test_a_budget_that_is_used_up_is_an_empty_table() -> None:
         FeedbackAccount(3, 3, 3, buy, "detection").get_feedback(0, [0], ["a"])
 
 
-def test_stand_ins_leave_the_real_package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stubs_leave_an_installed_package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sail_on_client", ModuleType("sail_on_client"))
     assert not register_stubs()

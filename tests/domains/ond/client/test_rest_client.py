@@ -32,7 +32,6 @@ def test_answers_that_cannot_be_read_are_said_in_one_line(body: bytes) -> None:
         lambda: client.open({}, ["t"]),
         lambda: client.metadata("s", "t"),
         lambda: client.evaluate("s", "t"),
-        lambda: client.round_scores("s", "t", 0),
         lambda: client.latest("s"),
     ]
     for ask in asked:

@@ -16,7 +16,7 @@ from support.ond.protocol import TEST
 from support.ond.serving import play_session
 
 
-def test_agents_of_the_original_client_are_hosted(served: RestClient, tmp_path: Path) -> None:
+def test_agents_of_the_original_client_are_played(served: RestClient, tmp_path: Path) -> None:
     agent = Executor({})
     player = StepPlayer("old", agent, options=StepOptions(features=str(tmp_path / "features")))
     scores = play_session(served, player, SessionOptions(tests=(TEST,)))[TEST]

@@ -99,14 +99,6 @@ class RestClient:
         asked |= {"baseline_session_id": baseline} if baseline else {}
         return self._ask_json("GET", "/session/evaluations", params=asked)
 
-    def round_scores(self, session: str, test: str, number: int) -> dict[str, float]:
-        """Return top-1 and top-3 accuracy of a posted round, and mark the session as `devmode`.
-
-        Only openfield's server sends these scores.
-        """
-        asked = {"session_id": session, "test_id": test, "round_id": number, "roundwise": "1", "devmode": "1"}
-        return dict(self._ask_json("GET", "/session/evaluations", params=asked).get("m_acc_round_wise", {}))
-
     def complete(self, session: str, test: str) -> None:
         """Declare a test complete."""
         self._ask("DELETE", "/test", params={"session_id": session, "test_id": test})

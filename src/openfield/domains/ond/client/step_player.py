@@ -59,10 +59,6 @@ class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
         rest = (*STEPS.keys() - {"Initialize", "FeatureExtraction"}, "CreateFeedbackInstance")
         return {*self.skip, *react, *(rest if self.extract_only else ())}
 
-    def find_features(self, test: str, agent: str) -> Features | None:
-        """Read the saved features of a test, if there are any."""
-        return None if self.features is None else find_features(self.features, test, agent, self.pickles)
-
     def feature_file(self, test: str, agent: str) -> Path | None:
         """Return the file to save features in, or None if they are not to be saved."""
         if self.features is None or "SaveFeatures" in self.skip or Path(self.features).is_file():
@@ -105,7 +101,8 @@ class StepPlayer:
         """Initialize the agent for a test."""
         test, metadata = started.test, started.metadata
         self._test, self._condda = test, metadata.get("protocol") == "CONDDA"
-        self._saved = self._options.find_features(test, self.name)
+        place, pickles = self._options.features, self._options.pickles
+        self._saved = None if place is None else find_features(place, test, self.name, pickles)
         self._resumed, self._position = bool(started.answered), len(started.answered)
         if self._store is not None:
             self._store.read(test) if self._options.use_attributes else self._store.clear()
