@@ -1,4 +1,4 @@
-"""The two Doom domains: the duel of the seed and the larger arena.
+"""The two Doom domains: the duel of the first published task, and the larger arena.
 
 The registry finds them by name; plans ask for trials, rollouts for worlds.
 """
@@ -18,7 +18,7 @@ from openfield.domains.doom.episode import ARENA as ARENA_TASK
 from openfield.domains.doom.episode import DUEL as DUEL_TASK
 from openfield.domains.doom.episode import DoomTask
 from openfield.domains.doom.novelty import describe_novelty
-from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_alike
+from openfield.domains.doom.settings import ArenaSettings, DoomSettings, DuelSettings, check_shared
 from openfield.domains.doom.trials import compose
 from openfield.errors import InvalidInput
 from openfield.record import observation_key
@@ -40,6 +40,7 @@ class DoomDomain(Domain[Any]):
 
     version = 7
     """Raised whenever the same trial shows something else than before."""
+    exports = {"seed": "openfield.domains.doom.exports:write_seed"}
     task: ClassVar[DoomTask]
     words: ClassVar[str]
     """The task, for agents."""
@@ -53,12 +54,12 @@ class DoomDomain(Domain[Any]):
     extra, modules = "doom", ("vizdoom",)
     demo_agents = ("watchful", "random")
     scripted_agent = "random"
-    """Whose replies protocol 0.8 can carry: no opinion before an episode's end."""
+    """An agent whose replies protocol 0.8 can carry: no belief before an episode's end."""
     gym_settings = {"observation": "array", "training": 0}
     limits = Limits(reply_seconds=60.0)
 
     def spec(self, trial: Trial) -> Spec:
-        """What an agent may know: the task, the actions, and the array if it sees one."""
+        """Return what an agent may know: the task, the actions, and the array if it sees one."""
         from openfield.domains.doom.arrays import ARRAY_SIZES
 
         settings = make_settings(self.settings, trial.settings)
@@ -67,13 +68,13 @@ class DoomDomain(Domain[Any]):
         return Spec(domain=self.name, task=self.words, actions=Choice(self.task.actions), observations=array)
 
     def phases(self, settings: DoomSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-        """The test phases of a trial whose order is not drawn."""
+        """Compose the test phases of a trial whose order is not drawn."""
         return compose(settings, novelty, 0)
 
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
-        """The training trial, if there is training, and `count` test trials that start from the trained agent."""
+        """Make the training trial, if there is training, and `count` test trials that start from the trained agent."""
         chosen = make_settings(self.settings, settings)
         names = self.novelty_names(novelty)
         training = self.training_trial(chosen, seed)
@@ -84,7 +85,7 @@ class DoomDomain(Domain[Any]):
         return made
 
     def training_trial(self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...] = ()) -> Trial | None:
-        """The labelled episodes every agent starts with, all normal if nothing is said; None where there are none."""
+        """Make the trial of labelled episodes that every agent starts with; return None without training."""
         if not settings.training:
             return None
         chosen = phases or (Phase("training", settings.training),)
@@ -93,7 +94,7 @@ class DoomDomain(Domain[Any]):
     def test_trial(
         self, settings: DoomSettings, seed: int, phases: tuple[Phase, ...], red_light: bool, training: Trial | None
     ) -> Trial:
-        """A trial with these phases, after a training trial if there is one.
+        """Make a trial with these phases, after a training trial if there is one.
 
         Raises:
             InvalidInput: A phase's settings leave no room for what they ask for, or its novelty changes what it may not
@@ -112,37 +113,37 @@ class DoomDomain(Domain[Any]):
         for phase in {phase.novelty: phase for phase in phases}.values():
             self.check_novelties(settings, phase.novelty)
             changed = self.settings_in(trial, phase)
-            check_alike(settings, changed)
+            check_shared(settings, changed)
             self.task.check_room(changed)
         return trial
 
     def world(self, trial: Trial) -> World:
-        """The world of a trial."""
+        """Make the world of a trial."""
         from openfield.domains.doom.world import DoomWorld
 
         return DoomWorld(self, trial)
 
     def expect(self, trials: Iterable[Trial]) -> None:
-        """Has the maps of all these trials in one WAD, so that one engine plays them."""
+        """Plan one WAD for the maps of all these trials, so that one engine plays them."""
         from openfield.domains.doom.engine.shared_wad import expect_trials
 
         expect_trials(self, trials)
 
     def film(self, trial: Trial) -> Film:
-        """What the player saw, every other tick."""
+        """Make a film of what the player saw, every other tick."""
         from openfield.domains.doom.film import make_film
 
         return make_film(self, trial)
 
     def detected(self, belief: Belief) -> bool:
-        """By the agent's own threshold where it names one, else a level above 0, else one half."""
+        """Decide by the agent's own threshold if it names one, else by its level, else by one half."""
         threshold = belief.detail.get("threshold") if isinstance(belief.detail, dict) else None
         if isinstance(threshold, (int, float)) and isinstance(belief.novel, float):
             return belief.novel >= threshold
         return belief.level > 0 if belief.level is not None else says_novel(belief)
 
     def encode(self, observation: Any) -> Any:
-        """Positions in squares, by the same rule for features and for arrays; without the time, which never repeats."""
+        """Round positions to squares, by the same rule for features and for arrays, and leave out the time."""
         from openfield.domains.doom.arrays import ARRAY_SIZES
         from openfield.domains.doom.encode import coarse_array, coarse_features
 
@@ -153,7 +154,7 @@ class DoomDomain(Domain[Any]):
         return observation_key(observation)
 
     def characterise(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """The published words for what a novelty changes."""
+        """Return the published words for what these novelties change."""
         return [hint for name in names for hint in describe_novelty(name)]
 
     def options(self, command: str) -> type | None:
@@ -169,7 +170,7 @@ class DoomDomain(Domain[Any]):
         return prepare(options)
 
     def wire(self) -> Wire:
-        """Protocol 0.8 over RabbitMQ."""
+        """Make the wire: protocol 0.8 over RabbitMQ."""
         from openfield.domains.doom.wire.amqp import AmqpWire
 
         return AmqpWire()
@@ -184,7 +185,7 @@ class DoomDomain(Domain[Any]):
 
     @property
     def scripted_peer(self) -> Callable[[str, int, Sequence[Reply]], Awaitable[None]] | None:
-        """Speaks the wire for the conformance kit; None where there is no broker to speak through."""
+        """A client for the conformance kit that speaks the wire; None if there is no broker."""
         from openfield.domains.doom.wire.private_broker import is_installed, need_broker
 
         if not is_installed() and "OPENFIELD_AMQP" not in os.environ:
@@ -200,7 +201,7 @@ class DoomDomain(Domain[Any]):
 
 
 class DuelDomain(DoomDomain):
-    """The seed's task."""
+    """The first published task."""
 
     gym_name = "DoomDuel"
     name, title, settings, task = "doom", "Doom duel: kill one enemy fast", DuelSettings, DUEL_TASK

@@ -1,6 +1,6 @@
-"""Observations as measures that count see them: exact places and the time stamp never occur twice.
+"""Coarse observations for measures that count: exact positions and time stamps never occur twice.
 
-By the same rule for features and for arrays, so that agents of both kinds can be compared.
+The rule is the same for features and for arrays, so that agents of both kinds can be compared.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from openfield.domains.doom.arrays import MAX_ENEMIES
 
 SQUARE = 128.0
-"""Side of the squares in which positions are seen: eight along an arena of 1,024 units."""
+"""The side of a square; there are eight along an arena of 1,024 units."""
 
 
 def coarse_features(observation: dict[str, Any]) -> tuple[Any, ...]:
-    """Squares, eighths of a turn and quarters of health of player and enemies, and the number of projectiles.
+    """Return squares, eighths of a turn and quarters of health of player and enemies, and count projectiles.
 
-    No more projectiles are counted than an array shows.
+    At most as many projectiles are counted as an array shows.
     """
     enemies = sorted(_coarse(entity) for entity in observation["enemies"])
     bolts = len(observation.get("projectiles", ()))
@@ -26,7 +26,7 @@ def coarse_features(observation: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def coarse_array(observation: Sequence[float], task: str) -> tuple[Any, ...]:
-    """The same of a state as numbers; duellists do not turn, and the arena has no projectiles."""
+    """Return the same for an array. In the duel the player does not turn; the arena has no projectiles."""
     values = [float(value) for value in observation]
     duel = task == "duel"
     start = 5 if duel else 6

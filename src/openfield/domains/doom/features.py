@@ -1,6 +1,6 @@
-"""Feature vectors: what a state looks like to an agent, in the published formats.
+"""Feature vectors: make them from game states in the published formats, and read them back.
 
-Between scenes and turns. A novelty of representation changes what is shown here and nothing else.
+A novelty of representation changes only what is shown here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUCKET_START, BUCKET_SPAN = -512.0, 1023.9
 
 
 def duel_features(state: GameState, stamp: float, last_enemy: Entity) -> Features:
-    """The duel's vector, key for key as published; `enemies` is an addition for those who meet more than one."""
+    """Make the duel's vector with the published keys; `enemies` is an addition for more than one enemy."""
     enemies = [_alive(entity) for entity in state.enemies]
     first = min(state.enemies, key=lambda entity: _distance(entity, state.player), default=None)
     return {
@@ -34,12 +34,12 @@ def duel_features(state: GameState, stamp: float, last_enemy: Entity) -> Feature
 
 
 def item_features(items: Items) -> Features:
-    """What lies about; the same from tick to tick unless something is taken or moved."""
+    """Make the features of items; they stay the same unless an item is taken or moved."""
     return {kind: [_turned(entity) for entity in entities] for kind, entities in items.items()}
 
 
 def arena_features(state: GameState, stamp: float, items: Features) -> Features:
-    """The arena's vector, key for key as published; health and bullets are whole numbers, unlike the duel's."""
+    """Make the arena's vector with the published keys; unlike the duel's, health and bullets are whole numbers."""
     player = state.player
     return {
         "enemies": [
@@ -64,7 +64,7 @@ def arena_features(state: GameState, stamp: float, items: Features) -> Features:
 
 
 def first_features(walls: list[Wall], hints: list[dict[str, Any]]) -> Features:
-    """What only the first vector of an arena episode has."""
+    """Make the features that only the first vector of an arena episode has."""
     rounded = [{key: round(float(value), 2) for key, value in msgspec.structs.asdict(wall).items()} for wall in walls]
     return {"walls": rounded, "hint": hints}
 
@@ -88,7 +88,7 @@ def read_walls(features: Features) -> list[Wall]:
 
 
 def shown(state: GameState, settings: DoomSettings) -> GameState:
-    """The state as it is seen: exactly, through fog, in buckets, or both."""
+    """Return the state as it is shown: exactly, through fog, in buckets, or both."""
     if settings.fog:
         state = _changed(state, _in_fog(settings.fog, state.player))
     return _changed(state, _in_buckets(settings.buckets)) if settings.buckets else state
@@ -105,11 +105,11 @@ def _changed(state: GameState, change: Callable[[Entity], Entity]) -> GameState:
 
 
 _WHOLE = 1.5 * 2**52
-"""Added and taken away again, it leaves a number rounded to a whole one, ties to even."""
+"""Adding and subtracting it rounds a number to a whole one, ties to even."""
 
 
 def _decimals(value: float) -> float:
-    """What `round(value, 4)` gives, at a fifth of the cost: as many decimals as feature vectors carry."""
+    """Return `round(value, 4)` at a fifth of the cost: feature vectors carry four decimals."""
     return (value * 1e4 + _WHOLE - _WHOLE) / 1e4
 
 
@@ -145,7 +145,7 @@ def _distance(entity: Entity, other: Entity) -> float:
 
 
 def _in_buckets(count: int) -> Any:
-    """Snaps x and y to the nearest of so many centres, as the published novelty does."""
+    """Return a change that snaps x and y to the nearest of so many centres, as the published novelty does."""
     step = BUCKET_SPAN / count
 
     def snap(value: float) -> float:
@@ -156,7 +156,7 @@ def _in_buckets(count: int) -> Any:
 
 
 def _in_fog(reach: float, eye: Entity) -> Any:
-    """Moves what is farther away than the eye reaches to the edge of the fog, in its direction."""
+    """Return a change that moves entities beyond `reach` to that distance, in their direction."""
 
     def seen(entity: Entity) -> Entity:
         distance = _distance(entity, eye)

@@ -1,6 +1,6 @@
-"""The rules beyond the engine's own: what novelties make of each tick, as orders to the engine's scripts.
+"""The rules of novelties that the engine does not know: commands to its scripts for each tick.
 
-Used by `play`: a rule looks at the state and gives commands for `content/scripts.asm`.
+An episode asks for the commands; a rule reads the state. The scripts are in `data/scripts.asm`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from openfield.domains.doom.maps.udmf import Point
 from openfield.domains.doom.settings import ArenaSettings, DoomSettings
 
 HURT, ORDER, DODGE, SPAWN, DRAIN, BLOW = (f"puke -{number}" for number in range(10, 16))
-"""The scripts by their numbers; with a sign before it, a script also runs where it was called in this tick already."""
+"""The calls of scripts by their numbers. The minus sign lets a script run more than once in a tick."""
 ENEMIES = 4
 CONE = 22.5
 NEAR = 40.0
-"""Half the width of what must fit beside a player who is not near walls and pillars."""
+"""The player is near a wall or pillar if a square of this half width does not fit around it."""
 FIRST_DELAY = 5
 RETURN_AMMO = 3
 Spot = tuple[int, int]
 SPOT_TRIES = 50
 APART = 80.0
-"""Between the centres of two things whoever appears is clear of the other, though both may take a step before."""
+"""At this distance between their centres two enemies do not touch, even if both take a step before."""
 
 
 _QUIET = {
@@ -57,11 +57,11 @@ _QUIET = {
         "goal",
     )
 }
-"""Under these settings nothing happens that the engine does not do by itself."""
+"""With these settings the engine needs no commands."""
 
 
 def tolls(settings: DoomSettings, tick: int) -> Iterator[str]:
-    """Every so often the player loses health."""
+    """Yield the command by which the player loses health from time to time."""
     if settings.toll and tick and tick % settings.toll_period == 0:
         yield f"{HURT} {settings.toll}"
 
@@ -72,14 +72,14 @@ class DuelRules:
     def __init__(self, settings: DoomSettings, layout: MapLayout, reader: StateReader, rng: random.Random) -> None:
         self._settings = settings
         self.quiet = not settings.toll
-        """Whether nothing happens that the engine does not do by itself."""
+        """True if the engine needs no commands."""
 
     def lost(self, state: GameState) -> bool:
-        """Nothing but death loses a duel."""
+        """Return False: nothing but death loses a duel."""
         return False
 
     def commands(self, state: GameState, tick: int) -> Sequence[str]:
-        """What happens in this tick beyond the engine's own rules."""
+        """Return the commands for this tick."""
         return tuple(tolls(self._settings, tick))
 
 
@@ -94,12 +94,12 @@ class ArenaRules:
         self._starts = [at for at, _ in layout.enemies]
         self._count = len(self._starts)
         self._calls: dict[int, int] = {}
-        """By an enemy's tag, how scripts call it."""
+        """By an enemy's tag, the tag by which scripts know it."""
         self._spots: dict[int, Spot | None] = {}
         self._orders: dict[int, int] = {}
         pillars = [(at, PILLAR_HALF) for number, at in layout.items if number == OBSTACLE]
         goal = settings.goal or (0, 0, 0)
-        self._way = Pathfinder(goal[:2], settings.enemy_stride, pillars, rng)
+        self._pathfinder = Pathfinder(goal[:2], settings.enemy_stride, pillars, rng)
         self._last_loose = ITEM_TAG + sum(number != OBSTACLE for number, _ in layout.items) - 1
         self._wind = rng.uniform(0, 2 * math.pi)
         self._killed_at: int | None = None
@@ -107,12 +107,12 @@ class ArenaRules:
         self._due: dict[int, int] = {}
 
     def lost(self, state: GameState) -> bool:
-        """Whether the enemies have reached their goal."""
+        """Check whether an enemy has reached the goal."""
         goal = self._settings.goal
         return goal is not None and any(math.dist((e.x, e.y), goal[:2]) <= goal[2] for e in state.enemies)
 
     def commands(self, state: GameState, tick: int) -> Sequence[str]:
-        """What happens in this tick beyond the engine's own rules."""
+        """Return the commands for this tick."""
         settings = self._settings
         self._calls = self._calls or _calls(state.enemies, self._starts)
         if self._killed_at is None and len(state.enemies) < self._count:
@@ -135,21 +135,21 @@ class ArenaRules:
         return made
 
     def _on_guard(self, tick: int) -> bool:
-        """Whether enemies stand sentry when they hear what is ordered now, which is in the next tick."""
+        """Check whether enemies stand sentry when they get the order, which is in the next tick."""
         return 0 <= self._settings.sentry_after <= tick + 1
 
     def _joined(self, command: str, values: dict[int, int]) -> str:
-        """A script that is told a number for each enemy."""
+        """Return the call of a script with a number for each enemy."""
         told = {self._calls[tag]: value for tag, value in values.items()}
         return " ".join([command, *(str(told.get(ENEMY_TAG + number, 0)) for number in range(ENEMIES))])
 
     def _blow(self) -> str:
-        """Wind moves the player, the enemies and what lies loose; pillars stand."""
+        """Return the command of the wind, which moves player, enemies and loose items, but not pillars."""
         x, y = (round(100 * self._settings.wind * part(self._wind)) for part in (math.cos, math.sin))
         return f"{BLOW} {x} {y} {ENEMY_TAG} {self._last_loose}"
 
     def _expected(self, enemy: Entity) -> Entity:
-        """The enemy as it will be when it hears its next order: the last one is still to be followed."""
+        """Return the enemy as it will be at its next order: the last one is still to be followed."""
         last, angle = self._orders.get(enemy.tag, 0), math.radians(enemy.angle)
         turn = {TURN_LEFT: 45.0, TURN_RIGHT: -45.0}.get(last, 0.0)
         step = self._settings.enemy_stride if last == ONWARD and self._settings.behaviour == "march" else 0
@@ -173,22 +173,22 @@ class ArenaRules:
                 return self._go(enemy, *_behind_pillar(enemy, state, settings.hide_distance))
             case "march":
                 return self._march(enemy, state)
-        return 0  # also for who has nobody to keep away from, and nothing to hide behind
+        return 0  # also for an enemy that is alone, or has no pillar to hide behind
 
     def _march(self, enemy: Entity, state: GameState) -> int:
-        """A step on the way to the goal, or the turn it takes."""
+        """Return a step on the way to the goal, or the turn it takes."""
         if self._orders.get(enemy.tag) != ONWARD:
-            self._way.forget(enemy.tag)
+            self._pathfinder.forget(enemy.tag)
         others = [((entity.x, entity.y), ENEMY_HALF) for entity in state.enemies if entity.tag != enemy.tag]
         entities = [*others, ((state.player.x, state.player.y), PLAYER_HALF)]
-        angle = math.radians(self._way.direction(enemy.tag, (enemy.x, enemy.y), entities))
+        angle = math.radians(self._pathfinder.direction(enemy.tag, (enemy.x, enemy.y), entities))
         return _turn(enemy, enemy.x + math.cos(angle), enemy.y + math.sin(angle)) or ONWARD
 
     def _go(self, enemy: Entity, x: float, y: float) -> int:
         return _turn(enemy, x, y) or self._rng.choice((ONWARD, LEFT, RIGHT, SHOOT))
 
     def _blinks(self, state: GameState) -> Iterator[str]:
-        """An enemy that is hit is somewhere else in the same tick: the engine knows beforehand where."""
+        """Tell the engine where each enemy appears if it is hit: it moves in the same tick."""
         for enemy in state.enemies:
             spot = self._spots.get(enemy.tag)
             if spot is None or not self._is_spot(spot, enemy, state):
@@ -197,7 +197,7 @@ class ArenaRules:
                 yield f"{DODGE} {self._calls[enemy.tag]} {spot[0]} {spot[1]} {int(enemy.health)}"
 
     def _spot(self, enemy: Entity, state: GameState) -> Spot | None:
-        """Somewhere to go; where there is hardly any, the next tick may find it."""
+        """Draw where an enemy would appear; if none is found, the next tick tries again."""
         low, high = self._settings.blink
         farthest = math.hypot(abs(enemy.x) + arena.EDGE, abs(enemy.y) + arena.EDGE)
         for _ in range(SPOT_TRIES if farthest > low else 0):
@@ -208,15 +208,15 @@ class ArenaRules:
         return None
 
     def _is_spot(self, spot: Spot, enemy: Entity, state: GameState) -> bool:
-        """Whether it is as far away as it should be, and free."""
+        """Check whether a spot is free and as far away as it should be."""
         low, high = self._settings.blink
         others = (state.player, *state.items["obstacle"], *(other for other in state.enemies if other is not enemy))
         return low <= math.dist((enemy.x, enemy.y), spot) <= high and _is_free(spot, others)
 
     def _returns(self, state: GameState, tick: int) -> Iterator[str]:
-        """The dead come back after a delay that grows each time, and bring bullets for the player."""
+        """Bring the dead back after a delay that grows each time, and give the player bullets."""
         alive = {enemy.tag for enemy in state.enemies}
-        self._reader.returning.clear()  # whoever was told to come and is not here found no room, and is told again
+        self._reader.returning.clear()  # an enemy that is not here yet found no room, and is told again
         for tag in range(self._count):
             if tag in alive:
                 if self._due.pop(tag, None) is not None:
@@ -238,15 +238,16 @@ class ArenaRules:
         return None
 
     def _off_goal(self, spot: Spot) -> bool:
-        """Whether whoever appears there has yet to walk to the goal, as at the start."""
+        """Check whether a spot is so far from the goal that an enemy there has yet to walk, as at the start."""
         goal = self._settings.goal
         return goal is None or math.dist(spot, goal[:2]) > goal[2] + arena.GOAL_MARGIN
 
 
 def _calls(enemies: list[Entity], starts: list[Point]) -> dict[int, int]:
-    """How scripts call the enemies of the first state.
+    """Return the tags by which scripts know the enemies of the first state.
 
-    Only places tell: the engine lists those first that have taken a step already, and no two start within 48 units.
+    They are found by their positions: the engine lists those first that have taken a step, and no two start within 48
+    units.
     """
 
     def steps(order: tuple[int, ...]) -> float:
@@ -267,7 +268,7 @@ def _near_solid(state: GameState) -> bool:
 
 
 def _turn(enemy: Entity, x: float, y: float) -> int:
-    """The turn that brings an enemy to face a point; 0 if it does."""
+    """Return the turn that brings an enemy to face a point; 0 if it does."""
     off = (math.degrees(math.atan2(y - enemy.y, x - enemy.x)) - enemy.angle + 180) % 360 - 180
     return 0 if abs(off) <= CONE else TURN_LEFT if off > 0 else TURN_RIGHT
 
@@ -278,7 +279,7 @@ def _away_from_centre(enemy: Entity, enemies: list[Entity]) -> tuple[float, floa
 
 
 def _behind_pillar(enemy: Entity, state: GameState, distance: float) -> tuple[float, float]:
-    """A point behind the nearest pillar, seen from the player."""
+    """Return a point behind the nearest pillar, seen from the player."""
     player = state.player
     pillar = min(state.items["obstacle"], key=lambda entity: math.dist((entity.x, entity.y), (enemy.x, enemy.y)))
     away = max(math.dist((pillar.x, pillar.y), (player.x, player.y)), 1.0)

@@ -1,6 +1,6 @@
-"""What can be changed about the Doom tasks, and how long their trials are.
+"""The settings of the Doom tasks and of their trials.
 
-Novelties change these records; layouts, actors and rules are made from them.
+Novelties change these values; layouts, actors and rules are made from them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from openfield.settings import Settings
 
 Count = Annotated[int, Meta(ge=0, le=40)]
 Span = tuple[Count, Count]
-"""From, to, both included; drawn anew for every episode."""
+"""From and to, both included; drawn for every episode."""
 Crowd = tuple[Annotated[int, Meta(ge=1, le=4)], Annotated[int, Meta(ge=1, le=4)]]
 """A span of enemies: scripts and arrays know four."""
-MOST = 2000
-"""Of health, bullets and units: more than there are, and far from what the engine's numbers cannot hold."""
-PLAYER_STEP, ENEMY_STEP = 31, 39
-"""Units: whoever goes as far as it is wide, or farther, goes through walls; only where a step ends must be free."""
-LONGEST = 100_000
-"""Of ticks."""
+MAX_AMOUNT = 2000
+"""Health, bullets or units: more than there are, and well within the engine's numbers."""
+MAX_PLAYER_STRIDE, MAX_ENEMY_STRIDE = 31, 39
+"""Units. A stride as long as the player or enemy is wide goes through walls: only where it ends must be free."""
+MAX_TICKS = 100_000
 MAX_EPISODES = 10_000
-Amount = Annotated[int, Meta(ge=0, le=MOST)]
-Place = Annotated[int, Meta(ge=-512, le=512)]
+Amount = Annotated[int, Meta(ge=0, le=MAX_AMOUNT)]
+Coordinate = Annotated[int, Meta(ge=-512, le=512)]
 EngineSeed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-"""What the engine takes for a seed."""
+"""A seed the engine takes."""
 Behaviour = Literal["random", "approach", "spread", "hide", "march"]
 
 
@@ -40,7 +39,7 @@ class DoomSettings(Settings, frozen=True):
     episodes: Annotated[int, Meta(ge=1, le=MAX_EPISODES, description="Test episodes in a trial.")] = 20
     before: Annotated[int, Meta(ge=0, le=MAX_EPISODES, description="Test episodes before the onset; 0: 3 of 10.")] = 0
     share: Annotated[float, Meta(ge=0, le=1, description="Share of novel episodes from the onset on.")] = 1.0
-    limit: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks until an episode is cut off.")] = 2000
+    limit: Annotated[int, Meta(ge=1, le=MAX_TICKS, description="Ticks until an episode is cut off.")] = 2000
     epoch: Annotated[float, Meta(ge=0, le=1e11, description="time_stamp of a trial's first tick.")] = 1_600_000_000.0
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 35
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = False
@@ -48,22 +47,22 @@ class DoomSettings(Settings, frozen=True):
     observation: Annotated[
         Literal["features", "array"], Meta(description="The feature vector as a mapping, or as an array of numbers.")
     ] = "features"
-    episode_seed: Annotated[
-        EngineSeed | None, Meta(description="Every episode's seed; drawn from the trial's if none.")
-    ] = None
+    episode_seed: Annotated[EngineSeed | None, Meta(description="The seed of every episode; none: drawn for each.")] = (
+        None
+    )
     player_health: Annotated[int, Meta(ge=1, le=200, description="The player's health at the start.")] = 100
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 50
-    stride: Annotated[int, Meta(ge=1, le=PLAYER_STEP, description="Units the player goes per tick.")] = 16
+    stride: Annotated[int, Meta(ge=1, le=MAX_PLAYER_STRIDE, description="Units the player goes per tick.")] = 16
     mirrored: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
     lag: Annotated[int, Meta(ge=0, le=35, description="Ticks until an action takes effect.")] = 0
     buckets: Annotated[
-        int, Meta(ge=0, le=1_000_000, description="Positions are seen in so many steps; 0 sees them exactly.")
+        int, Meta(ge=0, le=1_000_000, description="Positions are shown in so many steps; 0: exactly.")
     ] = 0
     fog: Annotated[
-        float, Meta(ge=0, le=MOST, description="What is farther away is seen at the fog's edge, this far off; 0: none.")
+        float, Meta(ge=0, le=MAX_AMOUNT, description="Entities farther away are shown at this distance; 0: no fog.")
     ] = 0.0
     toll: Annotated[Amount, Meta(description="Health the player loses every toll_period ticks.")] = 0
-    toll_period: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks from one toll to the next.")] = 50
+    toll_period: Annotated[int, Meta(ge=1, le=MAX_TICKS, description="Ticks from one toll to the next.")] = 50
 
 
 class DuelSettings(DoomSettings, frozen=True):
@@ -71,13 +70,13 @@ class DuelSettings(DoomSettings, frozen=True):
 
     tick: Annotated[float, Meta(gt=0, le=3600, description="Seconds of time_stamp per tick.")] = 1 / 30
     player_health: Annotated[int, Meta(ge=1, le=100, description="The player's health at the start.")] = 10
-    stride: Annotated[int, Meta(ge=1, le=PLAYER_STEP, description="Units the player goes per tick.")] = 8
-    enemies: Annotated[int, Meta(ge=1, le=4, description="Enemies.")] = 1
+    stride: Annotated[int, Meta(ge=1, le=MAX_PLAYER_STRIDE, description="Units the player goes per tick.")] = 8
+    enemies: Annotated[int, Meta(ge=1, le=4, description="Number of enemies.")] = 1
     enemy_radius: Annotated[int, Meta(ge=1, le=64, description="Half the width of an enemy.")] = 20
     enemy_health: Annotated[int, Meta(ge=1, le=100, description="The enemy's health; a hit takes 5.")] = 1
     enemy_stride: Annotated[int, Meta(ge=0, le=32, description="Units the enemy goes per tick.")] = 0
     enemy_pause: Annotated[
-        int, Meta(ge=1, le=LONGEST, description="Ticks from one attack of the enemy to the next.")
+        int, Meta(ge=1, le=MAX_TICKS, description="Ticks from one attack of the enemy to the next.")
     ] = 70
     enemy_damage: Annotated[Amount, Meta(description="Health a bullet of the enemy takes.")] = 1
     bolt_speed: Annotated[int, Meta(ge=0, le=64, description="Units a projectile flies per tick; 0 fires bullets.")] = 0
@@ -91,41 +90,41 @@ class ArenaSettings(DoomSettings, frozen=True):
     death_counts: Annotated[bool, Meta(description="A lost episode has performance 0.")] = True
     light_stays: Annotated[bool, Meta(description="The red light stays on after the onset.")] = True
     player_ammo: Annotated[int, Meta(ge=0, le=200, description="The player's bullets at the start.")] = 20
-    hint_level: Annotated[int, Meta(ge=-1, le=3, description="How much is told of the novelty: -1 nothing.")] = -1
+    hint_level: Annotated[int, Meta(ge=-1, le=3, description="Words of a hint on the novelty; -1: no hint.")] = -1
     enemies: Annotated[Crowd, Meta(description="How many enemies.")] = (2, 4)
     health_packs: Annotated[Span, Meta(description="How many health packs.")] = (1, 4)
     ammo_packs: Annotated[Span, Meta(description="How many packs of bullets.")] = (1, 4)
     traps: Annotated[Span, Meta(description="How many traps.")] = (1, 4)
     obstacles: Annotated[Span, Meta(description="How many pillars.")] = (1, 4)
     ammo_pack: Annotated[int, Meta(ge=1, le=200, description="Bullets in a pack.")] = 10
-    enemy_stride: Annotated[int, Meta(ge=0, le=ENEMY_STEP, description="Units an enemy goes per tick.")] = 16
+    enemy_stride: Annotated[int, Meta(ge=0, le=MAX_ENEMY_STRIDE, description="Units an enemy goes per tick.")] = 16
     enemy_damage: Annotated[tuple[Amount, Amount], Meta(description="Health an enemy's bullet takes.")] = (5, 5)
     closeness: Annotated[
         int, Meta(ge=0, le=32_000, description="Bullets take closeness/distance health; 0: enemy_damage.")
     ] = 0
     behaviour: Annotated[Behaviour, Meta(description="Where enemies go.")] = "random"
-    hide_distance: Annotated[int, Meta(ge=1, le=MOST, description="How far behind a pillar enemies hide.")] = 256
+    hide_distance: Annotated[int, Meta(ge=1, le=MAX_AMOUNT, description="How far behind a pillar enemies hide.")] = 256
     sentry_after: Annotated[
-        int, Meta(ge=-1, le=LONGEST, description="Ticks until enemies only aim and fire; -1: never.")
+        int, Meta(ge=-1, le=MAX_TICKS, description="Ticks until enemies only aim and fire; -1: never.")
     ] = -1
     blink: Annotated[
         tuple[Amount, Amount], Meta(description="How far an enemy that was hit is moved; (0, 0): not at all.")
     ] = (0, 0)
     wall_harm: Annotated[Amount, Meta(description="Health lost per tick near walls and pillars.")] = 0
-    wind: Annotated[int, Meta(ge=0, le=PLAYER_STEP, description="Units everything is blown every second tick.")] = 0
+    wind: Annotated[int, Meta(ge=0, le=MAX_PLAYER_STRIDE, description="Units of wind in every second tick.")] = 0
     drain: Annotated[Amount, Meta(description="Bullets lost every drain_period ticks after the first kill.")] = 0
-    drain_period: Annotated[int, Meta(ge=1, le=LONGEST, description="Ticks from one drain to the next.")] = 30
+    drain_period: Annotated[int, Meta(ge=1, le=MAX_TICKS, description="Ticks from one drain to the next.")] = 30
     goal: Annotated[
-        tuple[Place, Place, Annotated[int, Meta(ge=1, le=512)]] | None,
-        Meta(description="Enemies who reach x, y within r win."),
+        tuple[Coordinate, Coordinate, Annotated[int, Meta(ge=1, le=512)]] | None,
+        Meta(description="Enemies win when one is within r of x, y; given as x, y, r."),
     ] = None
     respawn: Annotated[
         float, Meta(ge=0, le=1000, description="Growth of the delay after which the dead return; 0: never.")
     ] = 0.0
-    respawn_distance: Annotated[Amount, Meta(description="How far from the player they return at least.")] = 64
+    respawn_distance: Annotated[Amount, Meta(description="Their least distance from the player then.")] = 64
 
     def __post_init__(self) -> None:
-        """Refuses spans that end before they begin, and a march to nowhere."""
+        """Refuse spans that end before they begin, and a march without a goal."""
         for name in ("enemies", "health_packs", "ammo_packs", "traps", "obstacles", "enemy_damage", "blink"):
             low, high = getattr(self, name)
             if low > high:
@@ -134,17 +133,17 @@ class ArenaSettings(DoomSettings, frozen=True):
             raise InvalidInput("Setting 'behaviour': enemies that march need a 'goal', such as 0,0,64.")
 
 
-ALIKE = ("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo", "ammo_pack")
-"""What all episodes of a trial share: its shape, and what the one player and the packs in its WAD are made from."""
+SHARED = ("training", "episodes", "before", "share", "episode_seed", "player_health", "player_ammo", "ammo_pack")
+"""The settings that all episodes of a trial share: its shape, and those of the one player and packs in its WAD."""
 
 
-def check_alike(usual: DoomSettings, changed: DoomSettings) -> None:
-    """Refuses a novelty that changes what cannot change within a trial: it would have no effect.
+def check_shared(usual: DoomSettings, changed: DoomSettings) -> None:
+    """Refuse a novelty that changes a setting all episodes of a trial share: it would have no effect.
 
     Raises:
-        InvalidInput: It does.
+        InvalidInput: A shared setting is changed.
     """
-    for name in ALIKE:
+    for name in SHARED:
         if getattr(changed, name, None) != getattr(usual, name, None):
             raise InvalidInput(
                 f"A novelty cannot change '{name}': all episodes of a trial share it. Set it for all: "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from openfield.core import Ask, PhaseName, Reply, Truth, Turn
 from openfield.domains.doom import features
@@ -17,11 +17,8 @@ from openfield.domains.doom.engine.shared_wad import WadLocation, locate_maps
 from openfield.domains.doom.episode import ARENA, DoomEpisode, DoomTask
 from openfield.domains.doom.maps.scenario import MapLayout, map_name
 from openfield.domains.doom.novelty import hints_of
-from openfield.domains.doom.trials import TrialScript
+from openfield.domains.doom.trials import EpisodeSource, TrialScript
 from openfield.trial import Phase, Trial, derive
-
-if TYPE_CHECKING:
-    from openfield.domains.doom.domain import DoomDomain
 
 NO_REWARD = Turn().reward
 PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
@@ -31,7 +28,7 @@ PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 class DoomWorld:
     """Plays the episodes of a trial."""
 
-    def __init__(self, domain: DoomDomain, trial: Trial, large: bool = False) -> None:
+    def __init__(self, domain: EpisodeSource, trial: Trial, large: bool = False) -> None:
         """Prepare a trial.
 
         Args:

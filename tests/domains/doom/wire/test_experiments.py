@@ -136,7 +136,7 @@ def test_a_share_of_training_is_novel_by_any_of_the_configured_novelties(count: 
 
 
 def test_without_a_novelty_none_can_be_drawn_for_training() -> None:
-    with pytest.raises(InvalidInput, match=r"training_novelty_p1 is 0\.2, and there is no novelty to draw"):
+    with pytest.raises(InvalidInput, match=r"training_novelty_p1 is 0\.2, but the file names no novelty"):
         make_experiment(ServerConfig(training_novelty_p1=0.2, novelty=(200,)), 0)
 
 

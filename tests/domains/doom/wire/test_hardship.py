@@ -73,7 +73,7 @@ def test_a_broker_that_goes_while_a_finished_session_is_closed_is_no_failure(
     broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     """The library cancels whoever waits for a broker that fell silent: that was the server itself, which ended."""
-    wire, closing = AmqpWire(broker.url, lease=2.0), asyncio.Event()
+    wire, closing = AmqpWire(broker.url), asyncio.Event()
 
     async def fail(queue: Any, **_: bool) -> None:
         closing.set()
@@ -88,6 +88,7 @@ def test_a_broker_that_goes_while_a_finished_session_is_closed_is_no_failure(
             await AmqpClient(rpc, agent(), "next")._register(None, False, False, None, None)
 
     monkeypatch.setattr("openfield.domains.doom.wire.server.FAREWELL_SECONDS", 0.0)
+    monkeypatch.setattr("openfield.domains.doom.wire.server.SILENCE_CHECK_SECONDS", 0.1)
     monkeypatch.setattr(load_aio_pika().robust_queue.RobustQueue, "delete", fail)
     run(work)
 
@@ -111,9 +112,9 @@ def test_a_registration_that_comes_again_is_no_second_experiment(
             for _ in range(2):
                 await rpc._try(REGISTRATION_QUEUE, "one", encode(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60)
             assert len({await sent.get() for _ in range(3)}) == 1
-            assert len(wire._server._lines) == 1
+            assert len(wire._server._queues) == 1
             await rpc._try(REGISTRATION_QUEUE, "two", encode(REGISTRATION | {"client_rpc_queue": rpc.queue}), 60)
-            assert len(wire._server._lines) == 2
+            assert len(wire._server._queues) == 2
 
     monkeypatch.setattr(AmqpServer, "_send_surely", send_and_break)
     run(work)
@@ -123,7 +124,7 @@ def test_a_broker_that_hangs_up_within_a_registration_is_no_failure(
     broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for a broker that hangs up without a word is told no more than `Exception`."""
-    wire, failures, hanging_up, find = AmqpWire(broker.url), [], [], AmqpServer._office
+    wire, failures, hanging_up, find = AmqpWire(broker.url), [], [], AmqpServer._trial_source
 
     async def ask_on(server: AmqpServer, *words: Any) -> Any:
         """The first time the connection goes while the broker is asked for things."""
@@ -139,7 +140,7 @@ def test_a_broker_that_hangs_up_within_a_registration_is_no_failure(
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             await AmqpClient(rpc, agent(), "patient")._register(None, False, False, None, None)
 
-    monkeypatch.setattr(AmqpServer, "_office", ask_on)
+    monkeypatch.setattr(AmqpServer, "_trial_source", ask_on)
     run(work)
     assert hanging_up
     assert failures == []
@@ -161,7 +162,7 @@ def test_of_sessions_that_were_ended_only_the_last_are_remembered(
                 client = AmqpClient(rpc, agent(), "silent")
                 await client._register(None, False, False, None, None)
                 assert await dropped.get() == client._server
-            assert list(wire._server._lines) == [client._server]
+            assert list(wire._server._queues) == [client._server]
             with pytest.raises(AgentFault, match="said nothing for"):
                 await client._ask({"obj_type": "request_state"})
 

@@ -8,10 +8,9 @@ import pytest
 
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose
-from openfield.domains.doom.wire.amqp import AmqpWire
-from openfield.domains.doom.wire.experiments import domain_of, groups_of, make_experiment, unhurried
+from openfield.domains.doom.wire.amqp import AmqpWire, redirect
+from openfield.domains.doom.wire.experiments import domain_of, list_groups, make_experiment, unhurried
 from openfield.domains.doom.wire.ini import ServerConfig, read_client, read_server, write_client
-from openfield.domains.doom.wire.private_broker import lead_to
 from openfield.errors import InvalidInput, UnknownName
 
 CLIENT = """
@@ -205,7 +204,7 @@ def test_empty_values_are_as_if_not_there(tmp_path: Path) -> None:
 def test_server_makes_as_many_trials_as_published(tmp_path: Path) -> None:
     config = read_server(written(tmp_path, SERVER))
     trials = make_experiment(config, seed=1)
-    assert len(trials) - 1 == len(list(groups_of(config))) == 27 + 123
+    assert len(trials) - 1 == len(list(list_groups(config))) == 27 + 123
     assert len({trial.id for trial in trials}) == len(trials)
     training, *tests = trials
     assert training.phases[0].name == "training"
@@ -216,7 +215,7 @@ def test_server_makes_as_many_trials_as_published(tmp_path: Path) -> None:
 
 def test_hints_come_only_with_announced_novelties(tmp_path: Path) -> None:
     config = read_server(written(tmp_path, SERVER))
-    assert all(group.hint == -1 for group in groups_of(config) if group.visibility == 0 or group.novelty == 200)
+    assert all(group.hint == -1 for group in list_groups(config) if group.visibility == 0 or group.novelty == 200)
 
 
 def test_the_first_phase_is_the_duel() -> None:
@@ -275,5 +274,5 @@ def test_a_program_is_led_to_where_the_broker_is(tmp_path: Path, url: str, joine
     (tmp_path / "copy").mkdir()
     own = tmp_path / "client.ini"
     own.write_text("[aiq-sail-on]\nmodel_name = old\n[amqp]\nhost = elsewhere\n")
-    *_, word = lead_to(url, ["TA2.py", "--config", str(own)], tmp_path / "copy", None)
+    *_, word = redirect(url, ["TA2.py", "--config", str(own)], tmp_path / "copy", None)
     assert read_client(Path(word)).amqp == joined

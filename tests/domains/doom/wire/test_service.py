@@ -83,7 +83,7 @@ def serving(broker: PrivateBroker, path: Path, *words: str) -> Iterator[subproce
             yield server
         finally:
             server.terminate()
-            _, said = server.communicate(timeout=60)
+            _, said = server.communicate(timeout=300)
     assert server.returncode == 130, said
     assert "Traceback" not in said
 
@@ -93,7 +93,7 @@ def test_told_to_terminate_it_keeps_what_was_played_and_leaves_nothing_behind(
 ) -> None:
     path = tmp_path / "run.sqlite"
     with serving(broker, path) as server:
-        engines = asyncio.run(asyncio.wait_for(play_some(broker.url, server), 90))
+        engines = asyncio.run(asyncio.wait_for(play_some(broker.url, server), 300))
     assert engines
     assert not [left for words in engines for left in watchdog._shared(words, "*")]
     assert not [words for _, words in watchdog._engines() if _is_of(words, server.pid)]
@@ -108,7 +108,7 @@ def test_a_broker_that_was_stopped_is_still_guarded(broker: PrivateBroker) -> No
     guard = broker._guard
     assert guard is not None
     assert broker._home.exists()
-    guard.communicate(timeout=60)  # what it waits for when its owner is gone
+    guard.communicate(timeout=300)  # what it waits for when its owner is gone
     assert not broker._home.exists()
 
 
@@ -146,7 +146,7 @@ def test_a_full_disk_is_told_and_whoever_comes_when_there_is_room_is_served(
             assert len(cora.performances) == 1
 
     with serving(broker, path, *small) as server:
-        asyncio.run(asyncio.wait_for(work(server), 60))
+        asyncio.run(asyncio.wait_for(work(server), 300))
     done = [cell.agent for cell in cells(path) if cell.outcome == "done"]
     assert [name.partition("-")[0] for name in done] == ["cora"]
 
@@ -158,7 +158,7 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
     failures: list[Any] = []
     restarts: list[asyncio.Future[None]] = []
     late: list[Any] = []
-    find_office, restore = AmqpServer._office, load_aio_pika().RobustChannel.restore
+    find_source, restore = AmqpServer._trial_source, load_aio_pika().RobustChannel.restore
 
     def restart() -> None:
         broker.stop()
@@ -171,7 +171,7 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
             restarts.append(asyncio.ensure_future(asyncio.to_thread(restart)))
             while True:
                 await server._channel.declare_queue("something", exclusive=True)
-        return await find_office(server, *words)
+        return await find_source(server, *words)
 
     async def restore_late(channel: Any) -> None:
         """Has the channel for what must arrive come back a while after the others."""
@@ -188,9 +188,9 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
             await client.play()
             assert len(client.performances) == 2 + 3
 
-    monkeypatch.setattr(AmqpServer, "_office", ask_on)
+    monkeypatch.setattr(AmqpServer, "_trial_source", ask_on)
     monkeypatch.setattr(load_aio_pika().RobustChannel, "restore", restore_late)
-    asyncio.run(asyncio.wait_for(work(), 60))
+    asyncio.run(asyncio.wait_for(work(), 300))
     assert len(restarts) == 2
     assert failures == []
 
@@ -199,7 +199,7 @@ def test_a_broker_that_goes_away_within_a_registration_is_no_failure(
 def test_a_server_that_talks_nonsense_is_one_clear_error(shared_broker: PrivateBroker, body: bytes) -> None:
     async def work() -> None:
         pika = load_aio_pika()
-        async with await pika.connect(shared_broker.url) as connection, Rpc(shared_broker.url, timeout=60) as rpc:
+        async with await pika.connect(shared_broker.url) as connection, Rpc(shared_broker.url, timeout=300) as rpc:
             channel = await connection.channel()
             queue = await channel.declare_queue("nonsense", exclusive=True)
 
@@ -211,7 +211,7 @@ def test_a_server_that_talks_nonsense_is_one_clear_error(shared_broker: PrivateB
             with pytest.raises(AgentProtocol, match="not a message"):
                 await rpc.call("nonsense", {"obj_type": "request_state"})
 
-    asyncio.run(asyncio.wait_for(work(), 30))
+    asyncio.run(asyncio.wait_for(work(), 300))
 
 
 def limit_files(process: int, size: int) -> None:

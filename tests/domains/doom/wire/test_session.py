@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from openfield.core import Ask, Reply, Spec, Turn
 from openfield.domains.doom.wire.messages import FIELDS, decode_request, encode
-from openfield.domains.doom.wire.private_queue import PrivateQueue
+from openfield.domains.doom.wire.server import PrivateQueue
 from openfield.domains.doom.wire.session import FULL, ONE_TRIAL, REMAINING, TRAINING, AgentSession
 from openfield.errors import AgentProtocol
 from openfield.spaces import Choice
@@ -67,7 +67,7 @@ class FakeRemoteRollout:
         return self.rollout.take(reply)
 
 
-class FakeOffice:
+class FakeSource:
     """One training of two episodes, two trials of two."""
 
     trials = 2
@@ -200,7 +200,7 @@ REQUESTS = ["request_state", "benchmark_data", *(form.format(phase) for phase in
     st.lists(st.tuples(st.sampled_from(["request_state"] * 4 + REQUESTS), st.integers(0, 9)), max_size=120),
 )
 def test_any_conversation_goes_as_the_rules_say(mode: str, benchmark: bool, talk: list[tuple[str, int]]) -> None:
-    session, rules = AgentSession(FakeOffice(), SECRET, mode, NUMBER, benchmark), Rules(mode, benchmark)
+    session, rules = AgentSession(FakeSource(), SECRET, mode, NUMBER, benchmark), Rules(mode, benchmark)
     for kind, chance in talk:
         reply, end_early = ask(session, request(kind, chance == 0)), chance == 0
         assert reply["obj_type"] == rules.answer(kind, end_early)
@@ -208,10 +208,10 @@ def test_any_conversation_goes_as_the_rules_say(mode: str, benchmark: bool, talk
             assert set(reply) == {"obj_type", *FIELDS[reply["obj_type"]]}
 
 
-def walk(mode: str, benchmark: bool = False) -> tuple[list[str], FakeOffice]:
+def walk(mode: str, benchmark: bool = False) -> tuple[list[str], FakeSource]:
     """An agent that does what it is told; what it hears when it asks for the state."""
-    office, heard = FakeOffice(), [""]
-    session = AgentSession(office, SECRET, mode, NUMBER, benchmark)
+    source, heard = FakeSource(), [""]
+    session = AgentSession(source, SECRET, mode, NUMBER, benchmark)
     while heard[-1] != "experiment_end":
         heard.append(ask(session, request("request_state"))["obj_type"])
         if heard[-1].endswith("_episode_active"):
@@ -219,7 +219,7 @@ def walk(mode: str, benchmark: bool = False) -> tuple[list[str], FakeOffice]:
             while ask(session, request(f"{phase}_data_prediction"))["obj_type"] != f"{phase}_episode_end":
                 assert ask(session, request(f"request_{phase}_data"))["obj_type"] == f"{phase}_data"
             assert ask(session, request(f"{phase}_episode_novelty"))["obj_type"] == f"{phase}_episode_novelty_ack"
-    return heard[1:], office
+    return heard[1:], source
 
 
 def test_the_whole_way() -> None:
@@ -235,7 +235,7 @@ def test_the_whole_way() -> None:
 
 
 def in_training() -> AgentSession:
-    session = AgentSession(FakeOffice(), SECRET, FULL, NUMBER)
+    session = AgentSession(FakeSource(), SECRET, FULL, NUMBER)
     for expected in ("experiment_start", "training_start", "training_episode_start"):
         assert ask(session, request("request_state"))["obj_type"] == expected
     return session
@@ -284,15 +284,15 @@ def test_without_the_secret_nothing_is_told_or_done(kind: str, secret: str | Non
 def test_opinions_are_put_on_record_as_they_are_given(novelty: int | None) -> None:
     """An agent that says -1 for unknown is an agent like any other."""
     session = in_training()
-    office = session._office
+    source = session._source
     while ask(session, request("training_data_prediction"))["obj_type"] != "training_episode_end":
         pass
     words = {"level": [{"level_number": 3, "probability": 0.5}], "entity": "enemy", "attribute": None, "change": ""}
     sent = {"novelty_probability": 0.25, "novelty": novelty, "novelty_characterization": words}
     reply = ask(session, {**request("training_episode_novelty"), **sent})
     assert reply["obj_type"] == "training_episode_novelty_ack"
-    assert isinstance(office, FakeOffice)
-    (belief,) = office.remotes[0].rollout.beliefs
+    assert isinstance(source, FakeSource)
+    (belief,) = source.remotes[0].rollout.beliefs
     assert (belief.novel, belief.level) == (0.25, novelty)
     assert belief.detail == {"threshold": 0.5, "characterization": words}
 
@@ -334,7 +334,7 @@ def test_a_request_during_which_the_connection_broke_is_handled_once() -> None:
 
     async def work() -> list[bytes]:
         server, begun, go_on = FakeServer(), asyncio.Event(), asyncio.Event()
-        session = AgentSession(FakeOffice(), SECRET, FULL, NUMBER)
+        session = AgentSession(FakeSource(), SECRET, FULL, NUMBER)
         handle = session.handle
 
         async def slowly(request: Any) -> dict[str, Any]:

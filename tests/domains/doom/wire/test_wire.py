@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +29,7 @@ from openfield.domains.doom.wire.client import AmqpClient
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE
 from openfield.domains.doom.wire.private_broker import PrivateBroker
 from openfield.domains.doom.wire.rpc import Rpc, load_aio_pika
+from openfield.domains.doom.wire.server import PrivateQueue
 from openfield.domains.doom.world import DoomWorld
 from openfield.errors import AgentFault, DiskFull, InvalidInput, WorldFault
 from openfield.journal.writer import Journal
@@ -37,6 +37,20 @@ from support.doom.serving import NEEDS_BROKER, SMALL, agent, cells, run, serving
 from support.stories import wait_until
 
 pytestmark = NEEDS_BROKER
+
+
+@pytest.fixture
+def resets(monkeypatch: pytest.MonkeyPatch) -> list[PrivateQueue]:
+    """Every time a server counted an agent's silence anew, in order."""
+    counted: list[PrivateQueue] = []
+    reset = PrivateQueue.reset_silence
+
+    def note(queue: PrivateQueue) -> None:
+        counted.append(queue)
+        reset(queue)
+
+    monkeypatch.setattr(PrivateQueue, "reset_silence", note)
+    return counted
 
 
 def test_the_four_modes(broker: PrivateBroker, tmp_path: Path) -> None:
@@ -298,7 +312,11 @@ def test_no_further_training_between_two_episodes(broker: PrivateBroker, tmp_pat
     }[when]
 
 
-def test_a_trial_whose_agent_died_is_offered_again(broker: PrivateBroker, tmp_path: Path) -> None:
+def test_a_trial_whose_agent_died_is_offered_again(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = AmqpWire(broker.url)
+
     class Mortal:
         """Dies in the middle of its third episode."""
 
@@ -312,11 +330,13 @@ def test_a_trial_whose_agent_died_is_offered_again(broker: PrivateBroker, tmp_pa
             return self.inner(turn)
 
     async def work() -> None:
-        async with serving(broker.url, tmp_path / "run.sqlite", lease=3.0, count=1):
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire):
             async with Rpc(broker.url) as rpc:
                 mortal = AmqpClient(rpc, Mortal(), "phoenix")
                 with pytest.raises(KeyError):
                     await mortal.play()
+            dead = wire._server._queues[mortal._server]
+            monkeypatch.setattr(PrivateQueue, "silence", lambda queue: 1e9 if queue is dead else 0.0)
             async with Rpc(broker.url) as rpc:
                 heir = AmqpClient(rpc, agent(), "phoenix")
                 while not heir.performances:
@@ -333,8 +353,13 @@ def test_stale_registrations_are_dropped(broker: PrivateBroker, tmp_path: Path) 
 
     async def work() -> None:
         async with Rpc(broker.url) as rpc:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(AmqpClient(rpc, agent(), "ghost").play(), 0.5)
+            ghost = asyncio.create_task(AmqpClient(rpc, agent(), "ghost").play())
+            waiting = 0
+            while not waiting:
+                queue = await rpc._channel.declare_queue(REGISTRATION_QUEUE, passive=True)
+                waiting = queue.declaration_result.message_count
+            ghost.cancel()
+            await asyncio.wait([ghost])
         async with serving(broker.url, tmp_path / "run.sqlite", count=1), Rpc(broker.url) as rpc:
             await AmqpClient(rpc, agent(), "living").play()
 
@@ -342,9 +367,9 @@ def test_stale_registrations_are_dropped(broker: PrivateBroker, tmp_path: Path) 
     assert {cell.agent.rpartition("-")[0] for cell in cells(tmp_path / "run.sqlite")} == {"living"}
 
 
-def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
+def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path, resets: list[PrivateQueue]) -> None:
     own = PrivateBroker()
-    path = tmp_path / "run.sqlite"
+    path, wire = tmp_path / "run.sqlite", AmqpWire(own.url)
 
     class Unlucky:
         """Has the broker restarted in the middle of an episode."""
@@ -359,15 +384,17 @@ def test_a_broker_that_comes_back_costs_no_turn(tmp_path: Path) -> None:
             return self.inner(turn)
 
     async def restart(player: Unlucky) -> None:
-        """Keeps the broker away for longer than an agent may be silent."""
+        """Keeps the broker away for longer than an agent may be silent: the server counts that anew, twice."""
         await player.worried.wait()
         await asyncio.to_thread(own.stop)
-        await asyncio.sleep(5)
+        wire.lease, before = 0.1, len(resets)
+        await asyncio.to_thread(wait_until, lambda: len(resets) >= before + 2)
+        wire.lease = 1200.0
         await asyncio.to_thread(own.start)
 
     async def work() -> None:
         player = Unlucky()
-        async with serving(own.url, path, lease=4.0, count=1), Rpc(own.url) as rpc:
+        async with serving(own.url, path, count=1, wire=wire), Rpc(own.url) as rpc:
             await asyncio.gather(AmqpClient(rpc, player, "patient").play(), restart(player))
 
     try:
@@ -498,12 +525,7 @@ def test_a_program_without_its_file_is_refused_before_it_plays(tmp_path: Path, w
 
 def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_path: Path) -> None:
     """Also after the server's channel was closed, and its queues with it; of its world nothing is kept for that."""
-    wire = AmqpWire(broker.url, lease=3.0)
-
-    async def doze(client: AmqpClient) -> None:
-        while True:
-            await asyncio.sleep(4.5)
-            await client._ask({"obj_type": "request_state"})
+    wire = AmqpWire(broker.url)
 
     async def work() -> None:
         async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
@@ -512,10 +534,11 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
             for _ in range(4):
                 state = await client._ask({"obj_type": "request_state"})
             assert state["obj_type"] == "training_episode_active"
-            (line,) = wire._server._lines.values()
-            world = weakref.ref(line.session.remote.rollout.world)
+            (queue,) = wire._server._queues.values()
+            world, wire.lease = weakref.ref(queue.session.remote.rollout.world), 0.01
+            await asyncio.to_thread(wait_until, lambda: queue.dropped)
             with pytest.raises(AgentFault, match="said nothing for"):
-                await doze(client)
+                await client._ask({"obj_type": "request_state"})
             gc.collect()
             assert world() is None
             await (await wire._server._channel.get_underlay_channel()).close()
@@ -528,17 +551,19 @@ def test_an_agent_that_comes_back_too_late_is_told(broker: PrivateBroker, tmp_pa
 
 
 def test_whoever_waits_for_the_server_is_not_silent(
-    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resets: list[PrivateQueue]
 ) -> None:
-    """An engine may take longer to start than an agent may be silent."""
-    reset = DoomWorld.reset
+    """An engine may take longer to start than an agent may be silent: the server counts that anew, twice."""
+    wire, reset = AmqpWire(broker.url), DoomWorld.reset
 
     def dawdle(world: DoomWorld) -> Turn:
-        time.sleep(3.0)
+        wire.lease, before = 0.1, len(resets)
+        wait_until(lambda: len(resets) >= before + 2)
+        wire.lease = 1200.0
         return reset(world)
 
     async def work() -> None:
-        async with serving(broker.url, tmp_path / "run.sqlite", lease=2.0, count=1), Rpc(broker.url) as rpc:
+        async with serving(broker.url, tmp_path / "run.sqlite", count=1, wire=wire), Rpc(broker.url) as rpc:
             client = AmqpClient(rpc, agent(), "waiting")
             await client.play()
             assert len(client.performances) == 2 + 3

@@ -1,1 +1,5 @@
-"""Agents that come with the Doom domains."""
+"""Agents of the Doom domains.
+
+`reference` plays well and never learns; start there, because the others build on it. `watchful` also detects novelties,
+and `learner` adapts to them.
+"""

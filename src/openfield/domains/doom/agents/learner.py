@@ -1,6 +1,7 @@
 """An agent that learns what its actions do, when its shots hit and where it is hurt, in training and ever after.
 
-An agent of the Doom domains, a baseline for adaptation: small tables (`experience`) instead of fixed knowledge.
+A baseline for adaptation: it has small tables (`Experience`) instead of fixed knowledge. They forget slowly, so that it
+learns a changed world as fast as a new one.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from openfield.domains.doom.engine.game_state import Entity, GameState
 from openfield.domains.doom.features import read_features, read_walls
 
 SURPRISE = 4.0
-"""Units of difference between expected and seen movement that say the world has changed."""
+"""Units between expected and seen movement from which on the world seems to have changed."""
 MISSES = 3
-"""Shots in a row without effect after which, until one hits, the line of fire is drawn narrower."""
+"""After so many shots in a row without effect the line of fire is drawn narrower, until one hits."""
 NARROWER = 0.7
 CAUTION = 1.0
 """Steps of detour that one health is worth."""
 MIN_PROGRESS = 0.1
-"""Of a step: where no move is known to lead farther than this, any is tried, or the one that would is never found."""
+"""The share of a step. If no move is known to lead that far, any is tried: else the right one is never found."""
 RATE = 0.3
-"""How much of its old estimate an effect loses with every new observation."""
+"""The weight of a new observation of an effect."""
 SHOT_RATE = 0.1
 HARM_STEP = 0.5
-"""Health by which an estimate of harm moves at most, so that it is what a tick usually costs: bullets are rare."""
+"""The most by which one tick changes an estimate of harm, so that it is what a tick usually costs: bullets are rare."""
 OFFSET = 3.0
-"""Width of the steps in which shots are told apart by how far off the line of fire their target was."""
+"""The width of the classes of shots by how far off the line of fire their target was."""
 WORSE = 0.5
 """Below this share of the best hit rate a shot is not worth its bullet."""
 CLEARANCE = 8.0
-"""Width of the steps in which places are told apart by how near the next wall is."""
+"""The width of the classes of places by how near the next wall is."""
 OPEN = 8
-"""From this step on a place is in the open."""
+"""The class of places in the open."""
 
 
 class LearningAgent:
-    """Chooses what to reach as the reference does, and the action that reaches it by its own experience."""
+    """Chooses goals as the reference policy does, and the actions that reach them by its own experience."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)
@@ -52,7 +53,7 @@ class LearningAgent:
         self._misses = 0
 
     def __call__(self, turn: Turn) -> Reply:
-        """Answers a turn."""
+        """Answer a turn."""
         if turn.first:
             self._policy = ReferencePolicy(self._task, read_walls(turn.observation), self._rng)
             self._before, self._misses = None, 0
@@ -67,16 +68,16 @@ class LearningAgent:
         return Reply(action, belief)
 
     def save(self) -> bytes:
-        """What it has learnt, and the state of its generator."""
+        """Return the experience and the state of the generator."""
         return msgspec.json.encode((self._experience, self._rng.getstate()))
 
     def load(self, state: bytes) -> None:
-        """Becomes the saved agent."""
+        """Restore a saved agent."""
         self._experience, generator = msgspec.json.decode(state, type=tuple[Experience, GeneratorState])
         self._rng.setstate(generator)
 
     def _choose(self, state: GameState) -> str:
-        """The move that leads best to where the mind wants, wherever it hurts less; a shot is worth being hurt for."""
+        """Choose the move that best leads where the policy wants and hurts least; a shot is worth being hurt."""
         self._policy.aim = self._experience.aim * NARROWER ** (self._misses // MISSES)
         wanted, player = self._policy.choose(state), state.player
         hurts = self._experience.harm_at(self._policy.clearance(player.x, player.y))
@@ -87,14 +88,14 @@ class LearningAgent:
         return max(MOVES, key=lambda move: self._progress(move, wanted) - CAUTION * self._cost(move, player))
 
     def _progress(self, move: str, wanted: str) -> float:
-        """How much of a step a move goes where another is meant to go; none if none is wanted."""
+        """Return how much of a step a move goes in the direction of the wanted move; 0 if none is wanted."""
         if wanted not in MOVES:
             return 0.0
         effect, way = self._experience.effects[move], math.radians(MOVES[wanted])
         return (effect[0] * math.cos(way) + effect[1] * math.sin(way)) / max(math.hypot(*effect), 1.0)
 
     def _cost(self, move: str, player: Entity) -> float:
-        """What it costs to be where a move leads."""
+        """Return what it costs to be where a move leads."""
         return self._experience.harm_at(self._clearance_after(move, player))
 
     def _clearance_after(self, move: str, player: Entity) -> float:
@@ -113,7 +114,7 @@ class LearningAgent:
             self._experience.enter_harm(self._policy.clearance(before.player.x, before.player.y), lost)
 
     def _learn_effect(self, before: GameState, action: str, state: GameState) -> None:
-        """Takes in where a move led, in the player's own frame; a move against a wall teaches nothing."""
+        """Learn where a move led, in the player's own frame; a move against a wall teaches nothing."""
         dx, dy = state.player.x - before.player.x, state.player.y - before.player.y
         if math.hypot(dx, dy) < 0.5 or self._clearance_after(action, before.player) < RADIUS:
             return
@@ -121,7 +122,7 @@ class LearningAgent:
         self._experience.surprise += self._experience.enter_effect(action, (ahead, left)) > SURPRISE
 
     def _learn_shot(self, before: GameState, state: GameState) -> None:
-        """Takes in whether a shot hit the one nearest to its line."""
+        """Learn whether a shot hit the enemy nearest to its line."""
         player = before.player
         frames = [_own_frame(player, enemy.x - player.x, enemy.y - player.y) for enemy in before.enemies]
         hurt = sum(entity.health for entity in state.enemies) < sum(entity.health for entity in before.enemies)
@@ -138,13 +139,13 @@ class LearningAgent:
 
 
 def _own_frame(player: Entity, dx: float, dy: float) -> tuple[float, float]:
-    """A difference of places as the player sees it: ahead, and to the left."""
+    """Return a difference of positions as the player sees it: ahead, and to the left."""
     turned = math.radians(player.angle)
     return dx * math.cos(turned) + dy * math.sin(turned), dy * math.cos(turned) - dx * math.sin(turned)
 
 
 class Experience(msgspec.Struct):
-    """The tables; what is kept between episodes and saved with the agent."""
+    """The tables that are kept between episodes and saved with the agent. They forget slowly."""
 
     effects: dict[str, tuple[float, float]]
     """Where each move leads: forward and to the left, in units."""
@@ -156,35 +157,35 @@ class Experience(msgspec.Struct):
 
     @property
     def aim(self) -> float:
-        """How far off the line of fire a shot is still worth its bullet; at half a step aside it cannot be bettered."""
+        """How far off the line of fire a shot is still worth its bullet: at least half a step aside."""
         least = WORSE * max(self.hits)
         worth = next((step for step, rate in enumerate(self.hits) if rate < least), len(self.hits))
         return max(OFFSET * worth, math.hypot(*self.effects["left"]) / 2)
 
     def enter_effect(self, move: str, seen: tuple[float, float]) -> float:
-        """Takes in where a move led; returns how far that is from what was expected."""
+        """Enter where a move led; return how far that is from the expectation."""
         old = self.effects[move]
         self.effects[move] = (old[0] + RATE * (seen[0] - old[0]), old[1] + RATE * (seen[1] - old[1]))
         return math.dist(old, seen)
 
     def enter_shot(self, offset: float, hit: bool) -> None:
-        """Takes in whether a shot hit."""
+        """Enter whether a shot hit."""
         step = int(offset / OFFSET)
         if step < len(self.hits):
             self.hits[step] += SHOT_RATE * (hit - self.hits[step])
 
     def enter_harm(self, clearance: float, lost: float) -> None:
-        """Takes in what a tick at a place cost."""
+        """Enter what a tick at a place cost."""
         step = _step(clearance)
         self.harm[step] += min(max(lost - self.harm[step], -HARM_STEP), HARM_STEP)
 
     def harm_at(self, clearance: float) -> float:
-        """What a tick at a place costs beyond a tick in the open; nearer to a wall is never held better."""
+        """Return what a tick at a place costs beyond one in the open; nearer to a wall is never rated better."""
         return max(0.0, max(self.harm[_step(clearance) :]) - self.harm[OPEN])
 
 
 def untrained(task: str) -> Experience:
-    """What an agent of a task starts with: moves that lead where they say, and shots that hit."""
+    """Return the experience an agent starts with: moves lead where they say, and shots hit."""
     straight = {move: (math.cos(math.radians(turn)), math.sin(math.radians(turn))) for move, turn in MOVES.items()}
     steps = math.ceil(AIM[task] / OFFSET)
     return Experience({move: (8 * x, 8 * y) for move, (x, y) in straight.items()}, [1.0] * steps)

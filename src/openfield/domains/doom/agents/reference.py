@@ -33,7 +33,7 @@ MOVES = {"forward": 0.0, "left": 90.0, "backward": 180.0, "right": 270.0}
 
 
 class ReferenceAgent:
-    """Does what a good player does in the world as it was."""
+    """Does what a good player does in the world without novelties."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self._task = task_of(spec)
@@ -41,7 +41,7 @@ class ReferenceAgent:
         self._policy = ReferencePolicy(self._task, (), self._rng)
 
     def __call__(self, turn: Turn) -> Reply:
-        """Answers a turn."""
+        """Answer a turn."""
         if turn.ask is not Ask.ACT:
             return Reply(None, Belief(0.0, 0))
         if turn.first:
@@ -49,11 +49,11 @@ class ReferenceAgent:
         return Reply(self._policy.choose(read_features(turn.observation)), Belief(0.0, 0))
 
     def save(self) -> bytes:
-        """The state of its generator; walls are told anew with every episode."""
+        """Return the state of the generator; walls are told again with every episode."""
         return msgspec.json.encode(self._rng.getstate())
 
     def load(self, state: bytes) -> None:
-        """Goes on as the saved agent would."""
+        """Restore a saved agent."""
         self._rng.setstate(msgspec.json.decode(state, type=GeneratorState))
 
 
@@ -69,7 +69,7 @@ def task_of(spec: Spec) -> str:
 
 
 class ReferencePolicy:
-    """Chooses actions; knows the walls, remembers nothing."""
+    """Chooses actions. It knows the walls and remembers nothing."""
 
     def __init__(self, task: str, walls: Iterable[Wall], rng: random.Random) -> None:
         self._task = task
@@ -80,19 +80,19 @@ class ReferencePolicy:
         """How far off the line of fire it shoots."""
 
     def choose(self, state: GameState) -> str:
-        """What to do now."""
+        """Choose the action for a state."""
         if not state.enemies:
             return "nothing"
         return self._duel(state) if self._task == "duel" else self._arena(state)
 
     def clearance(self, x: float, y: float) -> float:
-        """How far along the axes the nearest wall, or the nearest pillar of the last state, is from a point."""
+        """Return how far along the axes the nearest wall, or pillar of the last state, is from a point."""
         walls = (max(wall.x1 - x, x - wall.x2, wall.y1 - y, y - wall.y2, 0.0) for wall in self._walls)
         pillars = (max(abs(x - px), abs(y - py)) - RADIUS for px, py in self._pillars)
         return max(0.0, min((*walls, *pillars), default=math.inf))
 
     def _duel(self, state: GameState) -> str:
-        """Steps sideways until the enemy is in the line of fire."""
+        """Step sideways until the enemy is in the line of fire."""
         player = state.player
         enemy = min(state.enemies, key=lambda entity: abs(entity.y - player.y))
         off = enemy.y - player.y
@@ -119,7 +119,7 @@ class ReferencePolicy:
         return "left" if aside > 0 else "right"
 
     def _fetch(self, state: GameState) -> str:
-        """Goes for bullets; without any there is nothing left to do."""
+        """Go for bullets; without any there is nothing left to do."""
         packs, player = state.items["ammo"], state.player
         if not packs:
             return "nothing"
@@ -127,7 +127,7 @@ class ReferencePolicy:
         return self._walk(player, *self._via(player, pack.x, pack.y))
 
     def _via(self, player: Entity, x: float, y: float) -> tuple[float, float]:
-        """The next place on the way to a point: the point itself, or a waypoint near both."""
+        """Return the next place on the way to a point: the point itself, or a waypoint near both."""
         if self._sees(player, x, y):
             return x, y
         open_ways = [way for way in WAYPOINTS if self._sees(player, *way) and _distance(player, *way) > STRIDE]
@@ -138,7 +138,7 @@ class ReferencePolicy:
         return min(open_ways, key=lambda way: (hidden[way], cost[way]))
 
     def _walk(self, player: Entity, x: float, y: float) -> str:
-        """The free step that brings the player nearest; now and then any step, so that it never hangs anywhere."""
+        """Choose the free step that leads nearest; now and then any step, so that it never gets stuck."""
         if self._rng.random() < 0.2:
             return self._rng.choice(list(MOVES))
         ends = {move: _step(player, turn) for move, turn in MOVES.items()}
@@ -158,7 +158,7 @@ class ReferencePolicy:
 
 
 def _effort(player: Entity, enemy: Entity) -> float:
-    """Roughly the ticks until the enemy is in the line of fire."""
+    """Return roughly the ticks until the enemy is in the line of fire."""
     off = _bearing(player, enemy.x, enemy.y)
     turns = max(0.0, (abs(off) - CONE) / 45)
     left = math.radians(abs(off) % 45 if abs(off) % 45 <= 22.5 else 45 - abs(off) % 45)
@@ -166,7 +166,7 @@ def _effort(player: Entity, enemy: Entity) -> float:
 
 
 def _bearing(player: Entity, x: float, y: float) -> float:
-    """How far to the left of where the player looks a point lies, in degrees."""
+    """Return how far to the left of the player's direction a point is, in degrees."""
     return (math.degrees(math.atan2(y - player.y, x - player.x)) - player.angle + 180) % 360 - 180
 
 
@@ -185,7 +185,7 @@ def _wall_distance(wall: Wall, x: float, y: float) -> float:
 
 
 def _passes(here: tuple[float, float], there: tuple[float, float], pillar: tuple[float, float]) -> bool:
-    """Whether the way from one point to another touches a pillar."""
+    """Check whether the way from one point to another touches a pillar."""
     way, off = (there[0] - here[0], there[1] - here[1]), (pillar[0] - here[0], pillar[1] - here[1])
     length = max(math.hypot(*way), 1.0)
     along = (way[0] * off[0] + way[1] * off[1]) / length
@@ -194,7 +194,7 @@ def _passes(here: tuple[float, float], there: tuple[float, float], pillar: tuple
 
 
 def _crosses(here: tuple[float, float], there: tuple[float, float], wall: Wall) -> bool:
-    """Whether the way from one point to another meets a wall, which runs along an axis."""
+    """Check whether the way from one point to another meets a wall, which runs along an axis."""
     if wall.x1 == wall.x2:
         here, there = (here[1], here[0]), (there[1], there[0])
         at, low, high = wall.x1, wall.y1, wall.y2

@@ -1,6 +1,6 @@
-"""An agent that notices change: it learns in training what every sensor does in an episode, and counts what departs.
+"""An agent that notices change: it learns the range of every sensor in training, and counts what departs from it.
 
-An agent of the Doom domains, a baseline for detection; it plays as the reference agent does.
+A baseline for detection. It plays like the reference agent.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from openfield.domains.doom.engine.game_state import ITEMS, GameState
 from openfield.domains.doom.features import read_features
 
 MARGIN = 0.5
-"""How far beyond the range of training, in widths, still counts as normal, after endless training."""
+"""How far beyond the range of training a value is still normal, in widths of the range."""
 DOUBT = 5.0
-"""Over the number of training episodes, what is added to that: five have not seen everything that is normal."""
+"""Divided by the number of training episodes and added to the margin: few episodes do not show all that is normal."""
 MIN_WIDTH = 0.05
 STEADY = ("enemy step", "enemy turn")
-"""Sensors with many values in every episode: their means tell something, too."""
+"""Sensors with many values in every episode: their means count, too."""
 FADING = 0.5
-"""Of the evidence of earlier episodes: a novelty stays, chance does not."""
+"""The share of earlier evidence that is kept after an episode: a novelty stays, chance does not."""
 SensorRanges = dict[str, tuple[float, float, float]]
 """Least, mean and greatest value of each sensor."""
 
 
 class Sensors:
-    """What an episode does to each sensor: differences from tick to tick, and counts."""
+    """The values of each sensor in an episode: differences from tick to tick, and counts."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
@@ -37,7 +37,7 @@ class Sensors:
         self._action = ""
 
     def see(self, features: dict[str, Any]) -> None:
-        """Takes a feature vector in."""
+        """Take in a feature vector."""
         state, before = read_features(features), self._before
         self._note("enemies", len(state.enemies))
         self._note("projectiles", len(state.bolts))
@@ -48,11 +48,11 @@ class Sensors:
         self._before = state
 
     def act(self, action: str) -> None:
-        """Takes note of what was done."""
+        """Note the action that was taken."""
         self._action = action
 
     def summary(self) -> SensorRanges:
-        """The episode so far in a few numbers per sensor."""
+        """Summarise the episode so far in three numbers per sensor."""
         return {name: (min(all_), math.fsum(all_) / len(all_), max(all_)) for name, all_ in self._values.items()}
 
     def _compare(self, before: GameState, state: GameState) -> None:
@@ -77,7 +77,7 @@ class Sensors:
 
 
 class WatchfulAgent:
-    """Plays by the reference, and believes what its sensors' statistics say."""
+    """Plays like the reference agent, and believes what the statistics of its sensors say."""
 
     def __init__(self, spec: Spec, seed: int) -> None:
         self._player = ReferenceAgent(spec, seed)
@@ -86,7 +86,7 @@ class WatchfulAgent:
         self._sensors = Sensors()
 
     def __call__(self, turn: Turn) -> Reply:
-        """Answers a turn."""
+        """Answer a turn."""
         if turn.first:
             self._sensors = Sensors()
         if turn.observation is not None:
@@ -98,11 +98,11 @@ class WatchfulAgent:
         return Reply(reply.action)
 
     def save(self) -> bytes:
-        """What it has learnt, and the state of its player."""
+        """Return what was learned, and the state of the player."""
         return msgspec.msgpack.encode((self._normal, self._evidence, self._player.save()))
 
     def load(self, state: bytes) -> None:
-        """Becomes the saved agent."""
+        """Restore a saved agent."""
         kinds = tuple[dict[str, list[tuple[float, float, float]]], float, bytes]
         self._normal, self._evidence, player = msgspec.msgpack.decode(state, type=kinds)
         self._player.load(player)
@@ -118,11 +118,11 @@ class WatchfulAgent:
         return Belief(round(novel, 6), int(novel >= 0.5))
 
     def _strangeness(self, episode: SensorRanges) -> float:
-        """How far the strangest sensor is outside of what training knows, 0 inside."""
+        """Return how far the strangest sensor is outside of its range in training; 0 if inside."""
         return max((self._departure(name, values) for name, values in episode.items()), default=0.0)
 
     def _departure(self, name: str, values: tuple[float, float, float]) -> float:
-        """How many widths a sensor is outside of what training knows."""
+        """Return how many widths a sensor is outside of its range in training."""
         known = self._normal.get(name)
         if not known:
             return 0.0

@@ -1,6 +1,6 @@
-"""An assembler for the engine's script language, so that scenarios need no compiler.
+"""An assembler for the engine's script language (ACS), so that scenarios need no compiler.
 
-Below the worlds: `scripts.asm` says what the scripts do, this turns it into the BEHAVIOR lump of a map.
+It turns `data/scripts.asm` into the BEHAVIOR lump of a map.
 
 A line holds any number of words: `script NUMBER KIND ARGUMENTS` starts a script, `:name` marks a place, `@name` is its
 address, `'text'` a string, `#` begins a comment; every other word is an instruction or a whole number.
@@ -31,7 +31,7 @@ _WORD = 4
 
 
 class AcsScript(msgspec.Struct, frozen=True):
-    """An entry of the directory."""
+    """An entry of the script directory."""
 
     number: int
     kind: int
@@ -41,10 +41,10 @@ class AcsScript(msgspec.Struct, frozen=True):
 
 
 def assemble(source: str) -> bytes:
-    """The BEHAVIOR lump of these scripts.
+    """Assemble scripts into the BEHAVIOR lump of a map.
 
     Raises:
-        InvalidInput: A word is none of the language, or an address is not marked; the message names it.
+        InvalidInput: A word is not in the language, or an address is not marked; the message names it.
     """
     code: list[int | str] = []
     scripts: list[AcsScript] = []
@@ -99,7 +99,7 @@ def _resolve(word: int | str, places: dict[str, int]) -> int:
 
 
 def _lump(code: list[int], scripts: list[AcsScript], strings: list[str]) -> bytes:
-    """The old layout: magic, where the directory is, code, directory, table of strings."""
+    """Join the parts of the lump: magic, where the directory is, code, directory, table of strings."""
     body = struct.pack(f"<{len(code)}i", *code)
     directory = struct.pack("<i", len(scripts))
     for script in scripts:

@@ -1,6 +1,6 @@
 """The arena: two to four moving enemies, items to take, walls and pillars to hide behind.
 
-A task for `play`: how an episode is laid out and which actions there are.
+This module has its actions, its walls, and how an episode is laid out.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ SOLIDS = (
     Rectangle(-320, -192, -288, 192),
     Rectangle(288, -192, 320, 192),
 )
-"""Four walls around a middle room; its corners are the ways in, 128 wide along each side."""
+"""Four walls around a middle room. Its corners are open, 128 units along each side."""
 _SIDES = [msgspec.structs.astuple(solid) for solid in SOLIDS]
 GOAL_MARGIN = 100.0
-"""How far outside the goal enemies start at least."""
+"""The least distance from the goal at which enemies start."""
 ONWARD, BACK, LEFT, RIGHT, TURN_LEFT, TURN_RIGHT, SHOOT, REST, GUARD = range(1, 10)
-"""What an enemy can be ordered; 0 leaves it to itself."""
+"""The orders to an enemy; 0 is no order."""
 MAX_TRIES = 20_000
 CHECK_TRIES = 1000
-"""Where a place is found among so many, it is in every episode among `MAX_TRIES`."""
+"""If a place is found in so many tries, it is found in every episode in `MAX_TRIES`."""
 
 
 def lay_out(settings: ArenaSettings, rng: random.Random) -> MapLayout:
-    """Where everything is at the start of an episode."""
+    """Draw where everything is at the start of an episode."""
     return _drawn(settings, rng, MAX_TRIES)
 
 
 @functools.cache
 def check_room(settings: ArenaSettings) -> None:
-    """Refuses what has no place in the arena: too many things, or too large a goal that they keep off.
+    """Refuse settings with too many things for the arena, or with too large a goal, which they must avoid.
 
     Raises:
         InvalidInput: There is no room.
@@ -60,7 +60,7 @@ def check_room(settings: ArenaSettings) -> None:
 def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> MapLayout:
     places = _Places(rng, tries)
     player = places.draw(16, 0)
-    if settings.goal is not None:  # who walks to it starts outside, and nothing stands in it
+    if settings.goal is not None:  # enemies that walk to it start outside, and nothing stands in it
         places.keep_off(settings.goal[:2], settings.goal[2] + GOAL_MARGIN)
     enemies = [(places.draw(20, 128, player), rng.randrange(8) * 45) for _ in range(rng.randint(*settings.enemies))]
     spans = ((HEALTH, settings.health_packs), (AMMO, settings.ammo_packs), (TRAP, settings.traps))
@@ -83,7 +83,7 @@ def _drawn(settings: ArenaSettings, rng: random.Random, tries: int) -> MapLayout
 
 
 def fits(x: float, y: float, radius: float) -> bool:
-    """Whether something of this radius can stand here, as far as walls go."""
+    """Check whether a circle fits between the walls at this place."""
     if abs(x) > EDGE - radius or abs(y) > EDGE - radius:
         return False
     for left, bottom, right, top in _SIDES:
@@ -94,7 +94,7 @@ def fits(x: float, y: float, radius: float) -> bool:
 
 
 def fits_square(x: float, y: float, half: float) -> bool:
-    """Whether a square of this half width can stand here: what stands is as wide along the axes for the engine."""
+    """Check whether a square of this half width fits: for the engine, things are as wide along both axes."""
     if abs(x) > EDGE - half or abs(y) > EDGE - half:
         return False
     return not any(
@@ -103,7 +103,7 @@ def fits_square(x: float, y: float, half: float) -> bool:
 
 
 class _Places:
-    """Draws places that keep apart."""
+    """Draws positions that keep apart."""
 
     def __init__(self, rng: random.Random, tries: int) -> None:
         self._rng = rng
@@ -111,11 +111,11 @@ class _Places:
         self._taken: list[tuple[Point, float]] = []
 
     def keep_off(self, point: Point, distance: float) -> None:
-        """Has nothing drawn near a point from now on."""
+        """Draw nothing near a point from now on."""
         self._taken.append((point, distance))
 
     def draw(self, radius: float, apart: float, other: Point = (0.0, 0.0)) -> Point:
-        """A free place, at least `apart` from another point."""
+        """Draw a free position, at least `apart` from another point."""
         for _ in range(self._tries):
             x, y = round(self._rng.uniform(-EDGE, EDGE), 1), round(self._rng.uniform(-EDGE, EDGE), 1)
             if math.dist((x, y), other) >= apart and fits(x, y, radius + 8) and self._is_free(x, y, radius):

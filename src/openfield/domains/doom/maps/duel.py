@@ -1,6 +1,6 @@
 """The duel: one player, one stationary enemy, both somewhere else every time.
 
-A task for `play`: how an episode is laid out and which actions there are.
+This module has its actions, and how an episode is laid out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from openfield.errors import InvalidInput
 ACTIONS = ("left", "right", "forward", "backward", "shoot", "nothing")
 ROOM = Rectangle(-448, -192, 64, 256)
 PLAYER_X, ENEMY_X = -384, 0
-LOWEST, HIGHEST = -161, 224
-"""Between these the player and the enemy start, each on a line of its own."""
+MIN_Y, MAX_Y = -161, 224
+"""The player and the enemy start between these, each on a line of its own."""
 CLEAR = 1
-"""What enemies keep from each other and from walls at the start."""
+"""The least gap between enemies, and between enemies and walls, at the start."""
 
 
 def lay_out(settings: DuelSettings, rng: random.Random) -> MapLayout:
-    """Where everything is at the start of an episode."""
-    player = (PLAYER_X, round(rng.uniform(LOWEST, HIGHEST), 1))
-    packs = [(AMMO, (rng.uniform(-340, -60), rng.uniform(LOWEST, HIGHEST))) for _ in range(settings.ammo_packs)]
+    """Draw where everything is at the start of an episode."""
+    player = (PLAYER_X, round(rng.uniform(MIN_Y, MAX_Y), 1))
+    packs = [(AMMO, (rng.uniform(-340, -60), rng.uniform(MIN_Y, MAX_Y))) for _ in range(settings.ammo_packs)]
     return MapLayout(
         room=ROOM,
         player=(player, 0),
@@ -45,7 +45,7 @@ def lay_out(settings: DuelSettings, rng: random.Random) -> MapLayout:
 
 
 def check_room(settings: DuelSettings) -> None:
-    """Refuses more or wider enemies than stand side by side, and such as would go through walls.
+    """Refuse more or wider enemies than fit side by side, and strides with which they would pass walls.
 
     Raises:
         InvalidInput: There is no room, or not enough to stop them.
@@ -63,7 +63,7 @@ def check_room(settings: DuelSettings) -> None:
 
 
 def _spread(settings: DuelSettings, rng: random.Random) -> list[float]:
-    """Heights far enough from each other that nobody is stuck: what is left of the line falls between them."""
+    """Draw heights so far apart that no enemy is stuck; the slack of the line falls between them."""
     slack, (low, _), apart = _slack(settings), _line(settings), 2 * settings.enemy_radius + CLEAR
     shares = sorted(rng.uniform(0, slack) for _ in range(settings.enemies))
     heights = [round(low + share + number * apart, 1) for number, share in enumerate(shares)]
@@ -72,14 +72,14 @@ def _spread(settings: DuelSettings, rng: random.Random) -> list[float]:
 
 
 def _slack(settings: DuelSettings) -> float:
-    """What of the line of the enemies none of them needs."""
+    """Return the part of the line that no enemy needs."""
     low, high = _line(settings)
     return high - low - (settings.enemies - 1) * (2 * settings.enemy_radius + CLEAR)
 
 
 def _line(settings: DuelSettings) -> tuple[float, float]:
-    """Where enemies can stand: not within walls."""
-    return max(LOWEST, ROOM.bottom + _room(settings)), min(HIGHEST, ROOM.top - _room(settings))
+    """Return where enemies can stand: not within walls."""
+    return max(MIN_Y, ROOM.bottom + _room(settings)), min(MAX_Y, ROOM.top - _room(settings))
 
 
 def _room(settings: DuelSettings) -> int:

@@ -1,6 +1,6 @@
-"""The way to a goal through the arena: around walls and pillars, and past each other.
+"""Find the way to a goal in the arena: around walls and pillars, and past each other.
 
-Used by `rules` for enemies that walk somewhere: it says in which of the eight directions the next step goes.
+`rules` uses it for enemies that walk to a goal: it returns in which of the eight directions the next step goes.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ import functools
 import heapq
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from openfield.domains.doom.maps import arena
 from openfield.domains.doom.maps.scenario import ENEMY_HALF
 from openfield.domains.doom.maps.udmf import Point
 
 GRID = 32
-"""Between the places whose distance from the goal is known."""
+"""Units between the grid points whose distance from the goal is computed."""
 CLEAR = 4.0
-"""How far from walls and pillars the known places keep, beyond what is needed."""
+"""The extra distance of these points from walls and pillars."""
 DIRECTIONS = range(0, 360, 45)
 DETOUR = 6
-"""Steps somebody who is held up goes anywhere before the way is looked for again."""
+"""Steps in a random direction for an enemy that is held up."""
 
 
 class Pathfinder:
-    """Leads everybody to one goal."""
+    """Leads all enemies to one goal."""
 
     def __init__(self, goal: Point, stride: float, pillars: Iterable[tuple[Point, float]], rng: random.Random) -> None:
-        """Measures the ways of an arena.
+        """Prepare the way in an arena.
 
         Args:
-            goal: Where they lead.
-            stride: How far a step goes.
-            pillars: What stands in the way for good: where, and half its width.
-            rng: For whoever is held up.
+            goal: The goal.
+            stride: The length of a step.
+            pillars: The pillars: position, and half the width.
+            rng: Draws the detours.
         """
         self._goal = goal
         self._stride = stride
@@ -43,31 +43,30 @@ class Pathfinder:
         self._last: dict[int, Point] = {}
         self._detours: dict[int, list[int]] = {}
 
-    def direction(self, who: int, here: Point, bodies: Iterable[tuple[Point, float]]) -> int:
-        """Which way the next step of somebody goes, in degrees.
+    def direction(self, who: int, here: Point, others: Sequence[tuple[Point, float]]) -> int:
+        """Return the direction of an enemy's next step, in degrees.
 
         Args:
-            who: A number that stands for somebody.
-            here: Where that is.
-            bodies: Whoever else is there: where, and half the width.
+            who: The enemy's tag.
+            here: Its position.
+            others: The other enemies and the player: position, and half the width.
         """
         held_up, self._last[who] = self._last.get(who) == here, here
         if held_up and not self._detours.get(who):
             self._detours[who] = [self._rng.choice(DIRECTIONS)] * DETOUR
         if self._detours.get(who):
             return self._detours[who].pop()
-        others = list(bodies)
         steps = {way: _moved(here, way, self._stride) for way in DIRECTIONS}
         free = [way for way, there in steps.items() if self._is_free(there, 0.0, others)] or list(DIRECTIONS)
         best = min(free, key=lambda way: self._distance(steps[way]))
         return best if self._distance(steps[best]) < self._distance(here) else self._rng.choice(free)
 
     def forget(self, who: int) -> None:
-        """Takes note that somebody did something else than walk."""
+        """Note that an enemy did something else than walk."""
         self._last.pop(who, None)
 
     def _distance(self, here: Point) -> float:
-        """How far it is to the goal on foot."""
+        """Return how far it is to the goal on foot."""
         left, bottom = (math.floor(part / GRID) * GRID for part in here)
         around = [(x, y) for x in (left, left + GRID) for y in (bottom, bottom + GRID)]
         known = [self._far[place] + math.dist(here, place) for place in around if place in self._far]
@@ -91,7 +90,7 @@ class Pathfinder:
         return far
 
     def _is_free(self, there: Point, clear: float, others: Iterable[tuple[Point, float]]) -> bool:
-        """Whether somebody can stand there; everything is as wide along the axes as the engine has it."""
+        """Check whether an enemy can stand there; things are as wide along both axes, as in the engine."""
         x, y = there
         room = ENEMY_HALF + clear
         return arena.fits_square(x, y, room) and not any(

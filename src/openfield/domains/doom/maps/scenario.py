@@ -1,6 +1,6 @@
-"""From layouts to a WAD: every episode of a trial as a map of its own, with the actors and scripts it needs.
+"""Build a WAD from layouts: every episode is a map of its own, with the actors and scripts it needs.
 
-Below the worlds: tasks draw layouts, this binds them, the engine loads the result.
+The tasks draw layouts (`arena`, `duel`), and the engine loads the WAD.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from openfield.domains.doom.maps.wad import FIRST_MAP, Lump, map_lumps, write_wa
 from openfield.domains.doom.settings import DoomSettings
 
 PLAYER, HEALTH, AMMO, TRAP, OBSTACLE = 1, 20011, 20012, 20013, 20014
-"""The numbers of actors in maps; enemies follow from `FIRST_ENEMY` on, one number per variant."""
+"""The numbers of actors in maps. Enemies begin at `FIRST_ENEMY`, with one number per variant."""
 FIRST_ENEMY = 21000
 ENEMY_TAG = 20
 ITEM_TAG = 100
 PILLAR_TAG = 1000
-"""How scripts call things: enemies from the first tag on, what lies loose from the second, pillars from the third."""
+"""The first tags, by which scripts know things: of enemies, of items that lie loose, and of pillars."""
 PLAYER_HALF, PILLAR_HALF, ENEMY_HALF = 16, 16, 20
-"""Half the widths of what stands, the enemy's unless its task says otherwise."""
+"""Half the widths of player, pillars and enemies; the duel has a setting for its enemies."""
 
 
 class Wall(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Wall(msgspec.Struct, frozen=True):
 
 
 class Rectangle(msgspec.Struct, frozen=True):
-    """Something solid with straight sides."""
+    """A rectangular room or solid."""
 
     left: float
     bottom: float
@@ -47,7 +47,7 @@ class Rectangle(msgspec.Struct, frozen=True):
     top: float
 
     def walls(self) -> list[Wall]:
-        """Its four sides."""
+        """Return the four sides."""
         return [
             Wall(self.left, self.right, self.bottom, self.bottom),
             Wall(self.left, self.right, self.top, self.top),
@@ -57,24 +57,24 @@ class Rectangle(msgspec.Struct, frozen=True):
 
 
 class MapLayout(msgspec.Struct, kw_only=True):
-    """An episode before it starts."""
+    """Where everything is at the start of an episode."""
 
     room: Rectangle
     solids: tuple[Rectangle, ...] = ()
     player: tuple[Point, int]
-    """Where, and looking where."""
+    """Position and angle."""
     enemies: list[tuple[Point, int]]
     items: list[tuple[int, Point]] = []
-    """The number of the actor, and where."""
+    """The number of the actor, and the position."""
     actor: tuple[tuple[str, int], ...] = ()
-    """What is filled into the enemy's actor: layouts with the same values share a variant."""
+    """The values of the enemy's actor. Layouts with the same values share a variant."""
 
     def walls(self) -> list[Wall]:
-        """All walls."""
+        """Return all walls."""
         return [wall for part in (self.room, *self.solids) for wall in part.walls()]
 
     def text(self, enemy: int) -> bytes:
-        """The map, with enemies of this actor number."""
+        """Return the text of the map, with enemies of this actor number."""
         text = MapText()
         text.room(*msgspec.structs.astuple(self.room))
         for solid in self.solids:
@@ -91,7 +91,7 @@ class MapLayout(msgspec.Struct, kw_only=True):
 
 
 def build_wad(task: str, layouts: Sequence[MapLayout], settings: Sequence[DoomSettings]) -> bytes:
-    """The WAD with all episodes of a trial, each under `map_name` of its number."""
+    """Build a WAD with these episodes, each under the `map_name` of its number."""
     variants = list(dict.fromkeys(layout.actor for layout in layouts))
     hall = MapLayout(room=Rectangle(-128, -128, 128, 128), player=((0, 0), 0), enemies=[])
     lumps = map_lumps(FIRST_MAP, hall.text(FIRST_ENEMY), _scripts(8, 0, 0, ENEMY_HALF))
@@ -104,7 +104,7 @@ def build_wad(task: str, layouts: Sequence[MapLayout], settings: Sequence[DoomSe
 
 
 def map_name(number: int) -> str:
-    """The name of an episode's map."""
+    """Return the name of an episode's map."""
     return f"E{number:05d}"
 
 

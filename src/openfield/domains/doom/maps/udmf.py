@@ -1,7 +1,4 @@
-"""Maps as text: rooms, blocks and things in the Universal Doom Map Format.
-
-Below the worlds: a task draws an episode's layout with a `MapText`, `wad.map_lumps` wraps what it writes.
-"""
+"""Maps as text: rooms, blocks and things in the Universal Doom Map Format (UDMF)."""
 
 from __future__ import annotations
 
@@ -30,28 +27,35 @@ class MapText:
         )
 
     def room(self, left: float, bottom: float, right: float, top: float) -> None:
-        """Walls around a rectangle whose inside can be walked."""
+        """Add walls around a rectangle whose inside can be walked."""
         self._ring([(left, bottom), (left, top), (right, top), (right, bottom)], "STARTAN2")
 
     def solid(self, left: float, bottom: float, right: float, top: float) -> None:
-        """A rectangle inside the room that cannot be entered."""
+        """Add a rectangle inside the room that cannot be entered."""
         self._ring([(left, bottom), (right, bottom), (right, top), (left, top)], "STONE2")
 
     def thing(self, number: int, at: Point, angle: int = 0, tag: int = 0) -> None:
-        """Something on the floor: the number of its actor, where, looking where, and how scripts call it."""
+        """Add something on the floor.
+
+        Args:
+            number: The number of its actor.
+            at: Its position.
+            angle: Its direction in degrees.
+            tag: The tag by which scripts know it.
+        """
         fields: dict[str, Value] = {"x": float(at[0]), "y": float(at[1]), "angle": angle, "type": number}
         if tag:
             fields["id"] = tag
         self._things.append(block("thing", _PLACED, **fields))
 
     def encode(self) -> bytes:
-        """The text of the map."""
+        """Return the text of the map."""
         vertices = [block("vertex", x=float(x), y=float(y)) for x, y in self._vertices]
         blocks = ['namespace="zdoom";', *vertices, *self._lines, *self._sides, self._sector, *self._things]
         return "\n".join(blocks).encode("ascii")
 
     def _ring(self, corners: Sequence[Point], texture: str) -> None:
-        """Walls whose walkable side is on the right of the way around: clockwise it is inside."""
+        """Add walls whose walkable side is on the right of the way around: clockwise it is inside."""
         for start, end in zip(corners, (*corners[1:], corners[0]), strict=True):
             self._lines.append(
                 block(
@@ -65,7 +69,7 @@ class MapText:
 
 
 def block(kind: str, more: str = "", **fields: Value) -> str:
-    """One block of the format."""
+    """Write one block of the format."""
     return f"{kind}{{{''.join(f'{name}={_written(value)};' for name, value in fields.items())}{more}}}"
 
 

@@ -1,7 +1,4 @@
-"""WAD files: the container in which the engine takes maps, actors and scripts.
-
-Below the worlds: layouts become maps (`udmf`), maps and actors become one WAD per trial, the engine loads it.
-"""
+"""WAD files: the container from which the engine loads maps, actors and scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _ENTRY = struct.Struct("<ii8s")
 
 
 def write_wad(lumps: Iterable[Lump]) -> bytes:
-    """A patch WAD with these lumps: header, contents, directory."""
+    """Write a patch WAD with these lumps: header, contents, directory."""
     contents, directory = bytearray(), bytearray()
     for name, content in lumps:
         directory += _ENTRY.pack(_HEADER.size + len(contents), len(content), _name_bytes(name))
@@ -29,7 +26,7 @@ def write_wad(lumps: Iterable[Lump]) -> bytes:
 
 
 def read_wad(data: bytes) -> list[Lump]:
-    """The lumps of a WAD, in order.
+    """Read the lumps of a WAD, in order.
 
     Raises:
         InvalidInput: The bytes are no WAD, or its directory points outside of it.
@@ -45,7 +42,7 @@ def read_wad(data: bytes) -> list[Lump]:
 
 
 def map_lumps(name: str, text: bytes, behavior: bytes) -> list[Lump]:
-    """A map as the group of lumps the engine looks for."""
+    """Return a map as the group of lumps the engine looks for."""
     return [(name, b""), ("TEXTMAP", text), ("BEHAVIOR", behavior), ("ENDMAP", b"")]
 
 

@@ -1,27 +1,31 @@
-"""Protocol 0.8, the carrier: what `serve` and `wire:` are told of RabbitMQ, and how a program is led to it.
+"""The wire of the Doom domains: protocol 0.8 over RabbitMQ, for `openfield serve` and for `wire:` agents.
 
-At the rim; `server` does the serving.
+`AmqpServer` does the serving. This module reads the options, and directs programs to the broker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from openfield.cell import Cell
 from openfield.domains.doom.engine import workdir
 from openfield.domains.doom.wire import experiments, ini
-from openfield.domains.doom.wire.private_broker import config_of, lead_to, need_broker
+from openfield.domains.doom.wire.private_broker import need_broker
 from openfield.domains.doom.wire.server import PORT, AmqpServer, without_password
 from openfield.errors import InvalidInput, UnknownName
 from openfield.serving.wire import Dispatcher
 
+CONFIG = "--config"
+"""The option by which programs of protocol 0.8 are told their configuration file."""
 FINISHED_SECONDS = 0.05
 
 
@@ -37,24 +41,23 @@ class AmqpWire:
         lease: float | None = None,
         benchmark: bool = False,
     ) -> None:
-        """Takes what `openfield serve` was told.
+        """Take the options of `openfield serve`.
 
         Args:
-            amqp: Where the broker is; else where the configuration says, else on the host and port of `serve`.
+            amqp: The broker's address; if None, that of the configuration, else the host and port of `serve`.
             config: A server's INI file; without it, agents get the trials of `serve`.
-            lease: Seconds without a word after which an agent counts as gone and its trial is offered again.
-            benchmark: Whether agents are asked for their machine's speed before the experiment starts.
+            lease: Seconds of silence after which an agent is gone and its trial is offered again.
+            benchmark: True if agents are asked for the speed of their machine before the experiment starts.
         """
         if amqp is not None:
             ini.check_address(amqp)
         if lease is not None and not (lease > 0 and math.isfinite(lease)):
-            raise InvalidInput(f"A lease of {lease:g} s is none; it must be more than 0, and end.")
-        self.told = {"amqp": amqp, "config": config, "lease": lease, "benchmark": benchmark}
+            raise InvalidInput(f"A lease of {lease:g} s is not possible; it must be finite and more than 0.")
         self.benchmark = benchmark
         self.config = ini.read_server(Path(config)) if config else None
         self.url = amqp or (self.config.amqp if self.config else None)
         self.secret: str | None = None
-        """The secret of new experiments, where it is not drawn."""
+        """The secret of new experiments. It is drawn if None."""
         self.lease = lease or (self.config.normal_timeout_seconds if self.config else 1200.0)
         if self.config is not None:
             try:  # a wrong name is found now
@@ -68,38 +71,97 @@ class AmqpWire:
         config = self.config
         what = "the trials of this command"
         if config is not None:
-            count, name = config.trials * len(list(experiments.groups_of(config))), experiments.domain_of(config).name
+            count, name = config.trials * len(list(experiments.list_groups(config))), experiments.domain_of(config).name
             what = f"training and {count} trials of {name} by its configuration"
         return f"every agent {what} through {without_password(self.url or '')}"
 
     async def serve(self, dispatcher: Dispatcher, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Serves until cancelled."""
+        """Serve until cancelled."""
         if self.url is None:
             self.url = f"amqp://guest:guest@{host}:{port}/" if port else await asyncio.to_thread(need_broker)
         self._server = AmqpServer(self, dispatcher, self.url)
         await self._server.run(ready)
 
     async def finished(self) -> None:
-        """Returns when every agent was told that its experiment is over, or is given up."""
+        """Wait until every agent was told that its experiment is over, or is gone."""
         while self._server.busy:
             await asyncio.sleep(FINISHED_SECONDS)
 
     def check_command(self, words: list[str]) -> None:
-        """Refuses a program of the old family whose `--config` names no INI file."""
-        config = config_of(words)
+        """Refuse a program whose `--config` names no INI file."""
+        config = _find_config(words)
         if config is not None:
             ini.check_file(config[1])
 
     def command(self, words: list[str], cell: Cell) -> list[str]:
-        """The words of a program of the old family, its `--config` replaced by a copy that leads to our broker."""
-        folder = Path(
-            tempfile.mkdtemp(prefix="agent-", dir=workdir.process_folder())
-        )  # gone with this process, however it goes
+        """Return the command of a program with a copy of its configuration file that names our broker."""
+        folder = Path(tempfile.mkdtemp(prefix="agent-", dir=workdir.process_folder()))  # removed with this process
         self.secret = model_secret(cell)
         training = cell.trial.phases[0].name == "training"
-        return lead_to(self.url or "", words, folder, None if training else self.secret)
+        return redirect(self.url or "", words, folder, None if training else self.secret)
 
 
 def model_secret(cell: Cell) -> str:
-    """By what a program names the model it trains and finds it again: no two agents or repeats have the same."""
+    """Return the secret under which a program saves its trained model; it differs for all agents and repeats."""
     return hashlib.sha256((cell.after or cell.id).encode()).hexdigest()[:32]
+
+
+def redirect(url: str, words: list[str], folder: Path, secret: str | None) -> list[str]:
+    """Replace the configuration file of a command by a copy that names our broker and the task.
+
+    Args:
+        url: The broker's address.
+        words: The command.
+        folder: The folder for the copy.
+        secret: The secret of the experiment of which one trial is played; None to create one without tests.
+    """
+    config = _find_config(words)
+    if config is None:
+        return words
+    number, source = config
+    target = folder / source.name
+    ini.write_client(source, target, _changes(url, secret))
+    with contextlib.suppress(OSError):  # a program may keep its models there, and its test trials have another copy
+        (source.parent / ini.MODELS).mkdir(exist_ok=True)
+        (folder / ini.MODELS).symlink_to((source.parent / ini.MODELS).resolve())
+    word = f"{CONFIG}={target}" if words[number].startswith(CONFIG) else str(target)
+    return [*words[:number], word, *words[number + 1 :]]
+
+
+def _find_config(words: list[str]) -> tuple[int, Path] | None:
+    """Find the word of a command that names its configuration file, and the file; None if there is none.
+
+    Raises:
+        InvalidInput: The option is there, but no file.
+    """
+    for number, word in enumerate(words):
+        option, sign, path = word.partition("=")
+        if option == CONFIG:
+            place = number if sign else number + 1
+            named = path if sign else "".join(words[place : place + 1])
+            if not named:
+                raise InvalidInput(f"'{' '.join(words)}' does not say which file: {CONFIG}=FILE.")
+            return place, Path(named)
+    return None
+
+
+def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:
+    """Return what changes in a client's file; programs join host, port and virtual host to an address again."""
+    parts = urlsplit(url)
+    secure, host = parts.scheme == "amqps", parts.hostname or "127.0.0.1"
+    return {
+        "amqp": {
+            "user": unquote(parts.username or "guest"),
+            "pass": unquote(parts.password or "guest"),
+            "host": f"[{host}]" if ":" in host else host,
+            "port": str(parts.port or (5671 if secure else 5672)),
+            "vhost": "/" if unquote(parts.path) in ("", "//") else parts.path,
+            "ssl": str(secure),
+        },
+        "sail-on": {
+            "domain": "vizdoom",
+            "experiment_secret": secret,
+            "no_testing": str(secret is None),
+            "just_one_trial": str(secret is not None),
+        },
+    }

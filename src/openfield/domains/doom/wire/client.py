@@ -1,7 +1,4 @@
-"""A client of protocol 0.8: lets any openfield agent play on a server of the old family, ours or another.
-
-At the rim; the mirror of `server`.
-"""
+"""A client of protocol 0.8: lets any openfield agent play on a server of this protocol, ours or another."""
 
 from __future__ import annotations
 
@@ -16,13 +13,12 @@ from typing import Any
 import msgspec
 
 from openfield.core import Ask, Belief, Reply, Turn
-from openfield.domains.doom.wire.ini import read_client, write_client
+from openfield.domains.doom.wire.ini import MODELS, read_client, write_client
 from openfield.domains.doom.wire.messages import REGISTRATION_QUEUE, Message
-from openfield.domains.doom.wire.private_broker import MODELS
 from openfield.domains.doom.wire.rpc import Rpc
 from openfield.errors import AgentFault, InvalidInput
 
-Player = Callable[[Turn], Reply]
+AgentCall = Callable[[Turn], Reply]
 HALF = 0.5
 
 
@@ -32,16 +28,16 @@ class AmqpClient:
     experiment_type = "SAIL-ON"
 
     def __init__(
-        self, rpc: Rpc, agent: Player, model: str = "openfield agent", models: Path | None = None, **about: str
+        self, rpc: Rpc, agent: AgentCall, model: str = "openfield agent", models: Path | None = None, **about: str
     ) -> None:
-        """Makes a client.
+        """Make a client.
 
         Args:
             rpc: A connection to the broker.
-            agent: What plays; `save` and `load` are used as the server says, if it has them.
-            model: The name results carry.
+            agent: The agent; its `save` and `load` are used as the server says, if it has them.
+            model: The model's name in results.
             models: A folder for the trained model, so that another process can play its trials later.
-            about: What else registrations say of the model: organization, description, aiq_username, aiq_secret.
+            about: More about the model: organization, description, aiq_username, aiq_secret.
         """
         self._rpc = rpc
         self._agent = agent
@@ -52,7 +48,7 @@ class AmqpClient:
         self.secret: str | None = None
         self._saved: bytes | None = None
         self.performances: list[float] = []
-        """How each episode ended, training included."""
+        """The final performance of each episode, training included."""
 
     async def play(
         self,
@@ -62,12 +58,20 @@ class AmqpClient:
         seed: int | None = None,
         episode_seed: int | None = None,
     ) -> None:
-        """Registers and plays until the experiment's end; with a secret, trials of an experiment trained before."""
-        await self._register(secret, no_testing, just_one_trial, seed, episode_seed)
-        await self._obey()
+        """Register and play until the experiment's end.
 
-    async def _obey(self) -> None:
-        """Does what the server's states ask for, until the last."""
+        Args:
+            secret: The secret of an experiment that was trained before, to play its trials; None for a new one.
+            no_testing: True to end after training.
+            just_one_trial: True to play one trial only.
+            seed: The seed of a new experiment.
+            episode_seed: The seed of every episode.
+        """
+        await self._register(secret, no_testing, just_one_trial, seed, episode_seed)
+        await self._follow_states()
+
+    async def _follow_states(self) -> None:
+        """Do what the server's states ask for, until the last."""
         while True:
             state = await self._ask({"obj_type": "request_state"})
             match state["obj_type"]:
@@ -111,7 +115,7 @@ class AmqpClient:
         self.secret = reply["experiment_secret"]
 
     async def _episode(self, kind: str) -> None:
-        """Plays an episode: two requests per tick, then an opinion."""
+        """Play an episode: two requests per tick, then a belief."""
         first, ended, feedback, belief = True, False, None, None
         while not ended:
             data = await self._ask(
@@ -120,7 +124,7 @@ class AmqpClient:
             received = time.time()
             turn = _turn(data, kind, feedback, first)
             reply = self._agent(turn)
-            while reply.action is None and reply.belief is not None:  # it has said something, and sees the turn again
+            while reply.action is None and reply.belief is not None:  # a belief alone shows the same turn again
                 belief, reply = reply.belief, self._agent(turn)
             belief, first = reply.belief or belief, False
             answer = await self._ask(_prediction(kind, data["secret"], reply.action, received))
@@ -128,9 +132,9 @@ class AmqpClient:
             ended = answer["obj_type"].endswith("_episode_end")
         self.performances.append(answer["performance"])
         last = Turn(ask=Ask.NONE, observation=turn.observation, feedback=feedback, phase=turn.phase, last="terminated")
-        await self._opine(kind, self._agent(last).belief or belief)
+        await self._send_belief(kind, self._agent(last).belief or belief)
 
-    async def _opine(self, kind: str, belief: Belief | None) -> None:
+    async def _send_belief(self, kind: str, belief: Belief | None) -> None:
         belief = belief or Belief(0.0)
         detail = belief.detail if isinstance(belief.detail, dict) else {}
         await self._ask(
@@ -158,20 +162,20 @@ class AmqpClient:
 
     @property
     def _file(self) -> Path:
-        """Where the old family keeps a trained model."""
+        """Where clients of this protocol keep a trained model."""
         return (self._models or Path()) / f"model.TA2.vizdoom.{self.secret}.file"
 
     async def _ask(self, content: Message) -> Message:
         return _checked(await self._rpc.call(self._server, content))
 
 
-async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> AmqpClient:
-    """Plays what a client's INI file says, in any mode; a new experiment's secret is written into the file.
+async def play_file(path: Path, agent: AgentCall, ignore_secret: bool = False) -> AmqpClient:
+    """Play what a client's INI file says, in any mode; write the secret of a new experiment into the file.
 
     Args:
         path: The file; the trained model is kept in a folder `model` beside it.
-        agent: What plays.
-        ignore_secret: Whether a new experiment is wanted though the file has the secret of another.
+        agent: The agent.
+        ignore_secret: True to start a new experiment even if the file has the secret of another.
     """
     config = read_client(path)
     secret = None if ignore_secret else config.experiment_secret
@@ -182,33 +186,33 @@ async def play_file(path: Path, agent: Player, ignore_secret: bool = False) -> A
         client.experiment_type = config.experiment_type
         await client._register(secret, config.no_testing, config.just_one_trial, config.seed, config.episode_seed)
         write_client(path, path, {"sail-on": {"experiment_secret": client.secret}})
-        await client._obey()
+        await client._follow_states()
     return client
 
 
 async def play_replies(url: str, replies: Sequence[Reply]) -> None:
-    """Plays these replies, one for each tick, and no opinion; leaves when there are no more."""
+    """Play these replies, one for each tick, and send no belief; leave when there are no more."""
     script = iter(replies)
 
     def choose(turn: Turn) -> Reply:
         reply = Reply() if turn.ask is Ask.NONE else next(script, None)
         if reply is None:
-            raise _NoMore
+            raise _ScriptEnded
         return reply
 
     async with Rpc(url) as rpc:
-        with suppress(_NoMore):
-            await _Reciter(rpc, choose, "peer").play()
+        with suppress(_ScriptEnded):
+            await _ScriptedClient(rpc, choose, "peer").play()
 
 
-class _NoMore(Exception):
-    """The script is at its end."""
+class _ScriptEnded(Exception):
+    """All replies are played."""
 
 
-class _Reciter(AmqpClient):
-    """Says nothing that its script does not."""
+class _ScriptedClient(AmqpClient):
+    """Plays a script, and sends no belief."""
 
-    async def _opine(self, kind: str, belief: Belief | None) -> None:
+    async def _send_belief(self, kind: str, belief: Belief | None) -> None:
         pass
 
 
@@ -221,7 +225,7 @@ def _checked(reply: Message) -> Message:
 
 
 def _threshold(belief: Belief, told: object) -> float:
-    """The agent's own, else one half; where its level says otherwise, one by which it is a detection or none."""
+    """Return the agent's own threshold, else one half, or one that agrees with the level the agent named."""
     if isinstance(told, int | float):
         return told
     if belief.level is None or (belief.level > 0) == (belief.highest >= HALF):
@@ -230,7 +234,7 @@ def _threshold(belief: Belief, told: object) -> float:
 
 
 def _turn(data: Message, kind: str, feedback: Message | None, first: bool) -> Turn:
-    """What is shown, as an agent of ours sees it: the label of what it should do is feedback, too."""
+    """Make the turn of a message; the label is a part of the feedback."""
     label = data.get("feature_label")
     return Turn(
         observation=data["feature_vector"],
@@ -253,13 +257,13 @@ def _prediction(kind: str, secret: str, action: Any, received: float) -> Message
 
 
 def _machine() -> Message:
-    """What can be known of this machine without asking it to work."""
+    """Describe this machine, without a benchmark."""
     cores = os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"num_physical_cpu": cores, "num_logical_cpu": cores, "cpu_max_speed": None, "physical_ram": memory}
 
 
 def _describe(name: str, about: Mapping[str, str]) -> str:
-    """A model in a registration, which is JSON inside JSON."""
+    """Describe the model for a registration, as JSON inside JSON."""
     fields = {"organization": "", "description": "", "aiq_username": "", "aiq_secret": "", **about}
     return msgspec.json.encode({"obj_type": "model", "model_name": name, **fields}).decode()

@@ -1,6 +1,6 @@
-"""Experiments of the old family: training once, then groups of trials by visibility, novelty, difficulty and hint.
+"""Experiments of protocol 0.8: training once, then groups of trials by visibility, novelty, difficulty and hint.
 
-Between a server's configuration and trials; `broker` enrols each model that registers with them.
+A server makes one for each model that registers, from its configuration.
 """
 
 from __future__ import annotations
@@ -8,35 +8,38 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from openfield.domains.doom.domain import ARENA, DUEL, DoomDomain
 from openfield.domains.doom.settings import DoomSettings
 from openfield.domains.doom.trials import compose, compose_training, episode_seeds
 from openfield.domains.doom.wire.ini import ServerConfig
 from openfield.domains.doom.wire.messages import RequestExperiment
 from openfield.errors import AgentFault, InvalidInput, UnknownName
 from openfield.journal.reader import SCORED
+from openfield.registry import load
 from openfield.runner.plan import MAX_NAME, check_agent_name
 from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
 from openfield.serving.remote import RemoteRollout
 from openfield.settings import make_settings
 from openfield.trial import Limits, Phase, Trial, derive, with_changes, with_limits
 
+if TYPE_CHECKING:
+    from openfield.domains.doom.domain import DoomDomain
+
 NORMAL = (0, 50, 200)
-"""Novelties that are none."""
+"""The numbers that stand for no novelty."""
 DUEL_NAMES = {51: "slim", 52: "tough", 53: "buckets"}
-"""The duel's novelties by the numbers they were published under."""
+"""The duel's novelties by their published numbers."""
 SHORT_LIMIT = 200
-LONGEST_MODEL = MAX_NAME - 9
+MAX_MODEL_NAME = MAX_NAME - 9
 """Characters of a model's name; the mark of its secret follows."""
-LONGEST_FACT = 2000
+MAX_FACT = 2000
 
 
 class TrialGroup(msgspec.Struct, frozen=True):
-    """Trials that differ in their seeds only."""
+    """Trials that differ only in their seeds."""
 
     visibility: int
     novelty: int
@@ -44,8 +47,8 @@ class TrialGroup(msgspec.Struct, frozen=True):
     hint: int
 
 
-def groups_of(config: ServerConfig) -> Iterator[TrialGroup]:
-    """All groups in the published order; only announced novelties come with hints."""
+def list_groups(config: ServerConfig) -> Iterator[TrialGroup]:
+    """Yield all groups in the published order; only announced novelties have hints."""
     for visibility in config.novelty_visibility:
         for novelty in config.novelty:
             hinted = visibility == 1 and novelty not in NORMAL
@@ -55,14 +58,14 @@ def groups_of(config: ServerConfig) -> Iterator[TrialGroup]:
 
 
 def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = None) -> list[Trial]:
-    """The trials of an experiment: training first, then group by group."""
+    """Make the trials of an experiment: training first, then group by group."""
     domain = domain_of(config)
     chosen = make_settings(domain.settings, _settings(config, episode_seed))
     training = domain.training_trial(chosen, seed, _training_phases(config, domain, seed))
     made = [training] if training is not None else []
-    for group in groups_of(config):
+    for group in list_groups(config):
         names = novelty_names(domain, group.novelty, group.difficulty)
-        settings = msgspec.structs.replace(chosen, hint_level=group.hint) if domain is ARENA else chosen
+        settings = chosen if _is_duel(domain) else msgspec.structs.replace(chosen, hint_level=group.hint)
         played: set[int] = set()
         for number in range(config.trials):
             for root in _roots(seed, domain.name, *msgspec.structs.astuple(group), number):
@@ -77,31 +80,31 @@ def make_experiment(config: ServerConfig, seed: int, episode_seed: int | None = 
 
 
 def _training_phases(config: ServerConfig, domain: DoomDomain, seed: int) -> tuple[Phase, ...]:
-    """Which training episodes are novel: a share of them, each by any novelty and difficulty of the configuration."""
+    """Compose the training: a share of the episodes has any novelty and difficulty of the configuration."""
     changes = [number for number in config.novelty if number not in NORMAL]
     kinds = [novelty_names(domain, number, difficulty) for number in changes for difficulty in config.difficulty]
     if config.training_novelty_p1 and not kinds:
-        raise InvalidInput(f"training_novelty_p1 is {config.training_novelty_p1:g}, and there is no novelty to draw.")
+        raise InvalidInput(f"training_novelty_p1 is {config.training_novelty_p1:g}, but the file names no novelty.")
     return compose_training(config.training_episodes, config.training_novelty_p1, kinds, seed)
 
 
 def _roots(*path: Any) -> Iterator[int]:
-    """Seeds for a trial: a further one is for a trial that would share an episode with another of its group."""
+    """Yield seeds for a trial: the next one is used if the trial would share an episode with another of its group."""
     yield derive(*path)
     yield from (derive(*path, "again", count) for count in itertools.count())
 
 
 def episode_seed(generator: dict[str, Any]) -> int | None:
-    """The seed an agent wants for every episode, or None.
+    """Return the seed an agent wants for every episode, or None.
 
     Raises:
-        InvalidInput: It is none the engine takes.
+        InvalidInput: The engine does not take this seed.
     """
     return make_settings(DoomSettings, {"episode_seed": generator.get("episode_seed")}).episode_seed
 
 
 def reseeded(trials: list[Trial], seed: int | None, episode_seed: int | None) -> list[Trial]:
-    """The same trials with the seeds an agent asks for, as far as it does."""
+    """Return the same trials with the seeds an agent asks for, if any."""
     forced = {} if episode_seed is None else {"episode_seed": episode_seed}
 
     def change(trial: Trial) -> Trial:
@@ -112,26 +115,33 @@ def reseeded(trials: list[Trial], seed: int | None, episode_seed: int | None) ->
 
 
 def unhurried(trials: list[Trial]) -> list[Trial]:
-    """The same trials without a limit for single replies: the protocol has its own, for the whole session."""
+    """Return the same trials without a limit for single replies: the protocol has one for the whole session."""
     return with_limits(trials, lambda _: Limits(reply_seconds=None))
 
 
 def domain_of(config: ServerConfig) -> DoomDomain:
-    """The first phase was the duel, later ones the arena; the duel's own numbers say it too."""
-    return DUEL if config.phase == "1" or set(config.novelty) <= {50, *DUEL_NAMES} else ARENA
+    """Return the domain: the duel for phase 1 or if only the duel's numbers are named, else the arena."""
+    duel = config.phase == "1" or set(config.novelty) <= {50, *DUEL_NAMES}
+    domain: DoomDomain = load(f"openfield.domains.doom:{'DUEL' if duel else 'ARENA'}")
+    return domain
+
+
+def _is_duel(domain: DoomDomain) -> bool:
+    return domain.task.name == "duel"
 
 
 def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str, ...]:
-    """Our name of a novelty given by its number.
+    """Return the names of the novelty with a published number; none if the number stands for no novelty.
 
     Raises:
-        UnknownName, InvalidInput: There is no such novelty or difficulty; the message lists what there is.
+        UnknownName: There is no such novelty; the message lists those there are.
+        InvalidInput: There is no such difficulty.
     """
     if difficulty not in ("easy", "medium", "hard"):
         raise InvalidInput(f"Unknown difficulty '{difficulty}'. Known: easy, medium, hard.")
     if number in NORMAL:
         return ()
-    names = DUEL_NAMES if domain is DUEL else {int(novelty.name): novelty.name for novelty in domain.novelties}
+    names = DUEL_NAMES if _is_duel(domain) else {int(novelty.name): novelty.name for novelty in domain.novelties}
     if number not in names:
         raise UnknownName("novelty", str(number), map(str, names), label=f"Of {domain.name}")
     name = names[number]
@@ -140,21 +150,21 @@ def novelty_names(domain: DoomDomain, number: int, difficulty: str) -> tuple[str
 
 
 def agent_name(model: str, secret: str) -> str:
-    """What a model's experiment is called on record: its name, and something only its secret leads to."""
+    """Return the agent's name in the record: the model's name, and a mark made from its secret."""
     name = f"{_read_model(model).model_name}{_mark(secret)}"
     check_agent_name(name)
     return name
 
 
 def registration(request: RequestExperiment, name: str) -> dict[str, str]:
-    """What a registration says of a model, for the record; its user's secret is nobody's business."""
+    """Return what a registration says of a model, for the record; the user's secret is left out."""
     asked = {"experiment": request.description, "git_version": request.git_version, "seed": request.seed}
     said = msgspec.structs.asdict(_read_model(request.model)) | asked
-    return {f"registration of {name}": msgspec.json.encode(said).decode()[:LONGEST_FACT]}
+    return {f"registration of {name}": msgspec.json.encode(said).decode()[:MAX_FACT]}
 
 
 def experiment_number(secret: str) -> int:
-    """What an experiment is called in messages, the same in every session: the mark in its name on record, in part."""
+    """Return an experiment's number in messages, the same in every session: a part of the mark in its name."""
     return int(_mark(secret)[1:8], 16)
 
 
@@ -163,7 +173,7 @@ def _mark(secret: str) -> str:
 
 
 async def find_experiment(dispatcher: TrialDispatcher, secret: str) -> ExperimentTrials:
-    """The experiment with a secret, whatever its model is called by now.
+    """Find the experiment with a secret, even if its model has another name now.
 
     Raises:
         AgentFault: There is none, or its training is not done.
@@ -185,7 +195,7 @@ def _read_model(model: str) -> _Model:
 
 
 class _Model(msgspec.Struct):
-    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_MODEL)]
+    model_name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_MODEL_NAME)]
     organization: Any = None
     description: Any = None
     aiq_username: Any = None
@@ -205,7 +215,7 @@ def _settings(config: ServerConfig, episode_seed: int | None) -> dict[str, Any]:
 
 
 class ExperimentTrials:
-    """The remotes of one experiment at a dispatcher that has many."""
+    """The trials of one experiment at a dispatcher that has many."""
 
     def __init__(
         self, dispatcher: TrialDispatcher, name: str, trials: list[Trial], facts: Mapping[str, str] | None = None
@@ -213,24 +223,24 @@ class ExperimentTrials:
         self._dispatcher = dispatcher
         self._name = name
         self._new: list[Trial] = trials
-        """What is to be entered before the first remote; empty where the record has it."""
+        """Trials to enroll before the first rollout; empty if they are in the record already."""
         self._facts = dict(facts or {})
         self.trials = sum(not trial.is_training for trial in trials)
 
     def note_machine(self, facts: dict[str, Any]) -> None:
-        """Puts on record what machine the agent runs on."""
-        self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:LONGEST_FACT]
+        """Record the machine the agent runs on."""
+        self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:MAX_FACT]
 
     async def training(self) -> RemoteRollout | None:
-        """A remote in the training trial; None if there is none, or it is done."""
+        """Start the training trial; return None if there is none, or if it is done."""
         return await self._start(training=True)
 
     async def trial(self) -> RemoteRollout | None:
-        """A remote in the next trial; None if none is left."""
+        """Start the next trial; return None if none is left."""
         return await self._start(training=False)
 
     async def settle(self) -> None:
-        """Books what is over."""
+        """Record the rollouts that are over."""
         await self._dispatcher.settle()
 
     async def _start(self, training: bool) -> RemoteRollout | None:
@@ -241,7 +251,7 @@ class ExperimentTrials:
 
 
 class SingleTrial:
-    """The one remote of a program that plays one cell."""
+    """The one trial of a program that plays one cell."""
 
     trials = 1
 
@@ -249,18 +259,18 @@ class SingleTrial:
         self._dispatcher = dispatcher
 
     def note_machine(self, facts: dict[str, Any]) -> None:
-        """It is this machine."""
+        """Do nothing: the program runs on this machine."""
 
     async def training(self) -> RemoteRollout | None:
-        """The remote, if its trial is a training."""
+        """Return the rollout if its trial is a training."""
         return await self._open_remote("training")
 
     async def trial(self) -> RemoteRollout | None:
-        """The remote, if its trial is none."""
+        """Return the rollout if its trial is a test."""
         return await self._open_remote("test")
 
     async def settle(self) -> None:
-        """Whoever made the remote books it."""
+        """Do nothing: the runner records this rollout."""
 
     async def _open_remote(self, phase: str) -> RemoteRollout | None:
         try:

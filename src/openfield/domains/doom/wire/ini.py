@@ -1,6 +1,6 @@
-"""The INI files of the old family: the client's and the server's, read as values and written back.
+"""The INI files of protocol 0.8: the server's and the client's.
 
-At the rim: `serve --config` and the client of protocol 0.8 read them, `wire:` agents get a copy with our address.
+`serve --config` reads a server's file, our client reads a client's. `wire:` agents get a copy with our address.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from openfield.errors import InvalidInput
 from openfield.settings import describe_type
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
+MODELS = "model"
+"""The folder in which clients keep trained models: in the current folder, or beside their file."""
 DIFFICULTIES: tuple[Literal["easy"], Literal["medium"], Literal["hard"]] = ("easy", "medium", "hard")
 SECTIONS = ("amqp", "postgresql", "sota", "sail-on", "vizdoom", "cartpole", "smartenv", "options")
-"""Of a server's file. The record is a run file, and other domains are not served: what is said of them is void."""
+"""The sections of a server's file. Those about databases and other domains have no effect."""
 AMQP = ("user", "pass", "host", "vhost", "port", "ssl")
 LEFT_OUT = (
     *("random_sleep_seconds", "startup_sleep_window", "live", "budget", "debug", "fulldebug", "printout"),
     *("demo", "experiment_json_file"),
 )
-"""Published keys that change nothing an agent could notice: episodes are always made live and have no feedback."""
+"""Published keys that have no effect on agents: episodes are always made live and have no feedback."""
 UNSERVED = {
     "use_image": "pictures are not served; 'image' is null",
     "save_experiment_json": "experiments are not saved as JSON; the run file has them",
     "logfile": "there is no log file; the run file has everything",
     "testing": "there is no such mode here",
 }
-"""Published keys whose absence is said when they are switched on."""
+"""Published keys that are not supported: a warning says so if they are switched on."""
 REFUSED = {
     "load_experiment_json": "experiments cannot be loaded from JSON; leave it out to have one made",
 }
-"""Published keys that would make another experiment."""
+"""Published keys that would change the experiment."""
 CARTPOLE = ("start_zeroed_out", "start_world_state")
-"""Published keys of a client's file that are about another domain."""
+"""Published keys of a client's file for another domain."""
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a server's file says about experiments; the names are the file's."""
 
     amqp: str | None = None
-    """Where the broker is."""
+    """The broker's address."""
     trials: Annotated[int, Meta(ge=1)] = 30
     novelty: Annotated[tuple[int, ...], Meta(min_length=1)] = (200,)
     difficulty: Annotated[tuple[Literal["easy", "medium", "hard"], ...], Meta(min_length=1)] = DIFFICULTIES
@@ -86,7 +86,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_server(path: Path) -> ServerConfig:
-    """A server's file; what it does not say has the published default."""
+    """Read a server's file; missing keys have the published defaults."""
     parser = _read(path)
     values = {**_section(parser, "sail-on"), **_section(parser, "vizdoom"), **_section(parser, "options")}
     _mention(path, "section", parser.sections(), SECTIONS)
@@ -103,7 +103,7 @@ def read_server(path: Path) -> ServerConfig:
 
 
 def read_client(path: Path) -> ClientConfig:
-    """A client's file."""
+    """Read a client's file."""
     parser = _read(path)
     if not parser.has_section("amqp"):
         raise InvalidInput(f"{path}: there is no section [amqp].")
@@ -116,13 +116,13 @@ def read_client(path: Path) -> ClientConfig:
 
 
 def _mention(path: Path, what: str, said: Iterable[str], known: Iterable[str]) -> None:
-    """Warns of what nobody knows."""
+    """Warn of unknown names."""
     for name in sorted(set(said) - set(known)):
         warnings.warn(f"{path}: '{name}' is no {what} of such a file and changes nothing.", stacklevel=3)
 
 
 def _is_on(text: str) -> bool:
-    """Whether a value says more than that something is not wanted."""
+    """Check whether a value switches something on."""
     try:
         return float(text) != 0
     except ValueError:
@@ -130,12 +130,18 @@ def _is_on(text: str) -> bool:
 
 
 def check_file(path: Path) -> None:
-    """Refuses what cannot be read as an INI file."""
+    """Refuse a file that is no INI file."""
     _read(path)
 
 
 def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | None]]) -> None:
-    """A copy of a client's file with some values changed; None removes a value."""
+    """Copy a client's file with some values changed.
+
+    Args:
+        source: The file.
+        target: The copy.
+        changes: New values by section and name; None removes a value.
+    """
     parser = _read(source)
     for section, values in changes.items():
         if not parser.has_section(section):
@@ -150,7 +156,7 @@ def write_client(source: Path, target: Path, changes: dict[str, dict[str, str | 
 
 
 def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
-    """Where the section [amqp] says the broker is; a virtual host is written with one slash before its name."""
+    """Return the broker's address from the section [amqp]; a virtual host is written with a slash before its name."""
     values = _section(parser, "amqp")
     if not values:
         return None
@@ -161,18 +167,18 @@ def broker_url(parser: configparser.ConfigParser, path: Path) -> str | None:
     vhost = unquote(values.get("vhost", "/").removeprefix("/"))  # it stands there as in an address
     url = f"{'amqps' if secure else 'amqp'}://{user}:{password}@{host}:{port}/{quote(vhost, '')}"
     if not is_address(url):
-        raise InvalidInput(f"{path}: [amqp] says of no place where it is: host '{host}', port '{port}'.")
+        raise InvalidInput(f"{path}: [amqp] has no valid address: host '{host}', port '{port}'.")
     return url
 
 
 def check_address(url: str) -> None:
-    """Refuses what does not say where a broker is."""
+    """Refuse a text that is no broker's address."""
     if not is_address(url):
         raise InvalidInput(f"'{url}' is no broker's address; one looks like amqp://user:pass@host:5672/.")
 
 
 def is_address(url: str) -> bool:
-    """Whether a text says where a broker is."""
+    """Check whether a text is a broker's address."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
@@ -213,7 +219,7 @@ def _convert(values: dict[str, str | None], kind: type[T], path: Path) -> T:
 
 
 def _value(text: str, kind: str, name: str, path: Path) -> object:
-    """A list may stand in brackets; truth has the many spellings of INI files."""
+    """Convert a value; a list may stand in brackets, and truth has many spellings."""
     if "tuple" in kind:
         parts = [part for part in re.split(r"[\s,\[\]\"']+", text) if part]
         if len(set(parts)) < len(parts):

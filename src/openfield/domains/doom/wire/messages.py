@@ -1,6 +1,6 @@
-"""Protocol 0.8, the messages: what agents of the old family send, what they are sent, and the envelope of an error.
+"""The messages of protocol 0.8: what agents send, what they are sent, and the envelope of an error.
 
-Bytes in, values out. `wire` says what the messages mean, `broker` and `client` carry them.
+Bytes in, values out. `session` says what the messages mean; `server` and `client` carry them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ REGISTRATION_QUEUE = f"experiment.request.v{VERSION}"
 
 
 class FromAgent(msgspec.Struct, frozen=True, tag_field="obj_type", kw_only=True):
-    """A message of an agent: every field must be there, many may be null; others are not looked at."""
+    """A message of an agent: every field must be there, many may be null, unknown ones are ignored."""
 
 
 class Registering(FromAgent, frozen=True, kw_only=True):
-    """A model wants to play."""
+    """A model registers."""
 
     model: str
     """JSON inside JSON: name, organisation, description, user, secret."""
@@ -33,7 +33,7 @@ class Registering(FromAgent, frozen=True, kw_only=True):
 
 
 class RequestExperiment(Registering, frozen=True, tag="request_experiment"):
-    """A model wants a new experiment: training, then all trials."""
+    """A model registers for a new experiment: training, then all trials."""
 
     novelty: int | None
     novelty_visibility: int | None
@@ -44,45 +44,45 @@ class RequestExperiment(Registering, frozen=True, tag="request_experiment"):
 
 
 class RequestTrials(Registering, frozen=True, tag="request_experiment_trials"):
-    """A trained model wants a trial, or all trials that are left."""
+    """A trained model registers for a trial, or for all remaining trials."""
 
     experiment_secret: str
     just_one_trial: bool | None
 
 
 class RequestState(FromAgent, frozen=True, tag="request_state"):
-    """What comes next?"""
+    """Asks for the next state."""
 
 
 class BenchmarkData(FromAgent, frozen=True, tag="benchmark_data"):
-    """What machine the agent runs on."""
+    """Describes the machine the agent runs on."""
 
     benchmark_data: dict[str, Any]
 
 
 class RequestData(FromAgent, frozen=True, kw_only=True):
-    """What is seen now?"""
+    """Asks for an observation."""
 
     secret: str | None
     model_experiment_id: int | None
 
 
 class RequestTraining(RequestData, frozen=True, tag="request_training_data"):
-    """What is seen now, in training?"""
+    """Asks for an observation in training."""
 
 
 class RequestTesting(RequestData, frozen=True, tag="request_testing_data"):
-    """What is seen now, in a trial?"""
+    """Asks for an observation in a trial."""
 
 
 class Label(msgspec.Struct, frozen=True):
-    """What to do."""
+    """An action."""
 
     action: str
 
 
 class DataPrediction(FromAgent, frozen=True, kw_only=True):
-    """What the agent does."""
+    """The agent's action."""
 
     secret: str | None
     label_prediction: Label
@@ -92,41 +92,41 @@ class DataPrediction(FromAgent, frozen=True, kw_only=True):
 
 
 class TrainingPrediction(DataPrediction, frozen=True, tag="training_data_prediction"):
-    """What the agent does in training."""
+    """The agent's action in training."""
 
 
 class TestingPrediction(DataPrediction, frozen=True, tag="testing_data_prediction"):
-    """What the agent does in a trial."""
+    """The agent's action in a trial."""
 
     __test__ = False
 
 
 class EpisodeNovelty(FromAgent, frozen=True, kw_only=True):
-    """What the agent thinks of the episode that ended."""
+    """The agent's belief about the episode that ended."""
 
     novelty_probability: float | None
-    """Without it there is no opinion."""
+    """Null means: no belief."""
     novelty_threshold: float | None
     novelty: int | None
     novelty_characterization: dict[str, Any] | None
 
 
 class TrainingNovelty(EpisodeNovelty, frozen=True, tag="training_episode_novelty"):
-    """What the agent thinks of a training episode."""
+    """The agent's belief about a training episode."""
 
 
 class TestingNovelty(EpisodeNovelty, frozen=True, tag="testing_episode_novelty"):
-    """What the agent thinks of a test episode."""
+    """The agent's belief about a test episode."""
 
     __test__ = False
 
 
 class TrainingEndEarly(FromAgent, frozen=True, tag="training_end_early"):
-    """No further training episode is wanted."""
+    """Ends the training early."""
 
 
 class EndExperiment(FromAgent, frozen=True, tag="end_experiment"):
-    """The agent leaves."""
+    """Ends the experiment."""
 
     model_experiment_id: int | None
     secret: str | None
@@ -192,14 +192,14 @@ Message = dict[str, Any]
 
 
 def message(kind: str, **fields: Any) -> Message:
-    """A message of the server; its fields must be exactly those of its kind."""
+    """Make a message of the server; its fields must be exactly those of its kind."""
     if fields.keys() != set(FIELDS[kind]):
         raise TypeError(f"{kind} has the fields {', '.join(FIELDS[kind]) or 'none'}, not {', '.join(fields)}")
     return {"obj_type": kind, **fields}
 
 
 def error_message(kind: str, text: str, detail: Message | None = None) -> Message:
-    """The envelope of an error."""
+    """Make the envelope of an error."""
     entry = {"error_type": kind, "message": text, "error_dict": detail or {}}
     return {
         "action": "casas_response",
@@ -211,12 +211,12 @@ def error_message(kind: str, text: str, detail: Message | None = None) -> Messag
 
 
 def encode(content: Message) -> bytes:
-    """The bytes of a message: a list with one object; an array of numbers is a list in it."""
+    """Encode a message as a list with one object; arrays become lists of numbers."""
     return _ENCODER.encode([content])
 
 
 def decode_request(body: bytes) -> Request:
-    """What an agent sent, in a list or bare.
+    """Decode what an agent sent, in a list or bare.
 
     Raises:
         AgentProtocol: It is no message of the protocol, or lacks a field; the text says which.
@@ -229,7 +229,7 @@ def decode_request(body: bytes) -> Request:
 
 
 def decode_registration(body: bytes) -> Registration:
-    """What an agent sent to register, in a list or bare.
+    """Decode what an agent sent to register, in a list or bare.
 
     Raises:
         AgentProtocol: It is no registration.
@@ -241,7 +241,7 @@ def decode_registration(body: bytes) -> Registration:
 
 
 def decode_message(body: bytes) -> Message:
-    """What a server sent, in a list or bare.
+    """Decode what a server sent, in a list or bare.
 
     Raises:
         AgentProtocol: It is no message of the protocol.

@@ -1,6 +1,6 @@
-"""A RabbitMQ of our own: private port, data and cookie, for tests and for programs that are agents.
+"""A private RabbitMQ with its own port, data and cookie, for tests and for `wire:` agents.
 
-At the rim. It needs Debian's `rabbitmq-server` on the machine; nothing of the system's own broker is touched.
+It needs Debian's `rabbitmq-server` on the machine, and does not touch the system's own broker.
 """
 
 from __future__ import annotations
@@ -17,19 +17,14 @@ import tempfile
 import time
 from multiprocessing.util import Finalize
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from openfield.domains.doom.wire.ini import check_address, write_client
+from openfield.domains.doom.wire.ini import check_address
 from openfield.errors import InvalidInput
 
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 START_SECONDS = 90.0
 PORTS = range(20_000, 32_768)
-"""Below those that systems give to outgoing connections: one of them may be taken while a broker starts, or is away."""
-CONFIG = "--config"
-"""How programs of the old family are told their configuration file."""
-MODELS = "model"
-"""The folder in which they keep what they trained, in the current one or beside the configuration file."""
+"""Below those that systems give to outgoing connections, which might take a port while a broker starts or is away."""
 INSTALL = "apt-get install rabbitmq-server"
 GUARD = """
 read -r _
@@ -37,24 +32,24 @@ read -r _
 for _ in 1 2 3 4 5 6 7 8 9 10; do epmd -port "$1" -kill | grep -q Killed && break; sleep 0.2; done
 rm -rf "$2" || rm -rf "$2"
 """
-"""Told the broker's process group, if it runs, the port of its name server, and its folder."""
+"""A shell script. Its arguments are the broker's process group, if it runs, the name server's port, and the folder."""
 
 
 def is_installed() -> bool:
-    """Whether there is a RabbitMQ to start."""
+    """Check whether RabbitMQ is installed."""
     return (SCRIPTS / "rabbitmq-server").exists()
 
 
 @functools.cache
 def own_broker() -> PrivateBroker:
-    """This process's broker, started when first asked for and stopped at the end."""
+    """Return this process's broker; start it when first asked, stop it when the process ends."""
     broker = PrivateBroker()
-    Finalize(None, broker.close, exitpriority=10)  # worker processes leave without `atexit`
+    Finalize(None, broker.close, exitpriority=10)  # worker processes end without `atexit`
     return broker
 
 
 def need_broker() -> str:
-    """The broker the environment names, or one of our own, started if need be."""
+    """Return the address of the broker in `OPENFIELD_AMQP`, or of a private one, which is started if needed."""
     named = os.environ.get("OPENFIELD_AMQP")
     if named:
         check_address(named)
@@ -62,7 +57,7 @@ def need_broker() -> str:
 
 
 class PrivateBroker:
-    """A broker under way."""
+    """A running broker."""
 
     def __init__(self) -> None:
         if not is_installed():
@@ -77,7 +72,7 @@ class PrivateBroker:
         self.start()
 
     def start(self) -> None:
-        """Starts it and waits until it listens."""
+        """Start it and wait until it listens."""
         with (self._home / "out").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603
                 [str(SCRIPTS / "rabbitmq-server")],
@@ -96,14 +91,14 @@ class PrivateBroker:
             time.sleep(0.2)
 
     def _change_guard(self, group: str = "") -> None:
-        """Sets another guard, and only then lets the last one go: what is on disk always has one."""
+        """Start another guard, and end the last one only then: there is always one for what is on disk."""
         last, self._guard = self._guard, self._set_guard(group)
         if last is not None:
             last.kill()
             last.communicate()
 
     def _set_guard(self, group: str = "") -> subprocess.Popen[bytes]:
-        """A shell that waits until this process lets go, or is gone, however it went, and then ends the broker."""
+        """Start a shell that waits until this process closes a pipe or ends in any way, and then ends the broker."""
         words = [group, self._environment["ERL_EPMD_PORT"], str(self._home)]
         return subprocess.Popen(  # noqa: S603
             ["/bin/sh", "-c", GUARD, *words],
@@ -115,7 +110,7 @@ class PrivateBroker:
         )
 
     def stop(self) -> None:
-        """Ends it at once; `start` brings it back with its durable queues."""
+        """End it at once; `start` brings it back with its durable queues."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGTERM)
@@ -128,7 +123,7 @@ class PrivateBroker:
             self._change_guard()
 
     def close(self) -> None:
-        """Ends it and removes all it left; its guard does so even if this process is ended meanwhile."""
+        """End it and remove its files; its guard does so even if this process is ended meanwhile."""
         guard, self._guard = self._guard or self._set_guard(), None
         guard.communicate()
         if self._process is not None:
@@ -136,7 +131,7 @@ class PrivateBroker:
             self._process = None
 
     def _listens(self) -> bool:
-        """Whether it takes connections; it says so by the first bytes of the protocol."""
+        """Check whether it answers the first bytes of the protocol."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
                 connection.sendall(b"AMQP\x00\x00\x09\x01")
@@ -146,69 +141,8 @@ class PrivateBroker:
             return False
 
 
-def lead_to(url: str, words: list[str], folder: Path, secret: str | None) -> list[str]:
-    """A command whose `--config FILE` is replaced by a copy of that file with a broker and a task in it.
-
-    Args:
-        url: Where the broker is.
-        words: The command.
-        folder: Where the copy goes.
-        secret: Of the experiment of which one trial is to be played; None if one is to be created and not tested.
-    """
-    config = config_of(words)
-    if config is None:
-        return words
-    place, source = config
-    target = folder / source.name
-    write_client(source, target, _changes(url, secret))
-    with contextlib.suppress(OSError):  # a program may keep its models there, and its test trials have another copy
-        (source.parent / MODELS).mkdir(exist_ok=True)
-        (folder / MODELS).symlink_to((source.parent / MODELS).resolve())
-    word = f"{CONFIG}={target}" if words[place].startswith(CONFIG) else str(target)
-    return [*words[:place], word, *words[place + 1 :]]
-
-
-def config_of(words: list[str]) -> tuple[int, Path] | None:
-    """Which word of a command says what its configuration file is, and that file; None if none does.
-
-    Raises:
-        InvalidInput: It says that there is one, and not which.
-    """
-    for number, word in enumerate(words):
-        option, sign, path = word.partition("=")
-        if option == CONFIG:
-            place = number if sign else number + 1
-            named = path if sign else "".join(words[place : place + 1])
-            if not named:
-                raise InvalidInput(f"'{' '.join(words)}' does not say which file: {CONFIG}=FILE.")
-            return place, Path(named)
-    return None
-
-
-def _changes(url: str, secret: str | None) -> dict[str, dict[str, str | None]]:
-    """What is said in a client's file; programs join host, port and virtual host to an address again."""
-    parts = urlsplit(url)
-    secure, host = parts.scheme == "amqps", parts.hostname or "127.0.0.1"
-    return {
-        "amqp": {
-            "user": unquote(parts.username or "guest"),
-            "pass": unquote(parts.password or "guest"),
-            "host": f"[{host}]" if ":" in host else host,
-            "port": str(parts.port or (5671 if secure else 5672)),
-            "vhost": "/" if unquote(parts.path) in ("", "//") else parts.path,
-            "ssl": str(secure),
-        },
-        "sail-on": {
-            "domain": "vizdoom",
-            "experiment_secret": secret,
-            "no_testing": str(secret is None),
-            "just_one_trial": str(secret is not None),
-        },
-    }
-
-
 def _free_ports(count: int) -> list[int]:
-    drawn = random.SystemRandom().sample(PORTS, len(PORTS))  # whatever seed an agent has given to the usual generator
+    drawn = random.SystemRandom().sample(PORTS, len(PORTS))  # an agent may have seeded the usual generator
     return list(itertools.islice(filter(_is_free, drawn), count))
 
 

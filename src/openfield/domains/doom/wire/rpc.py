@@ -1,6 +1,6 @@
 """Requests and replies over RabbitMQ, as clients of protocol 0.8 make them.
 
-At the rim, below `client`. It survives a broker that goes away: the last request is sent again.
+If the broker goes away, the last request is sent again.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from openfield.errors import AgentFault, AgentProtocol, MissingExtra
 
 RECONNECT_SECONDS = 1.0
 RESEND_SECONDS = 2.0
-"""After which a request is sent again; a server that still works on it gives the same reply to both."""
+"""Seconds until a request is sent again; a server that still works on it gives the same reply to both."""
 
 
 def load_aio_pika() -> Any:
-    """The client library for RabbitMQ, imported when it is first needed."""
+    """Import the client library for RabbitMQ when it is first needed."""
     try:
         import aio_pika
     except ImportError:
         raise MissingExtra("amqp", "Protocol 0.8 over RabbitMQ") from None
-    for name in ("aiormq", "aio_pika"):  # what matters of their complaints is raised as well
+    for name in ("aiormq", "aio_pika"):  # what matters of their warnings is raised as well
         logging.getLogger(name).addHandler(logging.NullHandler())
     return aio_pika
 
@@ -49,22 +49,22 @@ class Rpc:
         await self.close()
 
     async def connect(self) -> None:
-        """Connects and declares the queues both sides know."""
+        """Connect and declare the queues both sides know."""
         self._connection = await self._pika.connect(self._url)
-        self._connection.close_callbacks.add(self._hung_up)
+        self._connection.close_callbacks.add(self._connection_lost)
         self._channel = await self._connection.channel(publisher_confirms=False)
         await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
         queue = await self._channel.declare_queue(self.queue, exclusive=True, auto_delete=True)
         await queue.consume(self._receive, no_ack=True)
 
     async def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         if self._connection is not None:
             with suppress(Exception):
                 await self._connection.close()
 
     async def call(self, queue: str, content: Message, wait: float | None = None) -> Message:
-        """The reply to a request, which is repeated under the same id if a broker that came back may have lost it."""
+        """Send a request and return the reply; repeat it under the same id if the broker may have lost it."""
         correlation, body = str(uuid.uuid4()), encode(content)
         clock, patience = asyncio.get_running_loop().time, wait or self._timeout
         deadline, once = clock() + patience, queue == REGISTRATION_QUEUE  # two of these would be two experiments
@@ -87,10 +87,10 @@ class Rpc:
         finally:
             self._waiting = None
             if future.done() and not future.cancelled():
-                future.exception()  # where sending failed, nobody asks what became of the reply
+                future.exception()  # if sending failed, the reply's exception is not awaited
 
-    def _hung_up(self, *_: object) -> None:
-        """Has whoever waits for a reply know that none will come."""
+    def _connection_lost(self, *_: object) -> None:
+        """Fail the pending request: its reply will not come."""
         if self._waiting is not None and not self._waiting[1].done():
             self._waiting[1].set_exception(ConnectionError("the broker went away"))
 

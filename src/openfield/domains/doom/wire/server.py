@@ -1,6 +1,6 @@
-"""Protocol 0.8, the server: all sessions on one broker, any number of agents at once.
+"""The server of protocol 0.8: all sessions on one broker, any number of agents at once.
 
-At the rim: queues in, queues out. `wire.Session` decides what is said, the dispatcher's remotes do what is done.
+It carries messages between queues and sessions. An `AgentSession` decides what is answered.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from openfield.domains.doom.wire import experiments, ini
 from openfield.domains.doom.wire.messages import (
@@ -20,71 +20,85 @@ from openfield.domains.doom.wire.messages import (
     RequestExperiment,
     RequestTrials,
     decode_registration,
+    decode_request,
     encode,
     error_message,
     message,
 )
-from openfield.domains.doom.wire.private_queue import PrivateQueue
 from openfield.domains.doom.wire.rpc import load_aio_pika
 from openfield.domains.doom.wire.session import AgentSession, TrialSource, mode_of
-from openfield.domains.doom.wire.unreadable import drop_unreadable
-from openfield.errors import AgentFault, AgentGone, AgentProtocol, InvalidInput, JournalError, OpenfieldError
+from openfield.errors import (
+    AgentFault,
+    AgentGone,
+    AgentProtocol,
+    InvalidInput,
+    JournalError,
+    OpenfieldError,
+    WorldFault,
+)
 from openfield.serving.dispatch import SingleDispatcher, TrialDispatcher
 from openfield.serving.wire import Dispatcher
 from openfield.trial import Trial, derive
 
-if TYPE_CHECKING:
-    from openfield.domains.doom.wire.amqp import AmqpWire
-
 PORT = 5672
 ANNOUNCED_LESS = 5.0
-"""Seconds by which the announced timeout is shorter than ours, as it always was; of a short one a fifth."""
-PATROL_SECONDS = 1.0
+"""Seconds by which the announced timeout is shorter than ours, as in the original; of a short one a fifth."""
+SILENCE_CHECK_SECONDS = 1.0
 CONNECT_SECONDS = 30.0
 TURN_QUEUE = "openfield.turn"
-"""Whoever has it plays a single cell; the others wait."""
+"""The server that has declared it plays a single cell; the others wait."""
 TURN_SECONDS = 0.2
 FAREWELL_SECONDS = 10.0
 """How long a finished session still answers."""
 MAX_DROPPED = 100
-"""Sessions that were ended whose agents are still told why; each takes milliseconds when the broker comes back."""
+"""Dropped sessions whose agents are still told why; each takes milliseconds when the broker comes back."""
 LOG = logging.getLogger(__name__)
+
+
+class ServerOptions(Protocol):
+    """What a server needs to know beside its broker."""
+
+    config: ini.ServerConfig | None
+    lease: float
+    benchmark: bool
+    secret: str | None
+    """The secret of new experiments. It is drawn if None."""
 
 
 class AmqpServer:
     """All sessions on one broker."""
 
-    def __init__(self, wire: AmqpWire, dispatcher: Dispatcher, url: str) -> None:
-        self._wire = wire
+    def __init__(self, options: ServerOptions, dispatcher: Dispatcher, url: str) -> None:
+        self._options = options
         self._dispatcher = dispatcher
         self._url = url
-        self._sessions: dict[str, PrivateQueue] = {}
-        self._lines: dict[str, PrivateQueue] = {}
-        """By their queues; those of sessions that were ended last stay, so that agents who come back are told."""
+        self._active: dict[str, PrivateQueue] = {}
+        self._queues: dict[str, PrivateQueue] = {}
+        """By their names. The last dropped ones stay, so that agents who come back are told why."""
         self._pika = load_aio_pika()
         self._lost = (self._pika.exceptions.AMQPError, ConnectionError, RuntimeError)
-        """What is raised where the broker is gone."""
+        """The errors that are raised when the broker is gone."""
 
     @property
     def busy(self) -> bool:
-        """Whether somebody is still to hear something."""
-        return any(not line.session.over or line.at_work for line in self._sessions.values())
+        """True while an agent has still to be told something."""
+        return any(not queue.session.over or queue.busy for queue in self._active.values())
 
     async def run(self, ready: Callable[[int], None]) -> None:
-        """Takes registrations until cancelled."""
+        """Take registrations until cancelled."""
         async with await self._connect() as connection:
             self._channel = await connection.channel(publisher_confirms=False)
             self._sure_channel = await connection.channel(publisher_confirms=True)
             await self._channel.set_qos(prefetch_count=1)
             self._channel.reopen_callbacks.add(self._listen_again)
             if isinstance(self._dispatcher, SingleDispatcher):
-                await self._take_turn(connection)
+                await self._wait_for_turn(connection)
             registrations = await self._registrations()
-            await self._sift()
-            connection.close_callbacks.add(self._broke)
+            await self._remove_unreadable()
+            connection.close_callbacks.add(self._connection_lost)
             await registrations.consume(self._register)
             ready(connection.transport.connection.url.port or PORT)
-            await self._patrol(connection)
+            await self._drop_silent(connection)
 
     async def _connect(self) -> Any:
         place = without_password(self._url)
@@ -100,20 +114,20 @@ class AmqpServer:
             raise InvalidInput(f"The broker at {place} refuses the connection; is there such a virtual host?") from None
 
     async def _registrations(self) -> Any:
-        """The queue all agents register in."""
+        """Declare the queue in which all agents register."""
         place = without_password(self._url)
         try:
             return await self._channel.declare_queue(REGISTRATION_QUEUE, durable=True)
         except self._pika.exceptions.ChannelPreconditionFailed:
             raise InvalidInput(
-                f"The queue {REGISTRATION_QUEUE} at {place} was declared otherwise than the protocol has it, which is "
+                f"The queue {REGISTRATION_QUEUE} at {place} exists with other properties; the protocol needs it "
                 f"durable and shared. Remove it: rabbitmqctl delete_queue {REGISTRATION_QUEUE}"
             ) from None
         except self._pika.exceptions.ChannelClosed as error:
             raise InvalidInput(f"The broker at {place} refuses its queues to this user: {error}") from None
 
-    async def _take_turn(self, connection: Any) -> None:
-        """Waits until no other cell plays on this broker: all programs register in the same queue."""
+    async def _wait_for_turn(self, connection: Any) -> None:
+        """Wait until no other cell plays on this broker: all programs register in the same queue."""
         while True:
             channel = await connection.channel()
             try:
@@ -122,92 +136,108 @@ class AmqpServer:
             except self._pika.exceptions.ChannelClosed:
                 await asyncio.sleep(TURN_SECONDS)
 
-    async def _broke(self, _: object, reason: object) -> None:
-        """Comes before the broker is connected to again: the connection may have broken of a registration."""
+    async def _connection_lost(self, _: object, reason: object) -> None:
+        """Remove unreadable registrations before the next connection: one of them may have ended this one."""
         if isinstance(reason, self._pika.exceptions.InvalidFrameError):
-            await self._sift()
+            await self._remove_unreadable()
 
-    async def _sift(self) -> None:
-        """Takes out registrations that cannot be read."""
+    async def _remove_unreadable(self) -> None:
+        """Remove unreadable registrations from the head of their queue.
+
+        The library reads a message's properties before they can be refused. A time stamp beyond the year 9999 or a name
+        that is not UTF-8 ends the whole connection, and the broker would send the message again.
+        """
         with suppress(*self._lost):
-            await drop_unreadable(self._pika, self._url, REGISTRATION_QUEUE)
+            while not await self._is_readable():
+                LOG.warning("A message in %s cannot be read, and is removed.", REGISTRATION_QUEUE)
+                await self._is_readable(keep=False)
+
+    async def _is_readable(self, keep: bool = True) -> bool:
+        """Check whether the first registration can be read, with a connection that may break."""
+        try:
+            async with await self._pika.connect(self._url) as connection:
+                channel = await connection.channel()
+                await (await channel.get_queue(REGISTRATION_QUEUE, ensure=False)).get(no_ack=not keep, fail=False)
+        except self._pika.exceptions.InvalidFrameError:
+            return False
+        return True
 
     async def _register(self, incoming: Any) -> None:
-        """Opens a session for a registration, unless its sender is gone already; one that fails comes once more."""
+        """Open a session for a registration, unless its sender is gone; a registration that fails comes once more."""
         try:
             async with incoming.process(requeue=True, reject_on_redelivered=True, ignore_processed=True):
                 if incoming.reply_to is not None:
-                    await self._welcome(incoming)
+                    await self._answer_registration(incoming)
         except Exception as error:
             if not (isinstance(error, self._lost) or self._channel.is_closed):  # then the library raises anything
                 raise
             LOG.info("A registration was lost with the broker: it will come again, or its agent will register again.")
 
-    async def _welcome(self, incoming: Any) -> None:
-        known = self._known(incoming)
+    async def _answer_registration(self, incoming: Any) -> None:
+        known = self._find_queue(incoming)
         try:
-            line = known or await self._open(decode_registration(incoming.body), incoming)
+            queue = known or await self._open(decode_registration(incoming.body), incoming)
         except OpenfieldError as error:
             reply = error_message(type(error).__name__, str(error))
             await self.send(incoming.properties, encode(reply))
             return
-        if not await self._send_surely(incoming, line.welcome) and known is None:
+        if not await self._send_surely(incoming, queue.response) and known is None:
             LOG.info("A registration was stale: its agent is gone.")
-            await self._close(line)
+            await self._close(queue)
 
-    def _known(self, incoming: Any) -> PrivateQueue | None:
-        """The line of a registration that comes again, as when the broker was gone before it was acknowledged."""
+    def _find_queue(self, incoming: Any) -> PrivateQueue | None:
+        """Find the queue of a registration that comes again because the broker was gone before it was acknowledged."""
         sender = incoming.reply_to, incoming.correlation_id
-        found = (line for line in self._sessions.values() if line.sender == sender and not line.session.over)
+        found = (queue for queue in self._active.values() if queue.sender == sender and not queue.session.over)
         return next(found, None) if incoming.correlation_id is not None else None
 
     async def _open(self, request: Registration, incoming: Any) -> PrivateQueue:
         if not request.domain_dict.get("vizdoom"):
             raise AgentProtocol("this server has the domain vizdoom and no other")
-        secret = (
-            request.experiment_secret if isinstance(request, RequestTrials) else (self._wire.secret or uuid.uuid4().hex)
-        )
-        office = await self._office(request, secret)
+        options = self._options
+        asked = request.experiment_secret if isinstance(request, RequestTrials) else None
+        secret = asked if asked is not None else options.secret or uuid.uuid4().hex
+        source = await self._trial_source(request, secret)
         name = f"rpc.server.v{VERSION}.{uuid.uuid4().hex}"
-        queue = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
+        declared = await self._channel.declare_queue(name, exclusive=True, auto_delete=True)
         number = experiments.experiment_number(secret)
-        session = AgentSession(office, secret, mode_of(request), number, self._wire.benchmark)
-        reply = message(
+        session = AgentSession(source, secret, mode_of(request), number, options.benchmark)
+        response = message(
             "experiment_response",
             server_rpc_queue=name,
             experiment_secret=secret,
             model_experiment_id=number,
-            experiment_timeout=self._wire.lease - min(ANNOUNCED_LESS, self._wire.lease / 5),
+            experiment_timeout=options.lease - min(ANNOUNCED_LESS, options.lease / 5),
         )
-        line = PrivateQueue(self, session, queue, (incoming.reply_to, incoming.correlation_id), encode(reply))
-        self._sessions[name] = self._lines[name] = line  # if the broker goes now, its queue comes back with the others
-        await self._listen(line)
-        return line
+        queue = PrivateQueue(self, session, declared, (incoming.reply_to, incoming.correlation_id), encode(response))
+        self._active[name] = self._queues[name] = queue  # if the broker goes now, it comes back with the others
+        await self._listen(queue)
+        return queue
 
-    async def _listen(self, line: PrivateQueue) -> None:
-        """Has a line take requests as they come in.
+    async def _listen(self, queue: PrivateQueue) -> None:
+        """Let a private queue take requests as they come in.
 
-        By the lower half of the library, which knows channels and no more: with a message and a task of the upper half
-        for each of them, a request takes a tenth more of the processor's time.
+        This uses the lower half of the library, which knows channels only. The upper half makes a message and a task
+        for each request, which takes a tenth more processor time.
         """
         channel = await self._channel.get_underlay_channel()
-        await channel.basic_consume(line.queue.name, line.take)
+        await channel.basic_consume(queue.declared.name, queue.take)
 
     async def _listen_again(self, _: object) -> None:
-        """After the broker was gone: the upper half has made the queues anew."""
-        for line in list(self._lines.values()):
-            await self._listen(line)
+        """Listen to all queues after the broker was gone: the upper half of the library has declared them again."""
+        for queue in list(self._queues.values()):
+            await self._listen(queue)
 
-    async def _close(self, line: PrivateQueue) -> None:
-        """Takes a line out of service for good."""
-        self._sessions.pop(line.queue.name, None)
-        self._lines.pop(line.queue.name, None)
-        deletion = line.queue.delete(if_unused=False, if_empty=False)
-        await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent has whoever waits cancelled
+    async def _close(self, queue: PrivateQueue) -> None:
+        """Delete a private queue."""
+        self._active.pop(queue.declared.name, None)
+        self._queues.pop(queue.declared.name, None)
+        deletion = queue.declared.delete(if_unused=False, if_empty=False)
+        await asyncio.gather(deletion, return_exceptions=True)  # a broker that falls silent cancels what waits for it
 
-    async def _office(self, request: Registration, secret: str) -> TrialSource:
+    async def _trial_source(self, request: Registration, secret: str) -> TrialSource:
         if isinstance(self._dispatcher, SingleDispatcher):
-            if self._wire.secret not in (None, secret):
+            if self._options.secret not in (None, secret):
                 raise AgentFault("there is no experiment with this secret")
             return experiments.SingleTrial(self._dispatcher)
         if not isinstance(self._dispatcher, TrialDispatcher):
@@ -220,59 +250,59 @@ class AmqpServer:
         return experiments.ExperimentTrials(self._dispatcher, name, trials, experiments.registration(request, name))
 
     def _trials(self, request: RequestExperiment) -> list[Trial]:
-        """The trials of a new experiment: by the configuration, or those everybody gets."""
+        """Return the trials of a new experiment: those of the configuration, or those of the command."""
         episode_seed = experiments.episode_seed(request.generator_config or {})
-        if self._wire.config is None and isinstance(self._dispatcher, TrialDispatcher):
+        if self._options.config is None and isinstance(self._dispatcher, TrialDispatcher):
             return experiments.unhurried(experiments.reseeded(self._dispatcher.trials, request.seed, episode_seed))
         seed = request.seed if request.seed is not None else derive(uuid.uuid4().int, "experiment")
-        made = experiments.make_experiment(self._wire.config or ini.ServerConfig(), seed, episode_seed)
+        made = experiments.make_experiment(self._options.config or ini.ServerConfig(), seed, episode_seed)
         return experiments.unhurried(made)
 
-    async def _patrol(self, connection: Any) -> None:
-        """Looks for agents that have not been heard of for too long.
+    async def _drop_silent(self, connection: Any) -> None:
+        """Drop agents that have been silent for too long.
 
-        Without a broker nobody can be heard, nor while this process itself was held up; whoever waits for a reply of
-        ours, such as a trial whose engine starts, need not say anything.
+        Silence does not count while there is no broker, while this process was held up, or while the agent waits for a
+        reply, for example for an engine that starts.
         """
-        clock, pause = asyncio.get_running_loop().time, min(PATROL_SECONDS, self._wire.lease / 4)
+        clock, pause = asyncio.get_running_loop().time, min(SILENCE_CHECK_SECONDS, self._options.lease / 4)
         while True:
             due = clock() + pause
             await asyncio.sleep(pause)
             deaf = not connection.connected.is_set() or clock() > due + pause
-            for name, line in list(self._sessions.items()):
-                if deaf or line.at_work:
-                    line.excuse()
-                elif line.session.over:
-                    if line.silent() > FAREWELL_SECONDS:
-                        await self._close(line)
-                elif line.silent() > self._patience(line.session):
-                    await self.drop(name, AgentGone(f"The agent said nothing for {line.silent():.0f} s."))
+            for name, queue in list(self._active.items()):
+                if deaf or queue.busy:
+                    queue.reset_silence()
+                elif queue.session.over:
+                    if queue.silence() > FAREWELL_SECONDS:
+                        await self._close(queue)
+                elif queue.silence() > self._patience(queue.session):
+                    await self.drop(name, AgentGone(f"The agent said nothing for {queue.silence():.0f} s."))
 
     def _patience(self, session: AgentSession) -> float:
-        config = self._wire.config or ini.ServerConfig()
-        return self._wire.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
+        config = self._options.config or ini.ServerConfig()
+        return self._options.lease * (config.training_timeout_multiplier if session.training_gap else 1.0)
 
     async def fail(self, name: str, fault: OpenfieldError) -> None:
-        """Ends a session that failed, or all of them if nothing can be written: who comes anew may find room."""
-        for each in list(self._sessions) if isinstance(fault, JournalError) else [name]:
+        """Drop a session that failed, or all of them if the journal cannot be written: new ones may find room."""
+        for each in list(self._active) if isinstance(fault, JournalError) else [name]:
             await self.drop(each, fault)
 
     async def drop(self, name: str, fault: OpenfieldError) -> None:
-        """Ends a session; the trial of an agent that is gone is offered again."""
-        line = self._sessions.pop(name, None)
-        if line is None:
+        """End a session; the trial of an agent that is gone is offered again."""
+        queue = self._active.pop(name, None)
+        if queue is None:
             return
-        line.dropped = str(fault)
-        self._lines[name] = self._lines.pop(name)  # the last to be forgotten
-        remote, line.session.remote = line.session.remote, None  # a world is large, and the line stays
+        queue.dropped = str(fault)
+        self._queues[name] = self._queues.pop(name)  # the last to be forgotten
+        remote, queue.session.remote = queue.session.remote, None  # a world is large, and the queue stays
         if remote is not None and isinstance(self._dispatcher, TrialDispatcher):
-            with suppress(OpenfieldError):  # what cannot be booked, on a full disk, must still be told
+            with suppress(OpenfieldError):  # what cannot be recorded, on a full disk, must still be told
                 await self._dispatcher.leave(remote.session, fault)
-        for old in [line for line in self._lines.values() if line.dropped][:-MAX_DROPPED]:
+        for old in [queue for queue in self._queues.values() if queue.dropped][:-MAX_DROPPED]:
             await self._close(old)
 
     async def send(self, asked: Any, body: bytes) -> None:
-        """Replies to a request with these properties, once there is a broker; if it goes again, the agent will ask."""
+        """Reply to a request with these properties once there is a broker; if it goes again, the agent will repeat."""
         reply = type(asked)(correlation_id=asked.correlation_id, delivery_mode=1)
         with suppress(*self._lost):
             await self._channel.ready()
@@ -280,8 +310,8 @@ class AmqpServer:
             await channel.basic_publish(body, routing_key=asked.reply_to, properties=reply, wait=False)
 
     async def _send_surely(self, incoming: Any, body: bytes) -> bool:
-        """Replies, and says whether there was a queue to reply to."""
-        for channel in (self._channel, self._sure_channel):  # which come back one after the other, queues last
+        """Reply, and return whether there was a queue to reply to."""
+        for channel in (self._channel, self._sure_channel):  # they come back one after the other, queues last
             await channel.ready()
         try:
             await self._sure_channel.default_exchange.publish(
@@ -292,7 +322,81 @@ class AmqpServer:
         return True
 
 
+class PrivateQueue:
+    """The queue of one session: takes one request at a time and answers a repeated one as before."""
+
+    def __init__(
+        self, server: AmqpServer, session: AgentSession, declared: Any, sender: tuple[str | None, ...], response: bytes
+    ) -> None:
+        """Start listening for an agent.
+
+        Args:
+            server: The server.
+            session: The session that answers.
+            declared: The queue as the library knows it.
+            sender: Where the reply to the registration went, and its id; a repeated registration has the same.
+            response: The reply to the registration.
+        """
+        self._server = server
+        self.session = session
+        self.declared = declared
+        self.sender = sender
+        self.response = response
+        self._lock = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._last: tuple[str | None, bytes] = (None, b"")
+        self.dropped = ""
+        """Why the session was dropped, for an agent that comes back."""
+        self.reset_silence()
+
+    @property
+    def busy(self) -> bool:
+        """True while a request is being handled."""
+        return self._lock.locked()
+
+    def silence(self) -> float:
+        """Return the seconds since the agent's last message."""
+        return asyncio.get_running_loop().time() - self._heard
+
+    def reset_silence(self) -> None:
+        """Count the agent's silence from now on."""
+        self._heard = asyncio.get_running_loop().time()
+
+    async def take(self, incoming: Any) -> None:
+        """Handle a request to its end: if the connection breaks meanwhile, the same request will come again."""
+        work = asyncio.create_task(self._handle(incoming))  # this callback would be cancelled with the connection
+        self._under_way.add(work)
+        work.add_done_callback(self._under_way.discard)
+
+    async def _handle(self, incoming: Any) -> None:
+        """Reply to a request, and acknowledge it only then."""
+        async with self._lock:
+            self.reset_silence()
+            asked, (known, body) = incoming.header.properties, self._last
+            if known is None or known != asked.correlation_id:
+                body = await self._answer(incoming.body)
+                self._last = asked.correlation_id, body
+            if asked.reply_to is not None:
+                await self._server.send(asked, body)
+            with suppress(Exception):  # a broker that is gone has forgotten it by itself
+                await incoming.channel.basic_ack(incoming.delivery_tag, wait=False)
+            self.reset_silence()
+
+    async def _answer(self, body: bytes) -> bytes:
+        if self.dropped:
+            return encode(message("experiment_exception", message=self.dropped))
+        try:
+            return encode(await self.session.handle(decode_request(body)))
+        except AgentProtocol as error:
+            return encode(error_message(type(error).__name__, str(error)))
+        except Exception as error:
+            fault = error if isinstance(error, OpenfieldError) else WorldFault(f"{type(error).__name__}: {error}")
+            LOG.error("A session failed: %s", fault, exc_info=LOG.isEnabledFor(logging.DEBUG))
+            await self._server.fail(self.declared.name, fault)
+            return encode(message("experiment_exception", message=str(fault)))
+
+
 def without_password(url: str) -> str:
-    """Where a broker is, for everybody to read."""
+    """Return a broker's address without user and password."""
     head, at, tail = url.rpartition("@")
     return f"amqp://...@{tail}" if at and head else url

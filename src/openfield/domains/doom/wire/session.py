@@ -1,6 +1,6 @@
-"""Protocol 0.8, the conversation: one session per registration, state by state as the old family expects it.
+"""The states of protocol 0.8: one session per registration, request in, reply out.
 
-No bytes, no sockets, no clock but for stamps: `broker` brings requests and carries replies, an `TrialSource` has them.
+A session knows no bytes and no sockets; `server` carries its messages. It gets its rollouts from a `TrialSource`.
 """
 
 from __future__ import annotations
@@ -34,61 +34,61 @@ from openfield.record import UNWRITABLE, check_belief
 from openfield.serving.remote import RemoteRollout
 
 FULL, TRAINING, ONE_TRIAL, REMAINING = "full", "training", "one trial", "remaining trials"
-"""What an agent may register for."""
-WIDEST = 1 << 63
-"""An agent's opinion names a novelty by any whole number the record can hold: levels, ids, or -1 for unknown."""
+"""The modes an agent may register for."""
+INT64_LIMIT = 1 << 63
+"""An agent may name a novelty by any whole number the record can hold: a level, an id, or -1 for unknown."""
 TRAINING_OVER = "Training is over. Save the model."
 
 
 class TrialSource(Protocol):
-    """Where a session gets its remotes."""
+    """Gives a session its rollouts."""
 
     trials: int
-    """How many trials there are, for the agent to know."""
+    """The number of trials, which the agent is told."""
 
     def note_machine(self, facts: dict[str, Any]) -> None:
-        """Puts on record what machine the agent runs on."""
+        """Record the machine the agent runs on."""
         ...
 
     async def training(self) -> RemoteRollout | None:
-        """A remote in the training trial; None if there is none, or it is done."""
+        """Start the training trial; return None if there is none, or if it is done."""
         ...
 
     async def trial(self) -> RemoteRollout | None:
-        """A remote in the next trial; None if none is left."""
+        """Start the next trial; return None if none is left."""
         ...
 
     async def settle(self) -> None:
-        """Books what is over."""
+        """Record the rollouts that are over."""
         ...
 
 
 def mode_of(request: Registration) -> str:
-    """What a registration asks for."""
+    """Return the mode a registration asks for."""
     if isinstance(request, RequestExperiment):
         return TRAINING if request.no_testing else FULL
     return ONE_TRIAL if request.just_one_trial else REMAINING
 
 
 class AgentSession:
-    """An agent's way through an experiment. Requests must come one at a time."""
+    """The state of one agent's experiment. Requests must come one at a time."""
 
-    def __init__(self, office: TrialSource, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
-        """Starts before anything was asked.
+    def __init__(self, source: TrialSource, secret: str, mode: str, number: int = 1, benchmark: bool = False) -> None:
+        """Start in the first state.
 
         Args:
-            office: Where the remotes are.
+            source: Where the rollouts come from.
             secret: What the agent shows with every request for data.
-            mode: What it registered for.
-            number: What its experiment is called.
-            benchmark: Whether it is asked for its machine's speed first.
+            mode: What the agent registered for.
+            number: The number of its experiment.
+            benchmark: True if the agent is asked for the speed of its machine first.
         """
-        self._office = office
+        self._source = source
         self._secret = secret
         self._mode = mode
         self._number = number
         self.state = "benchmark_request" if benchmark else "experiment_start"
-        """What the next `request_state` is answered with."""
+        """The answer to the next `request_state`."""
         self.remote: RemoteRollout | None = None
         self._episode = 0
         self._trial = 0
@@ -97,19 +97,19 @@ class AgentSession:
 
     @property
     def training_gap(self) -> bool:
-        """Whether the agent is away, learning from its training data."""
+        """True while the agent learns from its training data and is disconnected."""
         return self.state == "training_model_end"
 
     @property
     def over(self) -> bool:
-        """Whether the experiment's end was announced."""
+        """True when the end of the experiment was announced."""
         return self.state == "over"
 
     async def handle(self, request: Request) -> Message:
-        """The reply to a request.
+        """Return the reply to a request.
 
         Raises:
-            AgentProtocol: The request makes no sense now; the session stays as it is.
+            AgentProtocol: The request does not fit the current state, which stays as it is.
         """
         match request:
             case RequestState():
@@ -117,7 +117,7 @@ class AgentSession:
             case BenchmarkData():
                 if self.state != "experiment_start" or self._trial:
                     raise AgentProtocol("benchmark_data belongs between benchmark_request and experiment_start")
-                self._office.note_machine(request.benchmark_data)
+                self._source.note_machine(request.benchmark_data)
                 return message("benchmark_ack")
             case RequestData():
                 return self._show(request)
@@ -129,17 +129,17 @@ class AgentSession:
                 return await self._end_training()
             case EndExperiment():
                 self._identify(request)
-                await self._leave_seat()
+                await self._leave_trial()
                 self.state = "over"
                 return message("experiment_end")
         raise AgentProtocol("an agent registers once; this queue belongs to an experiment under way")
 
     async def _announce(self) -> Message:
-        """Says the current state, then goes on to the next."""
+        """Return the current state, and move on to the next."""
         await self._pass_border()
         state = self.state
         if state in ("trial_start", "training_start"):
-            return await self._sit_down()
+            return await self._start_trial()
         if state.endswith("_episode_start"):
             self._episode += 1
             self.state = state.replace("_start", "_active")
@@ -159,10 +159,10 @@ class AgentSession:
             return message(state, benchmark_script="")
         return message("experiment_end" if state == "over" else state)
 
-    async def _sit_down(self) -> Message:
-        """Takes the remote of the training or of the next trial; without a remote, goes past it."""
+    async def _start_trial(self) -> Message:
+        """Start the training or the next trial; if there is none, skip it."""
         training = self.state == "training_start"
-        self.remote = await (self._office.training() if training else self._office.trial())
+        self.remote = await (self._source.training() if training else self._source.trial())
         self._episode, self._ending = 0, False
         if training:
             self.state = "training_episode_start" if self.remote is not None else "training_end"
@@ -175,7 +175,7 @@ class AgentSession:
         return message(
             "trial_start",
             trial_number=self._trial,
-            total_trials=self._office.trials,
+            total_trials=self._source.trials,
             message="Reset the model to what it was after training.",
             novelty_description={},
         )
@@ -183,7 +183,7 @@ class AgentSession:
     def _show(self, request: RequestData) -> Message:
         kind = "testing" if isinstance(request, RequestTesting) else "training"
         self._identify(request)
-        turn = self._seat_in(kind).rollout.turn
+        turn = self._remote_in(kind).rollout.turn
         now = self._clock()
         shown = {
             "secret": self._secret,
@@ -199,7 +199,7 @@ class AgentSession:
     async def _act(self, request: DataPrediction) -> Message:
         kind = "testing" if isinstance(request, TestingPrediction) else "training"
         self._identify(request)
-        remote = self._seat_in(kind)
+        remote = self._remote_in(kind)
         action = request.label_prediction.action
         if remote.spec.actions is not None and not remote.spec.actions.contains(action):
             known = ", ".join(getattr(remote.spec.actions, "options", ()))
@@ -224,45 +224,45 @@ class AgentSession:
         return message(f"{kind}_episode_novelty_ack")
 
     async def _end_training(self) -> Message:
-        """Lets the training episode under way be the last; between two, training is over."""
+        """Make the current training episode the last one; between two episodes, end the training."""
         if self.state == "training_episode_active":
             self._ending = True
             return message(self.state)
         if self.state != "training_episode_start" or self.remote is None:
             raise AgentProtocol(f"training_end_early belongs into training; the state is {self.state}")
         if self.remote.rollout.turn.ask is not Ask.NONE:  # else an opinion on the last episode may still come
-            await self._leave_seat()
+            await self._leave_trial()
         self.state = "training_end"
         return message(self.state, message=TRAINING_OVER)
 
     async def _pass_border(self, belief: Belief | None = None) -> None:
-        """Leaves an episode that ended, with or without an opinion on it."""
+        """Leave an episode that ended, with or without a belief about it."""
         remote = self.remote
         if remote is None or remote.rollout.over or remote.rollout.turn.ask is not Ask.NONE:
             return
         await remote.reply(Reply(None, belief))
         if self.state.endswith("_end"):
-            await self._leave_seat()
+            await self._leave_trial()
 
-    async def _leave_seat(self) -> None:
-        """Gives the remote back; a trial that was ended early is truncated."""
+    async def _leave_trial(self) -> None:
+        """Give the rollout back; truncate a trial that was ended early."""
         if self.remote is not None:
             if not self.remote.rollout.over:
                 self.remote.rollout.cut()
             self.remote.left.set()
             self.remote = None
-            await self._office.settle()
+            await self._source.settle()
 
     def _identify(self, request: RequestData | DataPrediction | EndExperiment) -> None:
-        """Refuses what belongs to another experiment; a number may be left open, the secret may not."""
+        """Refuse a request that belongs to another experiment; the secret must be there, the number may be missing."""
         if request.secret != self._secret:
             raise AgentProtocol("the secret is wrong" if request.secret else "the secret is missing")
         number = None if isinstance(request, DataPrediction) else request.model_experiment_id
         if number is not None and number != self._number:
             raise AgentProtocol(f"this is experiment {self._number}, not {number}")
 
-    def _seat_in(self, kind: str) -> RemoteRollout:
-        """The remote, if data of this kind may be asked for now."""
+    def _remote_in(self, kind: str) -> RemoteRollout:
+        """Return the rollout if data of this kind may be asked for now."""
         if self.state != f"{kind}_episode_active" or self.remote is None:
             raise AgentProtocol(f"{kind} data belongs into a {kind} episode; the state is {self.state}")
         return self.remote
@@ -274,12 +274,12 @@ def _belief(request: EpisodeNovelty) -> Belief | None:
         return None
     if not 0 <= probability <= 1:
         raise AgentProtocol(f"novelty_probability is {probability}, not between 0 and 1")
-    if request.novelty is not None and not -WIDEST <= request.novelty < WIDEST:
+    if request.novelty is not None and not -INT64_LIMIT <= request.novelty < INT64_LIMIT:
         raise AgentProtocol(f"novelty is {request.novelty}, not a number of 64 bits")
     detail = {"threshold": request.novelty_threshold, "characterization": request.novelty_characterization or {}}
     belief = Belief(float(probability), request.novelty, detail)
     try:
-        check_belief(belief)  # a rollout that is told what cannot be written is over
+        check_belief(belief)  # a belief that cannot be written would end the rollout
     except (*UNWRITABLE, msgspec.DecodeError) as error:
         raise AgentProtocol(f"novelty_characterization cannot be put on record: {error}") from None
     return belief
