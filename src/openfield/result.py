@@ -71,11 +71,12 @@ class Result:
 
     def page(self, path: str | Path, metrics: Sequence[str] | None = None) -> Path:
         """Write the report, one self-contained HTML file, and return its path."""
-        from openfield.report.page import write_page
+        from openfield.report.page import render_page, write_page
 
         title = " + ".join(path.stem for path in self.paths)
         facts = {key: value for key, value in self.facts.items() if not key.startswith(("domain ", "session "))}
-        write_page(Path(path), title, self.cells, self.domains, facts, self._metrics(metrics), self.baseline)
+        page = render_page(title, self.cells, self.domains, facts, self._metrics(metrics), self.baseline)
+        write_page(Path(path), page)
         return Path(path)
 
     @property

@@ -59,7 +59,7 @@ def test_parquet_reads_back(tmp_path: Path) -> None:
 
 def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(MissingExtra, match=r"openfield\[data\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[data\]"):
         write_episodes(tmp_path / "x.parquet", CELLS, "parquet")
     assert list(tmp_path.iterdir()) == []
 

@@ -152,19 +152,19 @@ class TestForm:
 class TestFile:
     def test_appears_whole(self, tmp_path: Path) -> None:
         path = tmp_path / "new" / "page.html"
-        write_page(path, "A test", make_run(), MAZE, {})
+        write_page(path, render_page("A test", make_run(), MAZE, {}))
         assert path.read_text(encoding="utf-8").endswith("</html>\n")
         assert [file.name for file in path.parent.iterdir()] == ["page.html"]
 
     def test_says_where_it_could_not_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(InvalidInput, match=r"Cannot write .*page\.html"):
-            write_page(tmp_path / "file" / "page.html", "A test", make_run(), MAZE, {})
+            write_page(tmp_path / "file" / "page.html", "a page")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; .ci/run installs it")
 def test_a_browser_renders_it_without_a_network(tmp_path: Path) -> None:
-    write_page(tmp_path / "page.html", "A test", make_run(), MAZE, {})
+    write_page(tmp_path / "page.html", render_page("A test", make_run(), MAZE, {}))
     offline = ["--proxy-server=127.0.0.1:9", "--disable-background-networking", "--disable-component-update"]
     quiet = [
         "--disable-sync",

@@ -62,27 +62,8 @@ DETAILS = (
 """From rich to poor; a page takes the first that fits its size."""
 
 
-def write_page(
-    path: Path,
-    title: str,
-    cells: Sequence[CellRecord],
-    domains: Domains,
-    facts: Mapping[str, str],
-    metrics: Sequence[Metric] = BUILT_IN,
-    baseline: str | None = None,
-) -> None:
-    """Write the report on these cells.
-
-    Args:
-        path: The file to write; it appears whole or not at all.
-        title: What the page is called.
-        cells: The cells of one or more runs.
-        domains: The domains that give titles and words for novelties; a missing one is shown by name.
-        facts: Further lines of the summary, such as the run file and the date.
-        metrics: The metrics that are shown.
-        baseline: The agent that others are compared with, if one was named.
-    """
-    page = render_page(title, cells, domains, facts, metrics, baseline)
+def write_page(path: Path, page: str) -> None:
+    """Write a page to a file, which appears whole or not at all."""
     with replacing(path) as draft:
         draft.write_text(page, encoding="utf-8")
 
@@ -95,7 +76,16 @@ def render_page(
     metrics: Sequence[Metric] = BUILT_IN,
     baseline: str | None = None,
 ) -> str:
-    """Return the page as text, with as much detail as fits; the arguments are those of `write_page`."""
+    """Return the report on these cells as HTML, with as much detail as fits.
+
+    Args:
+        title: What the page is called.
+        cells: The cells of one or more runs.
+        domains: The domains that give titles and words for novelties; a missing one is shown by name.
+        facts: Further lines of the summary, such as the run file and the date.
+        metrics: The metrics that are shown.
+        baseline: The agent that others are compared with, if one was named.
+    """
     summary = summarise(cells, metrics)
     members = group_cells(cells)
     for detail in DETAILS:
