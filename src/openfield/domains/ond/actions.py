@@ -1,4 +1,4 @@
-"""What an agent may do in a test, as values that a journal and a wire can carry.
+"""The actions of an agent in a test, as values that the journal and the wire can carry.
 
 Local agents answer batches with `Scores`; the wire posts whatever its clients send with `Post`. Both buy with `Buy`.
 """
@@ -20,7 +20,7 @@ class Scores(msgspec.Struct, frozen=True, tag="scores", tag_field="do"):
 
     @classmethod
     def of(cls, p: ArrayLike) -> Scores:
-        """Scores from an array, as plain numbers, which is what a record can keep."""
+        """Make scores from an array."""
         import numpy as np
 
         return cls(np.asarray(p, dtype=float).tolist())
@@ -49,13 +49,13 @@ class Post(msgspec.Struct, frozen=True, tag="post", tag_field="do"):
     round: int
     results: dict[str, str]
     at: str
-    """When, for the status of the session; time is an input."""
+    """The time, for the status of the session."""
     old: bool = False
-    """Whether it was taken over from another server, whatever that took."""
+    """Whether it was imported from another server and is not checked again."""
 
 
 class Told(msgspec.Struct, frozen=True, array_like=True):
-    """What was said of a sample before the truth about it was told."""
+    """The answer to a sample before the truth about it was told."""
 
     at: int
     values: tuple[Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)] | float | None, ...]
@@ -63,19 +63,19 @@ class Told(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Carry(msgspec.Struct, frozen=True, tag="carry", tag_field="do"):
-    """What a restarted test takes over from the attempt before: budgets are not refunded, nor are told answers."""
+    """What a restarted test takes over from the attempt before: used budgets and locked answers."""
 
     used: dict[str, int]
     score: float = 0.0
     scored: list[int] = []
     told: str = ""
-    """A sign for each sample: 1 or 0 where a score was told about a right or wrong answer, - where none was."""
+    """A sign for each sample: 1 or 0 if a score was told about a right or wrong answer, - otherwise."""
     answers: dict[str, list[Told]] = {}
-    """Type of results -> what was said of samples before the truth about them was told, which goes on to count."""
+    """Type of results -> locked answers."""
 
 
 class Complete(msgspec.Struct, frozen=True, tag="complete", tag_field="do"):
-    """A client declares the test complete."""
+    """The client declares the test complete."""
 
     at: str
 
@@ -84,7 +84,7 @@ Action = Scores | Buy | NextBatch | Clusters | Post | Carry | Complete
 
 
 def read_action(action: Any) -> Action:
-    """An action, whether it is one or came as plain data; a bare table is scores."""
+    """Read an action, also from plain data; a bare table is scores."""
     if isinstance(action, Action):
         return action
     if isinstance(action, list | tuple):

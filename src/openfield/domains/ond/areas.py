@@ -1,6 +1,6 @@
-"""The kinds of tests there are: which column of a sheet holds what, and which feedback is sold.
+"""The kinds of tests: which column of a table holds what, and which feedback is offered.
 
-Under `sheet.py`; content is data: `areas.toml` lists them.
+Read from `areas.toml`; tests and feedback go by it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from openfield.errors import UnknownName
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A kind of feedback an area sells."""
+    """A kind of feedback that an area offers."""
 
     reads: str
     content: Literal["label", "columns", "accuracy", "distance", "writers"]
@@ -39,13 +39,13 @@ class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def areas() -> dict[str, Area]:
-    """All areas by name."""
+    """Return all areas by name."""
     text = resources.files("openfield.domains.ond").joinpath("areas.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Area])
 
 
 def find_area(name: str) -> Area:
-    """The area of this name."""
+    """Return the area of a name."""
     if name not in areas():
         raise UnknownName("area", name, areas(), label="Known")
     return areas()[name]

@@ -1,6 +1,6 @@
-"""What batches and answers look like from afar: for measures that count how often the same thing was seen and done.
+"""Coarse codes of batches and answers, for objectives that count how often the same was seen and done.
 
-Beside `domain.py`; from turns and replies to `openfield.objectives`.
+From turns and replies to `openfield.objectives`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from openfield.objectives.frames.encode import downscale
 
 SIDE = 2
 STEPS = 8
-"""The mean picture of a batch is seen as so many by so many pixels, each in so many steps of brightness."""
+"""The mean picture of a batch is reduced to SIDE by SIDE pixels, each in STEPS steps of brightness."""
 
 
 def coarse_batch(observation: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """The mean picture of a batch, small and in few steps; of a turn without pictures, only what kind it is.
+    """Return the mean picture of a batch, small and in few steps; of a turn without pictures, only its kind.
 
-    Ids and round numbers never occur twice, and what never occurs twice cannot be counted.
+    Ids and round numbers are left out: they never occur twice, so counting them tells nothing.
     """
     kind = tuple(sorted(observation or ()))
     if observation is None or observation.get("images") is None:
@@ -34,7 +34,7 @@ def coarse_batch(observation: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
 
 def coarse_action(action: Any) -> tuple[str, int]:
-    """What kind of action it is and, of scores, how many quarters of the batch are called unknown."""
+    """Return the kind of an action and, of scores, how many quarters of the batch are called unknown."""
     read = read_action(action)
     kind = str(read.__struct_config__.tag)
     if not isinstance(read, Scores) or not read.p:

@@ -1,4 +1,4 @@
-"""What can be changed about an open-set test.
+"""Settings of an open-set test.
 
 Trials keep what differs from these defaults; novelties change the second group.
 """
@@ -13,7 +13,7 @@ from openfield.settings import Settings
 
 
 class OndSettings(Settings, frozen=True):
-    """Where samples come from, how a test is cut, what agents are granted, and what may become novel."""
+    """The source of samples, the length of a test, what agents are granted, and what may become novel."""
 
     data: Annotated[
         str,

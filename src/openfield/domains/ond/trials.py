@@ -1,6 +1,6 @@
-"""Trials of this domain: which test a trial stands for, and where its files are.
+"""Trials of this domain: which test a trial is about, and where its files are.
 
-Domain -> trials -> world; the same function serves built tests and tests of a data directory.
+Between the domain and the world, for built tests and for tests of a data directory alike.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput
 from openfield.trial import Limits, Phase, Trial
 
-UNHURRIED = Limits(reply_seconds=None)
+UNLIMITED = Limits(reply_seconds=None)
 
 
 @functools.lru_cache(32)
 def find_directory(root: str) -> DataDirectory:
-    """The data directory at a place; one for all worlds, so that each test is read once."""
+    """Return the data directory at a path; all worlds share it, so that each test is read once."""
     return DataDirectory(root)
 
 
 def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Built:
-    """The test a trial is about, and what may be learned from before it."""
+    """Return the test of a trial, and the samples that an agent may learn from."""
     test = named_test(trial, settings)
     if test is None:
         return build_test(settings, changed, trial.seed)
@@ -40,7 +40,7 @@ def make_built(trial: Trial, settings: OndSettings, changed: OndSettings) -> Bui
 
 
 def named_test(trial: Trial, settings: OndSettings) -> Test | None:
-    """The test of a data directory that a trial is about, if it is about one."""
+    """Return the test of a data directory that a trial is about, if it is about one."""
     named = [name.removesuffix(TABLE_SUFFIX) for name in trial.files if name.endswith(TABLE_SUFFIX)]
     if not named:
         return None
@@ -51,13 +51,13 @@ def named_test(trial: Trial, settings: OndSettings) -> Test | None:
 
 
 def make_phases(settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-    """Training, the batches before the onset, and those from it on."""
+    """Return the phases of a trial: training, the batches before the onset, and those from it on."""
     trains = (Phase("training", 1),) if settings.training else ()
     return (*trains, Phase("test", settings.before), Phase("test", settings.after, novelty))
 
 
 def budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
-    """A hint may lower the budget of a session; nothing else may be changed by one."""
+    """Return the budget that a hint of a session asks for, if it is lower; hints can change nothing else."""
     for hint in hints:
         key, _, value = hint.partition("=")
         if key == "feedback_max_ids" and value.isascii() and value.isdigit():
@@ -68,7 +68,7 @@ def budget_hint(hints: Sequence[str], test: Test) -> dict[str, int]:
 def session_trial(
     test: Test, digests: dict[str, str], root: Path, facts: Mapping[str, Any], version: int, compat: bool
 ) -> Trial:
-    """The trial behind a test of a session, by what was said when the session was opened."""
+    """Return the trial of a test in a session, by the facts of the session's opening."""
     settings: dict[str, object] = {
         "data": str(root),
         "protocol": facts["protocol"],
@@ -83,7 +83,7 @@ def session_trial(
 def served_trial(
     test: Test, digests: dict[str, str], settings: dict[str, object], version: int, red_light: bool
 ) -> Trial:
-    """The trial behind a test that clients of the protocol ask for."""
+    """Return the trial of a test that clients of the protocol ask for."""
     size = test.round_size or len(test.ids)
     onset = int(np.flatnonzero(test.novel)[0]) // size if test.novel.any() else test.rounds
     novelty = ("recorded",) if onset < test.rounds else ()
@@ -94,6 +94,6 @@ def served_trial(
         phases=(Phase("test", onset), Phase("test", test.rounds - onset, novelty)),
         settings={"training": 0} | settings,  # not the test's name: tests that differ in nothing else are compared
         red_light=red_light,
-        limits=UNHURRIED,
+        limits=UNLIMITED,
         files=digests,
     )

@@ -1,8 +1,7 @@
-"""A test as a passive world: batches are shown, answered, and labels of answered samples may be bought.
+"""A test as a world: batches are shown and answered, and labels of answered samples may be bought.
 
-Stands between a test and the rollout. An episode is a batch. A local agent goes batch by batch (`Scores`, `Buy`,
-`NextBatch`); a client of the protocol posts what it likes (`Post`, `Buy`) until it declares the test complete, and
-the batches are booked then.
+An episode is a batch. A local agent goes batch by batch (`Scores`, `Buy`, `NextBatch`). A client of the protocol posts
+in any order (`Post`, `Buy`) until it declares the test complete (`Complete`); then its batches are recorded one by one.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ class TestWorld:
 
     @property
     def over(self) -> bool:
-        """Whether the last batch is booked."""
+        """Whether the last batch is recorded."""
         return self._number + 1 >= self.test.rounds
 
     def reset(self) -> Turn:
-        """Shows what may be learned from before the test, and what may be known of it."""
+        """Show the training samples and the metadata of the test."""
         self.answers = AgentAnswers(self.test, self._settings.threshold, self.red_light, self._settings.cap)
         self._number, self._answered, self._closing = -1, False, False
         metadata = self.test.shown(self.red_light)
@@ -63,26 +62,26 @@ class TestWorld:
         return Turn(ask=Ask.READY, observation=seen, phase=phase, first=True)
 
     def step(self, reply: Reply) -> Turn:
-        """Takes an answer, a purchase, a go-ahead, or what a client of the protocol sent."""
-        if self._number < 0 and not _is_served(reply.action):
+        """Take an answer, a purchase, the end of a batch, or what a client of the protocol sent."""
+        if self._number < 0 and not _is_remote(reply.action):
             return self._show_batch()
         if self.truth.episode_over and self._number >= 0:
-            return self._book_batch() if self._closing else self._show_batch()
+            return self._record_batch() if self._closing else self._show_batch()
         action = read_action(reply.action)
         return self._serve(action) if self._number < 0 else self._answer(action, reply.belief)
 
     def look(self, query: str) -> Any:
-        """`beliefs`: what was said of the batch being booked, as one belief."""
+        """Return the answer to the query `beliefs`: the beliefs about the batch that is being recorded."""
         if query != "beliefs":
             raise OpenfieldError("In ond there is only `beliefs` to look at.")
         said = self.answers.p_world[self.test.span(self._number)]
         return Belief(tuple(float(value) for value in np.nan_to_num(said)))
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     def read(self, post: Post) -> dict[str, ResultTable]:
-        """Posted results, read and held against the test alone; nothing of this changes or depends on what was said.
+        """Read posted results and check them against the test; earlier answers are neither used nor changed.
 
         Raises:
             Refusal: A part cannot be used.
@@ -91,7 +90,7 @@ class TestWorld:
         return {kind: read_results(kind, text, self.test, post.round, compat) for kind, text in post.results.items()}
 
     def prepare(self, post: Post, tables: dict[str, ResultTable], then: Sequence[Buy] = ()) -> None:
-        """Checks results before they are taken, so that a bad post is refused and leaves no trace.
+        """Check results before they are taken, so that a bad post is refused and leaves no trace.
 
         Args:
             post: The results as they came.
@@ -111,32 +110,32 @@ class TestWorld:
         self._tables = post, tables
 
     def _check_widths(self, tables: dict[str, ResultTable]) -> None:
-        """As many values in a row as the test wants, and as there were before; old clients may post what they like."""
+        """Check that rows have as many values as the test wants and earlier rounds had; old clients are not checked."""
         if self._settings.level == "compat":
             return
-        for kind, sheet in tables.items():
-            if sheet.numbers is None:
+        for kind, table in tables.items():
+            if table.numbers is None:
                 continue
-            width, before = sheet.numbers.shape[1], self.answers.columns.get(kind)
+            width, before = table.numbers.shape[1], self.answers.columns.get(kind)
             check_columns(kind, width, self.test, self._settings.protocol)
             if before is not None and width != before:
                 told = f"The {kind} rows had {before} values in an earlier round, not {width}."
                 raise Refusal("InvalidResults", told)
 
     def _serve(self, action: Action) -> Turn:
-        """What a client of the protocol asks for."""
+        """Do what a client of the protocol asks for."""
         feedback = None
         match action:
             case Post():
                 prepared, self._tables = self._tables, None
                 fits = prepared is not None and prepared[0] is action
-                self.answers.post(action.round, prepared[1] if prepared and fits else self._refusable(action))
+                self.answers.post(action.round, prepared[1] if prepared and fits else self._read_checked(action))
                 self.first_post = self.first_post or action.at
             case Carry():
                 self.answers.take_over(action)
             case Complete():
                 self._closing, self.completed = True, action.at
-                return self._book_batch()
+                return self._record_batch()
             case Buy():
                 feedback = self._sell(action)
             case _:
@@ -144,7 +143,7 @@ class TestWorld:
         self.truth = Truth()
         return Turn(observation={"posted": self.answers.last_round}, feedback=feedback)
 
-    def _refusable(self, post: Post) -> dict[str, ResultTable]:
+    def _read_checked(self, post: Post) -> dict[str, ResultTable]:
         try:
             tables = self.read(post)
             if not post.old:
@@ -154,7 +153,7 @@ class TestWorld:
         return tables
 
     def _answer(self, action: Any, belief: Belief | None) -> Turn:
-        """What a local agent does with the batch it was shown."""
+        """Do what a local agent asks for with the batch it was shown."""
         match action:
             case Scores() if not self._answered:
                 self._take_scores(action.p, belief)
@@ -183,7 +182,7 @@ class TestWorld:
         self._take(self._number, {"detection": ResultTable(at, worlds[:, None]), kind: ResultTable(at, scores)})
 
     def _take(self, number: int, tables: dict[str, ResultTable]) -> None:
-        """Takes what a local agent says, if it has as many columns as the test wants."""
+        """Take the answers of a local agent if they have as many columns as the test wants."""
         try:
             self._check_widths(tables)
         except Refusal as error:
@@ -191,7 +190,7 @@ class TestWorld:
         self.answers.post(number, tables)
 
     def _sell_here(self, action: Buy) -> dict[str, Any]:
-        """What a local agent buys, with classes as it numbers them."""
+        """Sell feedback to a local agent, with classes as it numbers them."""
         sold = self._sell(action)
         if self.test.unknown_index and action.type in LABELLED and "lines" in sold:
             sold["lines"] = number_from_one(sold["lines"], self.test.known)
@@ -223,7 +222,7 @@ class TestWorld:
         self.truth = Truth(novel=self._is_novel())
         return Turn(observation=seen, feedback=feedback, first=first, red_light=self._light())
 
-    def _book_batch(self) -> Turn:
+    def _record_batch(self) -> Turn:
         self._number += 1
         return self._end_batch()
 
@@ -234,15 +233,15 @@ class TestWorld:
         return Turn(ask=Ask.NONE, last="terminated", red_light=self._light())
 
     def _is_novel(self) -> bool:
-        """Whether the onset lies in this batch or before it."""
+        """Return whether the onset lies in this batch or before it."""
         return bool(self.test.novel[: self.test.span(self._number).stop].any())
 
     def _light(self) -> bool | None:
         return self._is_novel() if self.red_light else None
 
 
-def _is_served(action: Any) -> bool:
-    """Whether an action is what the wire sends, which goes without batches being shown."""
+def _is_remote(action: Any) -> bool:
+    """Return whether an action comes from a client of the protocol, which is shown no batches."""
     served = ("post", "carry", "complete", "buy")
     return isinstance(action, Post | Carry | Complete | Buy) or (
         isinstance(action, dict) and action.get("do") in served

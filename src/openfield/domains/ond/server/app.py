@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openfield.domains.ond.errors import Refusal
-from openfield.domains.ond.server.forms import read_parameters
+from openfield.domains.ond.server.forms import read_parameters, read_query
 from openfield.domains.ond.server.openapi import describe
 from openfield.domains.ond.server.routes import Api
 from openfield.errors import AgentFault, JournalError
@@ -49,7 +49,7 @@ class TokenGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        token, scope["path"] = _find_token(Request(scope))
+        token, scope["path"] = _find_token(scope)
         try:
             self._check(token)
         except AgentFault as error:
@@ -93,16 +93,17 @@ def make_refusal(error: Refusal) -> Response:
     return Response(error.encode(), error.status, error.headers, "application/json")
 
 
-def _find_token(request: Request) -> tuple[str | None, str]:
+def _find_token(scope: Scope) -> tuple[str | None, str]:
     """Return the token that a client shows, and the path without it.
 
     Existing clients can show one only in the address of their server: `http://HOST:PORT/TOKEN`.
     """
-    shown, path = request.headers.get("authorization", "").removeprefix("Bearer "), request.scope["path"]
+    path: str = scope["path"]
     first, _, rest = path.lstrip("/").partition("/")
     if rest and first not in ROOTS:
         return first, f"/{rest}"
-    return shown or request.query_params.get("token"), path
+    shown = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
+    return shown or read_query(scope).get("token"), path
 
 
 async def _send_description(request: Request) -> Response:

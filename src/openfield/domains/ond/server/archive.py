@@ -1,6 +1,6 @@
-"""A session as a zip file in the layout that clients of the protocol know.
+"""Packs a session as a zip file in the layout that clients of the protocol know.
 
-Journal -> archive: everything is read from recorded steps.
+From the journal: everything is read from recorded steps.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from openfield.record import Step
 from openfield.serving.sessions import Session
 
 TOLD = "told_answers"
-"""Where a test's state keeps which answers count because something was told about them."""
+"""The key of a test's state under which locked answers are kept."""
 LABELS = "psuedo_labels"
-"""What the original server keeps of a session under this name, spelled so; nothing here makes any."""
+"""A key of the original server, spelled so. It is passed on; nothing here writes it."""
 
 
 def pack(
-    group: Session, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
+    session: Session, tests: Mapping[str, Iterable[Step]], told: Mapping[str, Carry], stopped: threading.Event
 ) -> bytes:
-    """The zip: the session, each test's doings, and all posted rows.
+    """Return the zip file of a session: its state, the state of each test, and all posted rows.
 
     Args:
-        group: The session.
-        tests: The recorded steps of each test. They are gone through several times, so that no more than one post is in
-            memory: what is posted of a large test is half a gigabyte.
-        told: Which answers go on to count, of tests of which something was told.
-        stopped: Set when nobody waits for the zip any more, which is then left as it is.
+        session: The session.
+        tests: The recorded steps of each test. They are read several times, so that only one post is in memory at a
+            time: the posts of a large test are half a gigabyte.
+        told: The locked answers of tests about which feedback was given.
+        stopped: Set when the zip is no longer wanted; packing ends early then.
     """
     content = io.BytesIO()
-    folder = f"{group.facts['protocol']}/{group.facts['domain']}"
+    folder = f"{session.facts['protocol']}/{session.facts['domain']}"
     with zipfile.ZipFile(content, "w", zipfile.ZIP_BZIP2) as file:
-        file.writestr(f"{group.id}.json", _json(_session(group)))
+        file.writestr(f"{session.id}.json", _json(_describe_session(session)))
         for test, steps in tests.items():
-            place = f"{folder}/{group.id}.{test}"
+            place = f"{folder}/{session.id}.{test}"
             slim = [_without_rows(step) for step in _until(stopped, steps)]
-            doings = _doings(group, test, slim, place) | _told(told.get(test))
-            file.writestr(f"{group.id}.{test}.json", _json(doings))
+            state = _describe_test(session, test, slim, place) | _told(told.get(test))
+            file.writestr(f"{session.id}.{test}.json", _json(state))
             for kind in _kinds(_posts(slim)):
                 _write_rows(file, f"{place}_{kind}.csv", kind, _until(stopped, steps))
     return content.getvalue()
@@ -59,7 +59,7 @@ def _until(stopped: threading.Event, steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def _without_rows(step: Step) -> Step:
-    """A step that says of a post what it was of, but not the rows."""
+    """Return a step without the rows of its post."""
     if step.reply is None or not _is(step.reply.action, "post"):
         return step
     action = step.reply.action | {"results": dict.fromkeys(step.reply.action["results"], "")}
@@ -67,35 +67,37 @@ def _without_rows(step: Step) -> Step:
 
 
 def _write_rows(file: zipfile.ZipFile, name: str, kind: str, steps: Iterable[Step]) -> None:
-    """The rows of a type in the order they came, every row on a line of its own."""
+    """Write the rows of a type in the order they came, each on a line of its own."""
     entry = zipfile.ZipInfo(name, time.localtime()[:6])
     entry.compress_type = file.compression
-    with file.open(entry, "w", force_zip64=True) as member:  # nobody knows yet how much it will be
+    with file.open(entry, "w", force_zip64=True) as member:  # its size is not known yet
         for step in steps:
             if step.reply is not None and _is(step.reply.action, "post"):
                 text = step.reply.action["results"].get(kind, "")
                 member.write((text if text.endswith("\n") or not text else f"{text}\n").encode())
 
 
-def _session(group: Session) -> dict[str, Any]:
-    facts = group.facts
+def _describe_session(session: Session) -> dict[str, Any]:
+    facts = session.facts
     kept = ("protocol", "domain", "detection_threshold", "hints", "devmode")
-    created = {"time": [facts["created"]], "detector": group.agent} | {key: facts[key] for key in kept if key in facts}
+    created = {"time": [facts["created"]], "detector": session.agent} | {
+        key: facts[key] for key in kept if key in facts
+    }
     ended = {"termination": {"time": [facts["ended"]]}} if "ended" in facts else {}
     labels = {LABELS: facts[LABELS]} if LABELS in facts else {}
-    tests = {"completed_tests": list(finished_tests(group)), "test_ids": list(group.trials)}
+    tests = {"completed_tests": list(finished_tests(session)), "test_ids": list(session.trials)}
     return {"created": created, "tests": tests} | ended | labels
 
 
-def _doings(group: Session, test: str, steps: list[Any], place: str) -> dict[str, Any]:
-    """What was asked for, posted, bought and completed."""
-    posts, area = _posts(steps), find_area(group.facts["domain"])
+def _describe_test(session: Session, test: str, steps: list[Any], place: str) -> dict[str, Any]:
+    """Return the state of a test: what was asked for, posted, bought and completed."""
+    posts, area = _posts(steps), find_area(session.facts["domain"])
     rounds: dict[str, dict[str, list[str]]] = {}
     for post in posts:
         entry = rounds.setdefault(str(post["round"]), {"time": [], "types": []})
         entry["time"] += [post["at"]] * len(post["results"])  # a time for each type, as they are taken over
         entry["types"] += list(post["results"])
-    found = _requests(rounds, group.facts.get(f"asked {test}", {}))
+    found = _requests(rounds, session.facts.get(f"asked {test}", {}))
     if posts:
         times, last = [post["at"] for post in posts], str(posts[-1]["round"])
         paths = {f"{kind} file path": f"{place}_{kind}.csv" for kind in _kinds(posts)}
@@ -105,11 +107,11 @@ def _doings(group: Session, test: str, steps: list[Any], place: str) -> dict[str
 
 
 def _requests(posted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The rounds that were asked for: showing leaves no record, but none is posted that was not shown before.
+    """Return the rounds that were asked for. Requests are not recorded, but a round is shown before it is posted.
 
     Args:
         posted: Rounds and when their results came.
-        before: What an original server noted of requests, if the session was taken over from one.
+        before: The requests that an original server noted, if the session was imported.
     """
     shown = {number: {"time": entry["time"][:1]} for number, entry in posted.items()} | before.get("rounds", {})
     if not shown:
@@ -120,7 +122,7 @@ def _requests(posted: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str,
 
 
 def _feedback(steps: list[Any], area: Area) -> dict[str, Any]:
-    """What was bought with which round, type by type; what an earlier attempt had used is among it."""
+    """Return what was bought with which round, type by type, earlier attempts included."""
     rounds: dict[str, dict[str, int]] = {}
     last: dict[str, int] = {}
     at, score = "", 0.0
@@ -145,26 +147,26 @@ def _feedback(steps: list[Any], area: Area) -> dict[str, Any]:
 
 
 def _score(offer: Offer, lines: list[str], score: float) -> float:
-    """A text test's score after a purchase: as it was told, or less what labels cost."""
+    """Return the score of a text test after a purchase: as it was told, or less the cost of labels."""
     if offer.content == "writers":
         return float(lines[-1].partition(",")[2])
     return score - len(lines) if offer.reads == "labels" else score
 
 
 def has_purchases(steps: Iterable[Step]) -> bool:
-    """Whether something was told about a test, in this attempt or before."""
+    """Return whether feedback was given on a test, in this attempt or before."""
     return any(
         step.reply is not None and (_is(step.reply.action, "buy") or _is(step.reply.action, "carry")) for step in steps
     )
 
 
 def _told(carry: Carry | None) -> dict[str, Any]:
-    """Answers that go on to count, whatever is posted later; other servers have no such thing and ignore it."""
+    """Return the locked answers of a test; other servers do not know this key and ignore it."""
     return {TOLD: {"score": carry.told, "answers": carry.answers}} if carry and (carry.told or carry.answers) else {}
 
 
 def _kinds(posts: list[dict[str, Any]]) -> list[str]:
-    """The types of what was posted, in the order they first came."""
+    """Return the types of results that were posted, in the order they first came."""
     return list(dict.fromkeys(kind for post in posts for kind in post["results"]))
 
 

@@ -13,6 +13,7 @@ from python_multipart import FormParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import File, parse_options_header
 from starlette.requests import Request
+from starlette.types import Scope
 
 from openfield.domains.ond.errors import Refusal
 
@@ -21,13 +22,19 @@ MAX_BODY = 64 << 20
 BOM = b"\xef\xbb\xbf"
 
 
+def read_query(scope: Scope) -> dict[str, str]:
+    """Return the arguments in an address."""
+    query = scope["query_string"]
+    return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)) if query else {}
+
+
 async def read_parameters(request: Request) -> dict[str, Any]:
     """Return form fields and file parts, then query arguments, then keys of a JSON body, whatever the method.
 
     Raises:
         Refusal: The body is too large or cannot be read.
     """
-    query = dict(request.query_params)
+    query: dict[str, Any] = read_query(request.scope)
     body = await read_body(request)
     if not body:
         return query

@@ -1,4 +1,4 @@
-"""Results of the original server, taken over: its JSON and CSV files become sessions and rollouts of the journal.
+"""Imports results of the original server: its JSON and CSV files become sessions and rollouts of the journal.
 
 `openfield serve ond --import-legacy DIR`; what was posted is posted again, with the times it had then.
 """
@@ -35,9 +35,14 @@ LOG = logging.getLogger("openfield.ond")
 def import_results(
     folder: Path, directory: DataDirectory, dispatcher: SessionDispatcher, version: int, compat: bool = False
 ) -> list[str]:
-    """Takes over every session of a results directory that is not known yet; returns their ids.
+    """Import every session of a results directory that is not known yet, and return their ids.
 
-    What is in the files is taken as it is; what comes later goes by the server's own rules (`compat`).
+    Args:
+        folder: The results directory.
+        directory: The tests.
+        dispatcher: Gets the sessions.
+        version: The version of the domain.
+        compat: Whether later posts are accepted as old clients send them. What is in the files always is.
     """
     if not folder.is_dir():
         raise InvalidInput(f"There is no directory {folder}.")
@@ -47,15 +52,15 @@ def import_results(
         if "." in session or session in dispatcher.groups:
             continue  # a file with a dot is the state of one test
         try:
-            asyncio.run(_Import(folder, directory, dispatcher, version, compat).take(session, _read(path)))
+            asyncio.run(_Import(folder, directory, dispatcher, version, compat).run(session, _read(path)))
             taken.append(session)
         except (OpenfieldError, ValueError, TypeError, LookupError, AttributeError, OSError) as error:
             LOG.warning("%s is left out: %s", path.name, error)
     return taken
 
 
-class _Story(msgspec.Struct, frozen=True):
-    """What happened in a test, as its files tell it."""
+class _TestHistory(msgspec.Struct, frozen=True):
+    """What happened in a test, as its files have it."""
 
     test: Test
     digests: dict[str, str]
@@ -63,18 +68,18 @@ class _Story(msgspec.Struct, frozen=True):
     posts: list[Post]
     used: Carry | None
     listed: bool
-    """Whether the session counts it among the completed ones."""
+    """Whether the session lists it as completed."""
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """Answers that go on to count, as a server of ours packs them."""
+class _LockedState(msgspec.Struct, frozen=True):
+    """Locked answers, as `archive.py` packs them."""
 
     score: str = ""
     answers: dict[str, list[Told]] = {}
 
 
 class _Import:
-    """One session on its way into the journal."""
+    """Imports one session."""
 
     def __init__(
         self, folder: Path, directory: DataDirectory, dispatcher: SessionDispatcher, version: int, compat: bool
@@ -82,58 +87,61 @@ class _Import:
         self._folder, self._directory, self._dispatcher, self._version = folder, directory, dispatcher, version
         self._compat = compat
 
-    async def take(self, session: str, facts: dict[str, Any]) -> None:
-        """Everything is read before anything is entered: what cannot be read leaves no half of a session."""
+    async def run(self, session_id: str, facts: dict[str, Any]) -> None:
+        """Import a session; all its files are read before anything is entered, so that no half of it is left."""
         said = _read_opening(facts)
-        stories = self._read_stories(session, facts, said)
+        histories = self._read_tests(session_id, facts, said)
         root, version, compat = self._directory.root, self._version, self._compat
         trials = {
-            story.test.name: session_trial(story.test, story.digests, root, said, version, compat) for story in stories
+            history.test.name: session_trial(history.test, history.digests, root, said, version, compat)
+            for history in histories
         }
         detector = str(facts.get("created", {}).get("detector", "legacy"))[:MAX_NAME]
-        group = await self._dispatcher.open(session, detector, trials, said)
+        session = await self._dispatcher.open(session_id, detector, trials, said)
         done = list(facts.get("tests", {}).get("completed_tests", []))
-        for story in sorted(stories, key=lambda story: done.index(story.test.name) if story.listed else len(done)):
-            if story.state or story.posts or story.listed:
-                await self._play(group, story)
+        for history in sorted(
+            histories, key=lambda history: done.index(history.test.name) if history.listed else len(done)
+        ):
+            if history.state or history.posts or history.listed:
+                await self._play(session, history)
         if "termination" in facts:
-            await self._dispatcher.note(group, "ended", _time(facts["termination"]))
+            await self._dispatcher.note(session, "ended", _time(facts["termination"]))
 
-    def _read_stories(self, session: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_Story]:
-        """The tests of a session; the original keeps no list, and while it is open any test can be played."""
+    def _read_tests(self, session_id: str, facts: dict[str, Any], said: dict[str, Any]) -> list[_TestHistory]:
+        """Read the tests of a session. The original keeps no list: any test can be played while the session is open."""
         place, told = (said["protocol"], said["domain"]), facts.get("tests", {})
-        done, begun = list(told.get("completed_tests", [])), self._begun(session)
+        done, begun = list(told.get("completed_tests", [])), self._begun(session_id)
         others = () if "termination" in facts else self._directory.names(*place)
         names = told.get("test_ids") or dict.fromkeys([*begun, *done, *others])
         found = [
-            self._read_story(session, said, name, name in done) for name in names if self._directory.has(*place, name)
+            self._read_test(session_id, said, name, name in done) for name in names if self._directory.has(*place, name)
         ]
         if not found:
             raise InvalidInput(f"none of its tests is among those of {', '.join(place)}.")
         return found
 
-    def _read_story(self, session: str, said: dict[str, Any], name: str, listed: bool) -> _Story:
+    def _read_test(self, session_id: str, said: dict[str, Any], name: str, listed: bool) -> _TestHistory:
         test, digests = self._directory.load(said["protocol"], said["domain"], name)
-        path = self._folder / f"{session}.{name}.json"
+        path = self._folder / f"{session_id}.{name}.json"
         state = _read(path) if path.is_file() else {}
         posted = state.get("post_results", {})
-        files = self._files(f"{session}.{name}_", said, posted)
+        files = self._files(f"{session_id}.{name}_", said, posted)
         posts = list(_make_posts(files, test, posted, said["protocol"] == "CONDDA"))
-        return _Story(test, digests, state, posts, _used_feedback(state), listed)
+        return _TestHistory(test, digests, state, posts, _used_feedback(state), listed)
 
-    async def _play(self, group: Session, story: _Story) -> None:
-        """Posts what was posted; a test is closed if its own file says so, and scored if the session lists it."""
-        name, state = story.test.name, story.state
+    async def _play(self, session: Session, history: _TestHistory) -> None:
+        """Post what was posted. A test is closed if its own file says so, and scored if the session lists it."""
+        name, state = history.test.name, history.state
         asked = state.get("data_request")
         if isinstance(asked, dict) and isinstance(asked.get("rounds", {}), dict):
-            await self._dispatcher.note(group, f"asked {name}", asked)
-        remote = await self._dispatcher.take(group, name)
+            await self._dispatcher.note(session, f"asked {name}", asked)
+        remote = await self._dispatcher.take(session, name)
         world, rollout = world_of(remote), remote.rollout
-        if story.used:
-            rollout.reply(Reply(story.used))
-        for post in story.posts:
-            _post(rollout, world, post, f"{group.id}, {name}")
-        if story.used and TOLD not in state and _was_told(story.used, story.test):
+        if history.used:
+            rollout.reply(Reply(history.used))
+        for post in history.posts:
+            _post(rollout, world, post, f"{session.id}, {name}")
+        if history.used and TOLD not in state and _was_told(history.used, history.test):
             rollout.reply(Reply(Buy("score")))  # what was answered then stays what the score is about
         at = _time(state.get("completion", {})) or _time(state.get("post_results", {})) or "N/A"
         if "completion" in state:
@@ -141,15 +149,15 @@ class _Import:
             while not rollout.over:
                 rollout.reply(Reply(None, world.look("beliefs")))
             await wait_for_disk(rollout.commit())
-            self._dispatcher.finish(group, name, remote)
+            self._dispatcher.finish(session, name, remote)
         else:
             await wait_for_disk(rollout.commit())
-        if story.listed:  # a test that is listed and not closed can be scored and gone on with
+        if history.listed:  # a test that is listed and not closed can be scored and gone on with
             key = "test" if "completion" in state else "listed"
-            await self._dispatcher.note(group, f"{key} {name}", {"first": world.first_post, "completed": at})
+            await self._dispatcher.note(session, f"{key} {name}", {"first": world.first_post, "completed": at})
 
     def _files(self, own: str, said: dict[str, Any], posted: dict[str, Any]) -> dict[str, Path]:
-        """The file of each type, detections first; that of another session only where the state names it."""
+        """Return the file of each type, detections first; a file of another session only where the state names it."""
         folder = self._folder / said["protocol"] / said["domain"]
         paths = {path.stem.removeprefix(own): path for path in sorted(folder.glob(f"{glob.escape(own)}*.csv"))}
         linked = folder / Path(str(posted.get("detection file path", "none"))).name
@@ -157,13 +165,13 @@ class _Import:
             paths["detection"] = linked
         return dict(sorted(paths.items(), key=lambda item: item[0] != "detection"))
 
-    def _begun(self, session: str) -> list[str]:
-        """The tests a session has files of."""
-        return sorted(path.stem.removeprefix(f"{session}.") for path in self._folder.glob(f"{session}.*.json"))
+    def _begun(self, session_id: str) -> list[str]:
+        """Return the tests that a session has files of."""
+        return sorted(path.stem.removeprefix(f"{session_id}.") for path in self._folder.glob(f"{session_id}.*.json"))
 
 
 def _read_opening(facts: dict[str, Any]) -> dict[str, Any]:
-    """What was said when a session was opened, under the names it has with us."""
+    """Return the facts of a session's opening, under the names that our sessions have."""
     created = facts.get("created", {})
     return {
         "created": _time(created),
@@ -176,7 +184,7 @@ def _read_opening(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], condda: bool) -> Iterator[Post]:
-    """What was posted, type by type, the rounds in their order; clusters of OND come once, at the end, with round 0."""
+    """Yield what was posted, round by round; clusters of OND come once, at the end, with round 0."""
     found: list[tuple[int, str, str]] = []
     for kind, path in files.items():
         try:
@@ -194,7 +202,7 @@ def _make_posts(files: dict[str, Path], test: Test, posted: dict[str, Any], cond
 
 
 def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
-    """Posts what can be used of a post."""
+    """Post the results that can be used."""
     try:
         world.prepare(post, world.read(post))
     except Refusal as error:
@@ -208,17 +216,17 @@ def _post(rollout: Rollout, world: TestWorld, post: Post, where: str) -> None:
 
 
 def split_by_round(content: str, test: Test, stated: set[int]) -> dict[int, str]:
-    """The rows of a file by the rounds they were posted with.
+    """Return the rows of a file by the rounds they were posted with.
 
-    Files do not say it, but samples have rounds. Where the state says otherwise, as after a client that posted a whole
-    test as round 0, all rows belong to the last round it names.
+    Files do not name rounds, but each sample belongs to one. Where the state says otherwise, as after a client that
+    posted a whole test as round 0, all rows belong to the last round it names.
 
     Raises:
         Refusal: There are no rows.
     """
     size, found = test.round_size or len(test.ids), dict[int, str]()
     for key, rest in zip(*split_rows(content, test), strict=True):
-        number = test.index.get(key, 0) // size  # a stranger's row is refused with the round it comes with
+        number = test.index.get(key, 0) // size  # a row of no sample is refused with the round it comes with
         row = f"{quote_id(key)},{rest}" if rest else quote_id(key)
         found[number] = found.get(number, "") + f"{row}\n"
     if stated and stated != set(found):
@@ -227,7 +235,7 @@ def split_by_round(content: str, test: Test, stated: set[int]) -> dict[int, str]
 
 
 def _stated_rounds(posted: dict[str, Any], kind: str) -> set[int]:
-    """The rounds a state names for a type; those that name no types are about all."""
+    """Return the rounds that a state names for a type; a round that names no types is about all."""
     rounds = posted.get("rounds", {})
     return {int(number) for number, entry in rounds.items() if kind in _types(entry, kind) and number.isdigit()}
 
@@ -237,7 +245,7 @@ def _types(entry: Any, default: str) -> list[str]:
 
 
 def _post_time(posted: dict[str, Any], number: int, kind: str) -> str:
-    """When results came: with a time for each type of a round that of this one, else the first there is."""
+    """Return when results came: the time of their type where there is one for each, else the first there is."""
     entry = posted.get("rounds", {}).get(str(number), {})
     types, times = _types(entry, kind), entry.get("time", []) if isinstance(entry, dict) else []
     if isinstance(times, list) and len(times) == len(types) and kind in types:
@@ -246,14 +254,14 @@ def _post_time(posted: dict[str, Any], number: int, kind: str) -> str:
 
 
 def _was_told(used: Carry, test: Test) -> bool:
-    """Whether the share of right answers was told."""
+    """Return whether the share of right answers was told."""
     offer = test.kind.feedback.get("score")
     told = any(account.endswith(" score") for account in used.used)
     return told and offer is not None and offer.content == "accuracy"
 
 
 def _used_feedback(state: dict[str, Any]) -> Carry | None:
-    """What was bought of a test, which is not refunded, and its score so far (text tests)."""
+    """Return what was bought, which is not refunded, and the score so far (text tests)."""
     used: dict[str, int] = {}
     for number, bought in state.get("get_feedback", {}).get("rounds", {}).items():
         for kind, count in bought.items():
@@ -263,7 +271,7 @@ def _used_feedback(state: dict[str, Any]) -> Carry | None:
                 )
     score = float(state.get("current_score", {}).get("score", 0.0))
     scored = sorted(int(account.split()[0]) for account in used if account.endswith(" score") and account[0].isdigit())
-    told = msgspec.convert(state.get(TOLD, {}), _Told)
+    told = msgspec.convert(state.get(TOLD, {}), _LockedState)
     found = Carry(used, score, scored, told.score, told.answers)
     return found if used or score or told.score or told.answers else None
 
@@ -276,6 +284,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _time(part: Any) -> str:
-    """A time, which is a text or the first of a list."""
+    """Return a time, which is a text or the first of a list."""
     found = part.get("time", "") if isinstance(part, dict) else ""
     return str(found[0] if isinstance(found, list) and found else found or "")

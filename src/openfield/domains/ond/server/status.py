@@ -1,6 +1,6 @@
-"""Sessions as lines of text: who plays, since when, what is completed.
+"""The status of sessions as lines of text: which detector plays, since when, and what is completed.
 
-Groups -> lines; the service answers status requests with them.
+Under `session_service.py`, which answers status requests with these lines.
 """
 
 from __future__ import annotations
@@ -12,45 +12,48 @@ from openfield.domains.ond.errors import Refusal
 from openfield.serving.sessions import Session
 
 
-def choose_sessions(groups: Iterable[Session], wanted: Mapping[str, str]) -> list[Session]:
-    """The sessions a request is about, by detector and id: all, one, those of a detector, those ended after a time."""
+def choose_sessions(sessions: Iterable[Session], wanted: Mapping[str, str]) -> list[Session]:
+    """Return the sessions that a request is about, sorted by detector and id.
+
+    `wanted` may name one session, a detector, or a time after which sessions ended.
+    """
     after = _moment(wanted["after"]) if "after" in wanted else None
     return [
-        group
-        for group in sorted(groups, key=lambda group: (group.agent, group.id))
-        if wanted.get("session_id", group.id) == group.id
-        and wanted.get("detector", group.agent) == group.agent
-        and (after is None or ("ended" in group.facts and _moment(group.facts["ended"]) >= after))
+        session
+        for session in sorted(sessions, key=lambda session: (session.agent, session.id))
+        if wanted.get("session_id", session.id) == session.id
+        and wanted.get("detector", session.agent) == session.agent
+        and (after is None or ("ended" in session.facts and _moment(session.facts["ended"]) >= after))
     ]
 
 
-def session_line(group: Session) -> str:
-    """A session: its id, its detector, when it was opened and when it ended."""
-    return f"{group.id},{group.agent},{group.facts['created']},{group.facts.get('ended') or 'Incomplete'}"
+def session_line(session: Session) -> str:
+    """Return the line of a session: its id, its detector, when it was opened and when it ended."""
+    return f"{session.id},{session.agent},{session.facts['created']},{session.facts.get('ended') or 'Incomplete'}"
 
 
-def test_lines(group: Session, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
-    """The tests of a session that were asked for, or the completed ones: each with the time of its first results."""
-    ended = group.facts.get("ended", "Incomplete")
-    for test in list(finished_tests(group)) if tests is None else tests:
-        yield f"{group.id},{group.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
-    if tests is None and not finished_tests(group):
-        yield f"{group.id},{group.agent}, NA,N/A,{ended}"
+def test_lines(session: Session, tests: Sequence[str] | None, firsts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each of some tests, or of the completed ones, with the time of its first results."""
+    ended = session.facts.get("ended", "Incomplete")
+    for test in list(finished_tests(session)) if tests is None else tests:
+        yield f"{session.id},{session.agent},{test},{firsts.get(test) or 'N/A'},{ended}"
+    if tests is None and not finished_tests(session):
+        yield f"{session.id},{session.agent}, NA,N/A,{ended}"
 
 
-def done_tests(group: Session) -> dict[str, dict[str, str]]:
-    """Completed tests, and those that an original server listed as such."""
+def done_tests(session: Session) -> dict[str, dict[str, str]]:
+    """Return the completed tests, and those that an original server listed as such."""
     found = {}
-    for key, value in group.facts.items():
+    for key, value in session.facts.items():
         kind, _, test = key.partition(" ")
         if kind in ("test", "listed"):
             found[test] = value
     return found
 
 
-def finished_tests(group: Session) -> dict[str, str]:
-    """Completed tests and when, in the order of their completion, whatever the clock said."""
-    return {test: value["completed"] for test, value in done_tests(group).items()}
+def finished_tests(session: Session) -> dict[str, str]:
+    """Return the completed tests and their times, in the order of their completion, whatever the clock said."""
+    return {test: value["completed"] for test, value in done_tests(session).items()}
 
 
 def _moment(text: str) -> datetime:

@@ -1,7 +1,7 @@
-"""What an agent has said of a test so far, sample by sample, and what it has bought.
+"""The answers of an agent to a test so far, sample by sample, and the feedback it has bought.
 
-The state inside a world: posts and purchases go in, vectors over all samples come out. Scores are kept by sample id,
-reduced to what the metrics need, so that a round costs the same however long the test is.
+The state inside a world: results and purchases go in, vectors over all samples come out. Scores are reduced to what the
+metrics need, so that a round costs the same however long the test is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from openfield.metrics.openset.ranks import NEVER, rank_labels
 
 
 class AgentAnswers:
-    """Everything said of one test in one attempt."""
+    """All answers to one test in one attempt."""
 
     def __init__(self, test: Test, threshold: float = 0.5, red_light: bool = False, cap: int = -1) -> None:
         count = len(test.ids)
@@ -49,26 +49,26 @@ class AgentAnswers:
         self.scored: set[int] = set()
         """Rounds whose writers were scored already (text tests)."""
         self.told = np.full(count, UNSAID, np.int8)
-        """Samples a score was told about: 1 if answered rightly then, 0 if not, whatever is answered later."""
+        """Samples that a score was told about: 1 if the answer was right then, 0 if not, whatever is answered later."""
         self.locked = LockedAnswers()
 
     def copy(self) -> AgentAnswers:
-        """A answers of its own about the same test, to see what would be."""
+        """Return a copy about the same test, to try something on."""
         return copy.deepcopy(self, {id(self.test): self.test})
 
     def post(self, number: int, tables: Mapping[str, ResultTable]) -> None:
-        """Takes the results of a round."""
-        for kind, sheet in tables.items():
+        """Take the results of a round."""
+        for kind, table in tables.items():
             again = self.posted.setdefault(kind, set())
             known = self.latest.get(kind) if number == self.last_round and number in again else None
-            self.latest[kind] = sheet.positions if known is None else np.union1d(known, sheet.positions)
+            self.latest[kind] = table.positions if known is None else np.union1d(known, table.positions)
             self.rounds[kind] = number
             again.add(number)
-            self._keep(kind, sheet)
+            self._keep(kind, table)
         self.last_round = number
 
     def budget(self, kind: str) -> int | None:
-        """How many answers of a kind of feedback a round may have; None is any number."""
+        """Return how much feedback of a kind may be bought in a round; None is any number."""
         offer = self.test.kind.feedback[kind]
         if not offer.budget or (offer.budget == "detection" and self.red_light):
             return None
@@ -89,16 +89,16 @@ class AgentAnswers:
         return next(number for number in range(len(done) + 1) if number not in done)
 
     def left(self, kind: str) -> int | None:
-        """What is left of a budget in the last posted round."""
+        """Return what is left of a budget in the last posted round."""
         most = self.budget(kind)
         return None if most is None else max(most - self.used.get(self.account(kind), 0), 0)
 
     def account(self, kind: str) -> str:
-        """Where the use of a budget is counted: with the last posted round of what the feedback is about."""
+        """Return the account of a budget: that of the last posted round of what the feedback is about."""
         return f"{self.rounds.get(self.test.kind.feedback[kind].reads, self.rounds['detection'])} {kind}"
 
     def allow(self, kind: str, positions: Sequence[int]) -> list[int]:
-        """Those of some samples that may still be sold: no round has more than its budget, however it was posted."""
+        """Return those of some samples on which feedback may still be bought: no round has more than its budget."""
         most, sold, allowed = self.budget(kind), dict[str, int](), list[int]()
         for at in positions:
             own = self.sample_account(kind, at)
@@ -108,49 +108,49 @@ class AgentAnswers:
         return allowed
 
     def sample_account(self, kind: str, position: int) -> str:
-        """Where the use of the budget of a sample's own round is counted."""
+        """Return the account of the budget of a sample's own round."""
         return f"of {position // (self.test.round_size or len(self.test.ids))} {kind}"
 
     def carry(self) -> Carry:
-        """What an attempt after this one takes over."""
+        """Return what the next attempt takes over."""
         signs = "".join(map("01-".__getitem__, self.told.tolist())) if (self.told >= 0).any() else ""
         return Carry(dict(self.used), self.score, sorted(self.scored), signs, self.locked.carry())
 
     def take_over(self, carry: Carry) -> None:
-        """Goes on from an earlier attempt."""
+        """Take over what an earlier attempt left."""
         self.used, self.score, self.scored = dict(carry.used), carry.score, set(carry.scored)
         if len(carry.told) == len(self.told):
             self.told = np.array(["01".find(sign) for sign in carry.told], np.int8)
         self.locked.take_over(carry.answers, len(self.told))
 
     def told_hits(self) -> NDArray[np.int8]:
-        """What a score is about, sample by sample: the answers one was told about already, and those given since.
+        """Return for each sample whether its answer counts as right in a score: 1, 0, or -1 without an answer.
 
-        Whoever posts a sample again, also after starting the test again, cannot find its label by trying. A score is
-        about what was posted in this attempt, and nothing else.
+        Of a sample that a score was told about, the answer at that time counts: an agent that posts a sample again,
+        also after starting the test again, cannot find its label by trying. Only samples of this attempt count.
         """
         first = np.where(self.told >= 0, self.told, self.ranks == 0)
         return np.where(self.ranks >= 0, first, UNSAID).astype(np.int8)
 
     def tell_score(self) -> None:
-        """Remembers which answers a score was told about."""
+        """Remember which answers a score was told about."""
         self.told = np.where(self.told >= 0, self.told, self.told_hits())
 
     def answered(self, kind: str) -> set[int]:
-        """The samples that results of a type were posted for, in any round."""
+        """Return the samples that results of a type were posted for, in any round."""
         if kind in self.texts:
             return set(self.texts[kind])
         said = {"detection": ~np.isnan(self.p_world), "classification": self.ranks >= 0}
         return set(np.flatnonzero(said[kind]).tolist()) if kind in said else set()
 
-    def _keep(self, kind: str, sheet: ResultTable) -> None:
-        at = sheet.positions
-        if sheet.texts is not None:
-            self.texts.setdefault(kind, {}).update(zip(at.tolist(), sheet.texts, strict=True))
+    def _keep(self, kind: str, table: ResultTable) -> None:
+        at = table.positions
+        if table.texts is not None:
+            self.texts.setdefault(kind, {}).update(zip(at.tolist(), table.texts, strict=True))
             if kind == "labels" and self.test.area == "nlt":
-                self._keep_writers(at, sheet.texts)
-        if sheet.numbers is not None:
-            self._keep_numbers(kind, at, sheet.numbers)
+                self._keep_writers(at, table.texts)
+        if table.numbers is not None:
+            self._keep_numbers(kind, at, table.numbers)
         self.locked.restore(self, kind, at)
 
     def _keep_numbers(self, kind: str, at: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
@@ -165,7 +165,7 @@ class AgentAnswers:
             self.cluster[at] = numbers.argmax(axis=1)
 
     def _keep_writers(self, at: NDArray[np.int64], texts: Sequence[Sequence[str]]) -> None:
-        """Named writers are right or wrong; there is no second guess."""
+        """Keep whether named writers are right; there is no second guess."""
         real = (self.test.rows[position][self.test.kind.label].strip() for position in at)
         right = [len(said) > 1 and said[1].strip() == writer for said, writer in zip(texts, real, strict=True)]
         self.ranks[at] = np.where(right, 0, NEVER)

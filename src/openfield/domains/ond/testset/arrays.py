@@ -1,6 +1,6 @@
-"""Samples as an open-set researcher has them on disk: .npy and .npz files, every number of them checked.
+"""Reads predictions, scores and labels from .npy and .npz files, and checks every number.
 
-Before `scoring.py`; files in, arrays out.
+Before `scoring/`: files in, arrays out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openfield.errors import InvalidInput
 
 
 class Arrays(msgspec.Struct, frozen=True):
-    """Named classes and how known each sample looks, with the truth; label -1 is unknown."""
+    """Predicted classes, the confidence that a sample is known, and true labels; label -1 is unknown."""
 
     pred: NDArray[Any]
     conf: NDArray[np.float64]
@@ -26,7 +26,7 @@ class Arrays(msgspec.Struct, frozen=True):
 
 
 def read_named(path: Path) -> Arrays:
-    """The arrays of an .npz file with `pred`, `conf` and `label`."""
+    """Read an .npz file with `pred`, `conf` and `label`."""
     found = read_arrays(path)
     if not {"pred", "conf", "label"} <= found.keys():
         raise InvalidInput(f"{path} must hold pred, conf and label; it holds {', '.join(found)}.")
@@ -35,7 +35,7 @@ def read_named(path: Path) -> Arrays:
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """The array of an .npy file."""
+    """Read the array of an .npy file."""
     found = read_arrays(path)
     if "array" not in found:
         raise InvalidInput(f"{path} holds {', '.join(found)}; an .npy file with one array is wanted.")
@@ -43,12 +43,12 @@ def read_array(path: Path) -> NDArray[Any]:
 
 
 def read_labels(path: Path) -> NDArray[np.int64]:
-    """The labels in an .npy file."""
+    """Read the labels in an .npy file."""
     return make_labels(read_array(path), path)
 
 
 def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
-    """An .npy file as `array`, or the arrays of an .npz file; every number must be one."""
+    """Read an .npy file as `array`, or the arrays of an .npz file; every number must be finite."""
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -66,7 +66,7 @@ def read_arrays(path: Path) -> Mapping[str, NDArray[Any]]:
 
 
 def make_labels(found: NDArray[Any], where: object) -> NDArray[np.int64]:
-    """Labels, which are whole numbers."""
+    """Return labels as whole numbers."""
     labels = np.asarray(found)
     odd = np.flatnonzero(labels != np.floor(labels))
     if labels.ndim != 1 or odd.size:

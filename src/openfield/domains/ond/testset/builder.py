@@ -1,6 +1,6 @@
-"""Tests from any samples with labels: batches before the onset, batches with a share of novel samples from it on.
+"""Builds tests from samples with labels: batches before the onset, and batches with a share of novel samples after it.
 
-Stands between data and world; `write_tests` leaves data directories that servers and clients of the protocol read.
+Between `samples.py` and the world; `write_tests` makes data directories that servers and clients of the protocol read.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Built(msgspec.Struct, frozen=True):
 def build_test(
     settings: OndSettings, changed: OndSettings, seed: int, name: str = "", split: int | None = None
 ) -> Built:
-    """A seeded test from the data the settings name.
+    """Build a test from the data that the settings name.
 
     Args:
         settings: The world before the onset.
         changed: The world from the onset on; `settings` itself if nothing changes.
-        seed: Of all draws.
-        name: What the test is called.
+        seed: The seed of all draws.
+        name: The name of the test.
         split: The seed of the split into known and unknown classes and of the training samples, for tests that share
             them; that of the test if it is not given.
     """
@@ -67,39 +67,45 @@ def build_from(
     name: str = "",
     other: NDArray[np.float32] | None = None,
 ) -> Built:
-    """A test from some samples, with the seeds of its draws and of the split; see `build_test`.
+    """Build a test from some samples.
 
-    `other` are images of the same samples for where they are novel, if those are to be others.
+    Args:
+        samples: The samples.
+        settings: The world before the onset.
+        changed: The world from the onset on.
+        seeds: The seeds of the draws and of the split; see `build_test`.
+        name: The name of the test.
+        other: Other images of the same samples, for novel ones.
     """
     _, lay_out = find_layout(settings.area)
     seed, split = seeds
-    deck = _Deck(samples, settings, np.random.default_rng(derive(split, "split")))
-    training = deck.draw_known(settings.training)
-    rng = deck.rng = np.random.default_rng(derive(seed, "test"))
-    deck.shuffle()
+    drawer = _Drawer(samples, settings, np.random.default_rng(derive(split, "split")))
+    training = drawer.draw_known(settings.training)
+    rng = drawer.rng = np.random.default_rng(derive(seed, "test"))
+    drawer.shuffle()
     first, count = settings.round_size * settings.before, settings.round_size * settings.after
     ids = _make_ids(first + count, rng)
     picked = np.empty(first + count, np.int64)
-    picked[:first] = deck.draw_known(first)  # before anything that depends on the novelty: the onset must not show
+    picked[:first] = drawer.draw_known(first)  # before anything that depends on the novelty: the onset must not show
     novel = np.zeros(first + count, bool)
     if changed != settings and count:
         novel[first:] = _spread(count, settings.share, rng)
     unknown = novel & changed.new_classes
-    picked[unknown] = deck.draw_unknown(int(unknown.sum()))
-    picked[novel & ~unknown] = deck.draw_known(int((novel & ~unknown).sum()), changed.skew)
+    picked[unknown] = drawer.draw_unknown(int(unknown.sum()))
+    picked[novel & ~unknown] = drawer.draw_known(int((novel & ~unknown).sum()), changed.skew)
     usual = ~novel
     usual[:first] = False
-    picked[usual] = deck.draw_known(int(usual.sum()))
+    picked[usual] = drawer.draw_known(int(usual.sum()))
     images = samples.images[picked].copy()
     if novel.any() and images.ndim == 3:
         images[novel] = change_images(images[novel] if other is None else other[picked[novel]], changed)
-    rows = lay_out(deck.describe(samples, picked, novel, ids))
+    rows = lay_out(drawer.describe(samples, picked, novel, ids))
     test = Test(name or f"{settings.protocol}.built.0.{seed}", settings.area, rows, _metadata(settings), images)
-    return Built(test, samples.images[training], deck.number(training))
+    return Built(test, samples.images[training], drawer.number(training))
 
 
 def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings, seeds: Sequence[int]) -> list[str]:
-    """Writes tests as a data directory, with their images and training samples in `arrays.npz`; returns their names."""
+    """Write tests as a data directory, with images and training samples in `arrays.npz`, and return their names."""
     name = settings.protocol + ".built.{:04d}.{}"
     built = [build_test(settings, changed, seed, name.format(n, seed), seeds[0]) for n, seed in enumerate(seeds)]
     place, (header, _) = Path(folder) / settings.protocol / settings.area, find_layout(settings.area)
@@ -121,7 +127,7 @@ def write_tests(folder: str | Path, settings: OndSettings, changed: OndSettings,
 
 
 def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: Path) -> Path:
-    """Writes the tests of some trials as a data directory, once; tests never change after they are published.
+    """Write the tests of some trials as a data directory, unless it exists; published tests never change.
 
     All of them share one split into known and unknown classes, that of the first: the agents of a session learn once.
     """
@@ -132,8 +138,8 @@ def write_trials(domain: Domain[OndSettings], trials: Sequence[Trial], folder: P
     return folder
 
 
-class _Deck:
-    """Samples dealt without putting any back, known and unknown classes apart."""
+class _Drawer:
+    """Draws samples without replacement, from known and unknown classes apart."""
 
     def __init__(self, samples: Samples, settings: OndSettings, rng: np.random.Generator) -> None:
         classes = np.unique(samples.labels[samples.labels >= 0])
@@ -149,12 +155,12 @@ class _Deck:
         self._outside = list(shuffled[outside])
 
     def shuffle(self) -> None:
-        """Puts what is left into another order."""
+        """Put the samples that are left into another order."""
         for pile in (*self._piles.values(), self._outside):
             self.rng.shuffle(pile)
 
     def draw_known(self, count: int, skew: float = 0.0) -> NDArray[np.int64]:
-        """Samples of known classes, as even as the data allow, or ever rarer from class to class."""
+        """Draw samples of known classes, as evenly as the data allow; with `skew`, ever fewer from class to class."""
         weights = np.exp(-skew * np.arange(len(self.known))) if skew else None
         chosen = []
         for _ in range(count):
@@ -167,28 +173,28 @@ class _Deck:
         return np.array(chosen, np.int64)
 
     def draw_unknown(self, count: int) -> NDArray[np.int64]:
-        """Samples of unknown classes."""
+        """Draw samples of unknown classes."""
         if count > len(self._outside):
             raise InvalidInput(f"There are {len(self._outside)} samples of unknown classes; the test needs {count}.")
         drawn, self._outside = self._outside[:count], self._outside[count:]
         return np.array(drawn, np.int64)
 
     def number(self, picked: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The labels of samples as columns of the scores: 1..K, and 0 for all unknown classes."""
+        """Return the labels of samples as columns of the scores: 1..K, and 0 for all unknown classes."""
         match = self.labels[picked][:, None] == self.known[None, :]
         return np.where(match.any(axis=1), match.argmax(axis=1) + 1, 0)
 
     def describe(
         self, samples: Samples, picked: NDArray[np.int64], novel: NDArray[np.bool_], ids: Sequence[str]
     ) -> DrawnSamples:
-        """What is true of samples that were drawn."""
+        """Return the truth about samples that were drawn."""
         labels = self.number(picked)
         texts = [samples.texts[at] for at in picked] if samples.texts else [""] * len(picked)
         strange = np.where(labels == 0, self.labels[picked] + 1, 0)
         return DrawnSamples(ids, novel, labels, strange, self._nearest(samples, picked), texts, len(self.known))
 
     def _nearest(self, samples: Samples, picked: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The known classes whose means are nearest to samples, the nearest first; where there are few, some twice."""
+        """Return the known classes whose means are nearest to samples, nearest first; some twice if there are few."""
         flat = samples.images.reshape(len(samples.images), -1)
         means = np.stack([flat[self.labels == label].mean(axis=0) for label in self.known])
         far = (means**2).sum(axis=1) - 2 * flat[picked] @ means.T  # and what is the same for all classes
@@ -196,7 +202,7 @@ class _Deck:
 
 
 def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which samples are novel: this share of them, the first one always."""
+    """Choose which samples are novel: a share of them, and always the first."""
     flags = np.zeros(count, bool)
     flags[0] = True
     flags[1 + rng.permutation(count - 1)[: max(round(share * count) - 1, 0)]] = True
@@ -204,7 +210,7 @@ def _spread(count: int, share: float, rng: np.random.Generator) -> NDArray[np.bo
 
 
 def _make_ids(count: int, rng: np.random.Generator) -> list[str]:
-    """Opaque ids: nothing about a sample can be read off its name."""
+    """Return opaque ids, which tell nothing about a sample."""
     keys = {f"{number:010x}" for number in rng.integers(0, 1 << 40, 2 * count)}
     return sorted(keys, key=lambda key: key[::-1])[:count]
 

@@ -26,59 +26,59 @@ TABLE_SUFFIX, METADATA_SUFFIX, LIST_NAME, ARRAYS_NAME = "_single_df.csv", "_meta
 
 
 class DataDirectory:
-    """A data directory: `PROTOCOL/AREA/TEST_single_df.csv` and `TEST_metadata.json`, read when asked for."""
+    """The files `PROTOCOL/AREA/TEST_single_df.csv` and `TEST_metadata.json`, read when they are asked for."""
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
-        self._known: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
+        self._read_tests: dict[tuple[str, str, str], tuple[Test, dict[str, str]]] = {}
 
     def count(self) -> int:
-        """How many tests there are now, of all protocols and areas."""
+        """Return how many tests there are now, of all protocols and areas."""
         return sum(len(self.names(protocol, area)) for protocol in PROTOCOLS for area in areas())
 
     def has_area(self, protocol: str, area: str) -> bool:
-        """Whether there are tests of this protocol and area."""
+        """Return whether there are tests of this protocol and area."""
         return protocol in PROTOCOLS and area in areas() and (self.root / protocol / area).is_dir()
 
     def list_file(self, protocol: str, area: str) -> bytes | None:
-        """The list of tests as published, if there is one."""
+        """Return the list of tests as published, if there is one."""
         path = self.root / protocol / area / LIST_NAME
         return path.read_bytes() if path.is_file() else None
 
     def names(self, protocol: str, area: str) -> list[str]:
-        """All tests there are now, sorted."""
+        """Return the names of all tests there are now, sorted."""
         folder = self.root / protocol / area
         return sorted(path.name.removesuffix(TABLE_SUFFIX) for path in folder.glob(f"*{TABLE_SUFFIX}"))
 
     def has(self, protocol: str, area: str, name: str) -> bool:
-        """Whether there is such a test; names that are no plain file stem never are."""
+        """Return whether there is such a test; its name must be a plain file stem."""
         return (
             self.has_area(protocol, area) and is_stem(name) and self._path(protocol, area, name, TABLE_SUFFIX).is_file()
         )
 
     def has_metadata(self, protocol: str, area: str, name: str) -> bool:
-        """Whether the test has metadata."""
+        """Return whether a test has metadata."""
         return is_stem(name) and self._path(protocol, area, name, METADATA_SUFFIX).is_file()
 
     def load(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
-        """A test and the digests of its files; files never change once published, so each is read once."""
+        """Return a test and the digests of its files; published files never change, so each is read once."""
         key = protocol, area, name
-        if key not in self._known:
-            self._known[key] = self._read(protocol, area, name)
-        return self._known[key]
+        if key not in self._read_tests:
+            self._read_tests[key] = self._read(protocol, area, name)
+        return self._read_tests[key]
 
     def _read(self, protocol: str, area: str, name: str) -> tuple[Test, dict[str, str]]:
         if not self.has(protocol, area, name):
             raise InvalidInput(f"There is no test '{name}' for {protocol}, {area}.")
-        sheet = self._path(protocol, area, name, TABLE_SUFFIX).read_bytes()
-        digests = {name + TABLE_SUFFIX: file_digest(sheet)}
+        table = self._path(protocol, area, name, TABLE_SUFFIX).read_bytes()
+        digests = {name + TABLE_SUFFIX: file_digest(table)}
         metadata: dict[str, Any] = {}
         if self.has_metadata(protocol, area, name):
             facts = self._path(protocol, area, name, METADATA_SUFFIX).read_bytes()
             digests[name + METADATA_SUFFIX] = file_digest(facts)
             metadata = _decode_metadata(facts, name)
         try:
-            rows = read_rows(sheet, find_area(area).encoding)
+            rows = read_rows(table, find_area(area).encoding)
         except (csv.Error, UnicodeError) as error:
             raise InvalidInput(f"Test {name}: its rows cannot be read: {error}.") from None
         return Test(name, area, rows, {"protocol": protocol} | metadata, self._images(rows)), digests
@@ -97,7 +97,7 @@ class DataDirectory:
 
 @functools.lru_cache(4)
 def load_arrays(root: Path) -> dict[str, NDArray[Any]] | None:
-    """The images of a data directory that a builder wrote, and its training samples; None if there are none."""
+    """Return the images and training samples of a data directory that was built, or None."""
     path = root / ARRAYS_NAME
     if not path.is_file():
         return None
@@ -106,12 +106,12 @@ def load_arrays(root: Path) -> dict[str, NDArray[Any]] | None:
 
 
 def is_stem(name: str) -> bool:
-    """Whether a name is a plain file stem that stays inside its folder."""
+    """Return whether a name is a plain file stem that stays inside its folder."""
     return 0 < len(name.encode()) <= 200 and not any(c in name for c in "/\\\0\n\r") and not name.startswith(".")
 
 
 def read_rows(content: bytes, encoding: str) -> list[tuple[str, ...]]:
-    """The rows of a sheet: `|` quotes, the first line is a header, rows without id are left out."""
+    """Read the rows of a table: `|` quotes, the first line is a header, rows without id are left out."""
     text = io.StringIO(content.decode(encoding))
     rows = csv.reader(text, delimiter=",", quotechar="|")
     next(rows, None)
@@ -119,7 +119,7 @@ def read_rows(content: bytes, encoding: str) -> list[tuple[str, ...]]:
 
 
 def write_rows(header: Sequence[str], rows: Iterable[Sequence[object]], encoding: str = "utf-8") -> bytes:
-    """A sheet with these rows."""
+    """Return a table with these rows as the bytes of its file."""
     text = io.StringIO()
     writer = csv.writer(text, delimiter=",", quotechar="|", lineterminator="\n")
     writer.writerow(header)

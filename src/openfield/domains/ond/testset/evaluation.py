@@ -1,6 +1,6 @@
-"""What a answers says in numbers: a batch for the journal, a completed test for the protocol.
+"""Scores of answers: a batch for the journal, a completed test for the protocol.
 
-Stands between answers and metrics; reads, never changes.
+Between `agent_answers.py` and the metrics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRONG_WRITER = 3
 
 
 def describe_round(answers: AgentAnswers, number: int) -> tuple[float | None, dict[str, Any]]:
-    """A batch's top-1 accuracy, and per sample what the open-set metrics need.
+    """Return the top-1 accuracy of a batch, and for each sample what the open-set metrics need.
 
     Classes are columns of the scores, the unknown one is -1. A rank is None where nothing was answered, and -1 where
     the label has no column.
@@ -52,7 +52,7 @@ def describe_round(answers: AgentAnswers, number: int) -> tuple[float | None, di
 
 
 def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.int64]:
-    """True classes of samples as columns of the scores; -1 is the unknown one, and each that has no column."""
+    """Return the true classes of samples as columns of the scores; -1 for unknown ones and those without a column."""
     labels = answers.test.labels[at]
     columns = answers.columns.get("classification", NEVER)
     within = (labels >= 0) & (labels < columns) & (labels != answers.test.unknown_index)
@@ -60,12 +60,12 @@ def open_labels(answers: AgentAnswers, at: slice = slice(None)) -> NDArray[np.in
 
 
 def evaluate(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
-    """The eight families of numbers a client gets for a completed test; what has no value is null.
+    """Return the eight families of scores that a client gets for a completed test; None is no value.
 
-    A class that has no column among the scores, as novel ones may, is never hit; nothing else depends on it.
+    A class that has no column among the scores, as novel ones may, is never hit.
 
     Args:
-        answers: What was said of the test.
+        answers: The answers to the test.
         condda: Whether novel samples are clustered instead; where nothing is classified, `m_clusters` tells how well.
 
     Raises:
@@ -83,7 +83,7 @@ def evaluate(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
 
 
 def _detected(answers: AgentAnswers) -> dict[str, Mapping[str, Any]]:
-    """The families that need no class."""
+    """Return the families that need no classes."""
     test, p = answers.test, answers.p_world
     stats = compat.m_num_stats(p, test.novel)
     threshold = detection_threshold(test)
@@ -100,12 +100,12 @@ def _detected(answers: AgentAnswers) -> dict[str, Mapping[str, Any]]:
 
 
 def detection_threshold(test: Test) -> float:
-    """From which belief on a change counts as detected: as the metadata say, if it is one of the nine."""
+    """Return the belief from which on a change counts as detected: that of the metadata if it is one of the nine."""
     return test.threshold if test.threshold in compat.THRESHOLDS else test.kind.threshold
 
 
 def _clustered(answers: AgentAnswers) -> dict[str, float]:
-    """How the clusters of novel samples agree with their classes; nothing where there is no novelty."""
+    """Return how the clusters of novel samples agree with their classes; nothing where there is no novelty."""
     _check_said(answers, "characterization", answers.cluster >= 0)
     novel = np.flatnonzero(answers.test.novel)
     classes = _classes(answers, range(len(answers.test.ids)))
@@ -113,9 +113,9 @@ def _clustered(answers: AgentAnswers) -> dict[str, float]:
 
 
 def evaluate_more(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]:
-    """What the local harness of the protocol adds: detection by the unknown class, novel samples, rounds.
+    """Return the scores that the protocol's local harness adds: by the unknown class, on novel samples, by round.
 
-    Of a test that was clustered and not classified there is no more.
+    A test that was clustered and not classified has none.
 
     Raises:
         Refusal: Results are missing.
@@ -136,7 +136,7 @@ def evaluate_more(answers: AgentAnswers, condda: bool = False) -> dict[str, Any]
 
 
 def evaluate_reaction(answers: AgentAnswers, baseline: AgentAnswers) -> dict[str, Any]:
-    """The agent's accuracy after the onset in percent of a reaction baseline's before it, which need not detect.
+    """Return the accuracy after the onset in percent of a reaction baseline's before it.
 
     Raises:
         Refusal: Results are missing.
@@ -148,7 +148,7 @@ def evaluate_reaction(answers: AgentAnswers, baseline: AgentAnswers) -> dict[str
 
 
 def evaluate_round(answers: AgentAnswers, number: int) -> dict[str, Any]:
-    """Top-1 and top-3 accuracy of a round.
+    """Return the top-1 and top-3 accuracy of a round.
 
     Raises:
         Refusal: The round has not been classified.
@@ -172,12 +172,12 @@ def _check_said(answers: AgentAnswers, kind: str, said: NDArray[np.bool_]) -> No
 
 
 def _readable(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Families in alphabetical order, without numbers that JSON does not know."""
+    """Return the families in alphabetical order, without numbers that JSON does not know."""
     return {family: {name: _finite(value) for name, value in found[family].items()} for family in sorted(found)}
 
 
 def _classes(answers: AgentAnswers, span: range) -> list[str]:
-    """The true classes behind clusters: of unknown ones, the further column of tests built here says which."""
+    """Return the true classes behind clusters; a further column of built tests tells unknown ones apart."""
     rows, last = (answers.test.rows[at] for at in span), answers.test.kind.label
     if answers.test.area != "image_classification":  # where 0 is a class like any other
         return [name_unknown(row) or row[last] for row in rows]
@@ -185,7 +185,7 @@ def _classes(answers: AgentAnswers, span: range) -> list[str]:
 
 
 def _short(values: NDArray[np.float64]) -> list[float | None]:
-    """Nine digits suffice for a chart and every threshold; None was not said."""
+    """Round values to nine digits, enough for charts and thresholds; None is no answer."""
     rounded: list[float] = np.round(values, 9).tolist()
     return [None if math.isnan(value) else value for value in rounded] if np.isnan(values).any() else [*rounded]
 

@@ -1,6 +1,6 @@
-"""What an agent may buy about samples it has answered, and what that costs.
+"""Feedback that an agent may buy on samples it has answered, and what it costs.
 
-Rules over a answers; stands inside the world, so that the wire and local agents buy alike.
+Between `agent_answers.py` and the world, so that remote and local agents buy by the same rules.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from openfield.domains.ond.testset.locked_answers import UNSAID
 from openfield.domains.ond.testset.results import quote_id
 
 TRUTHS = ("label", "columns")
-"""Feedback that tells the truth about a sample; an answer to it that comes later is nobody's own."""
+"""Kinds of feedback that reveal the truth about a sample; the answer to it is locked then."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Purchase(msgspec.Struct, frozen=True):
     """Bought lines, what they cost, and the samples they are about."""
 
     lines: list[str]
@@ -28,32 +28,32 @@ class Answer(msgspec.Struct, frozen=True):
     positions: tuple[int, ...] = ()
 
 
-def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Answer:
-    """The lines a request gets, and books them.
+def buy(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
+    """Buy feedback and return it.
 
     Raises:
         Refusal: The kind is not offered, nothing was posted, or the budget of the round is used up.
     """
-    answer = quote(answers, kind, ids)
-    if answer.cost:
+    bought = quote(answers, kind, ids)
+    if bought.cost:
         account = answers.account(kind)
-        answers.used[account] = answers.used.get(account, 0) + answer.cost
-        for own in (answers.sample_account(kind, at) for at in answer.positions):
+        answers.used[account] = answers.used.get(account, 0) + bought.cost
+        for own in (answers.sample_account(kind, at) for at in bought.positions):
             answers.used[own] = answers.used.get(own, 0) + 1
     offer = answers.test.kind.feedback[kind]
     if offer.content in TRUTHS:
-        answers.locked.hold(answers, offer.reads, answer.positions)
-    if offer.content == "writers" and answer.lines:
-        _book_writers(answers)
-    elif offer.content == "accuracy" and answer.lines:
+        answers.locked.lock(answers, offer.reads, bought.positions)
+    if offer.content == "writers" and bought.lines:
+        _count_writers(answers)
+    elif offer.content == "accuracy" and bought.lines:
         answers.tell_score()
     elif answers.test.area == "nlt" and kind == "labels":
-        answers.score -= len(answer.lines)
-    return answer
+        answers.score -= len(bought.lines)
+    return bought
 
 
-def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Answer:
-    """What a request would get, without booking it."""
+def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Purchase:
+    """Return what a request would get, without buying it."""
     offer = answers.test.kind.feedback.get(kind)
     if offer is None:
         offered = ", ".join(answers.test.kind.feedback)
@@ -63,24 +63,24 @@ def quote(answers: AgentAnswers, kind: str, ids: Sequence[str] | None) -> Answer
     if "detection" not in answers.posted:
         raise Refusal("DetectionPostRequired", "Post detection results before asking for feedback.")
     if not answers.declared and not offer.early:
-        return Answer([])
-    if offer.reads not in answers.posted:  # labels are for who has answered, not for who will
+        return Purchase([])
+    if offer.reads not in answers.posted:  # labels are for agents that have answered
         raise Refusal("DetectionPostRequired", f"Post {offer.reads} results before asking for {kind} feedback.")
     if offer.content == "accuracy":
-        return Answer([f"accuracy,{_accuracy(answers)!r}"])
+        return Purchase([f"accuracy,{_accuracy(answers)!r}"])
     left = answers.left(kind)
     if left == 0:
         raise Refusal("FeedbackBudgetExceeded", f"The budget for {kind} feedback of this round is used up.")
     if offer.content == "writers":
-        return Answer([f"current_score,{answers.score + _writers(answers)!r}"], 1)
+        return Purchase([f"current_score,{answers.score + _writers(answers)!r}"], 1)
     positions = _choose(answers, kind, offer, ids)
     told = positions if left is None else answers.allow(kind, positions)[:left]
     lines = [_line(answers, offer, at) for at in told]
-    return Answer(lines, 0 if left is None else len(told), tuple(told))
+    return Purchase(lines, 0 if left is None else len(told), tuple(told))
 
 
 def edit_distance(first: str, second: str) -> int:
-    """Levenshtein's distance of two transcriptions after the same clean-up."""
+    """Return Levenshtein's distance of two transcriptions after the same clean-up."""
     a, b = _clean(first), _clean(second)
     row = list(range(len(b) + 1))
     for number, left in enumerate(a, 1):
@@ -91,7 +91,7 @@ def edit_distance(first: str, second: str) -> int:
 
 
 def _choose(answers: AgentAnswers, kind: str, offer: Offer, ids: Sequence[str] | None) -> list[int]:
-    """The samples a request is about, in the order of the test."""
+    """Return the samples that a request is about, in the order of the test."""
     recent = answers.latest[offer.reads]
     if ids is not None:
         open_to = set(recent.tolist()) if answers.test.constrained else answers.answered(offer.reads)
@@ -131,7 +131,7 @@ def _truth(answers: AgentAnswers, offer: Offer, at: int) -> str:
 
 
 def _accuracy(answers: AgentAnswers) -> float:
-    """The share of right answers; of samples a score was told about before, the answer it was told about counts."""
+    """Return the share of right answers; of samples a score was told about before, the answer of then counts."""
     hits = answers.told_hits()
     if not (hits >= 0).any():
         raise Refusal("DetectionPostRequired", "Post classification results before asking for a score.")
@@ -139,7 +139,7 @@ def _accuracy(answers: AgentAnswers) -> float:
 
 
 def _writers(answers: AgentAnswers) -> float:
-    """What the last round's statements about writers are worth; a round counts once."""
+    """Return the score of the last round's statements about writers; a round counts once."""
     if answers.rounds.get("labels", UNSAID) in answers.scored:
         return 0.0
     said = answers.texts.get("labels", {})
@@ -153,7 +153,7 @@ def _writer_score(answers: AgentAnswers, at: int, said: Sequence[str]) -> int:
     return int((said[0].strip() == "1") == (reported == real)) + int(said[1].strip() == real)
 
 
-def _book_writers(answers: AgentAnswers) -> None:
+def _count_writers(answers: AgentAnswers) -> None:
     answers.score += _writers(answers)
     answers.scored.add(answers.rounds.get("labels", UNSAID))
 

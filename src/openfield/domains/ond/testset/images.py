@@ -1,6 +1,6 @@
-"""Changes of small grey images, in NumPy: what attribute and environment novelties do to a sample.
+"""Changes of small grey images: what attribute and environment novelties do to a sample.
 
-Pure functions on arrays N x H x W of values from 0 to 1; used by the builder.
+Pure functions on arrays N x H x W of values from 0 to 1, for the builder.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from openfield.domains.ond.settings import OndSettings
 
 Images = NDArray[np.float32]
 OTHER_SLANT = -0.5
-"""What stands for another typeface where samples are not printed: a hand that leans the other way."""
+"""The slant that stands for another typeface where samples are handwritten."""
 
 
 def change_images(images: Images, settings: OndSettings) -> Images:
-    """The images as the settings have them."""
+    """Return images changed as the settings say."""
     if settings.rotation:
         angle = math.radians(settings.rotation)
         images = warp(images, np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]))
@@ -36,7 +36,7 @@ def change_images(images: Images, settings: OndSettings) -> Images:
 
 
 def warp(images: Images, matrix: NDArray[np.float64]) -> Images:
-    """Images after a linear map about their centre, between pixels linearly; what lies outside is black."""
+    """Return images after a linear map about their centre, interpolated linearly; the outside is black."""
     _, height, width = images.shape
     centre = np.array([(height - 1) / 2, (width - 1) / 2])
     grid = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1) - centre
@@ -57,7 +57,7 @@ def warp(images: Images, matrix: NDArray[np.float64]) -> Images:
 
 
 def blur(images: Images) -> Images:
-    """Each pixel as the mean of the nine around it."""
+    """Return images in which each pixel is the mean of the nine around it."""
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1)), mode="edge")
     _, height, width = images.shape
     total = sum(padded[:, y : y + height, x : x + width] for y in range(3) for x in range(3))

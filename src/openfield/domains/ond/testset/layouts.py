@@ -1,7 +1,7 @@
-"""How samples that were drawn for a test stand in its sheet: each kind of test has columns of its own.
+"""The columns in which the samples of a built test are written: each kind of test has its own.
 
-Between builder and sheet. Images have the unknown class first and the known ones from 1 on; the others have the known
-ones from 0 on and the unknown one last. Which unknown class a sample is of stands in a further column.
+Between the builder and the data directory. Images have the unknown class first and the known ones from 1 on; the others
+have the known ones from 0 on and the unknown one last. A further column names the unknown class of a sample.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from openfield.errors import InvalidInput
 
 NEAREST = 5
-"""How many classes a video's row names that are like its own."""
+"""How many similar classes the row of a video names."""
 NOVEL_CLASS = "novel_class"
 PAIR = 11
-"""Where videos and documents have further names and values."""
+"""The column from which on videos and documents have further names and values."""
 Row = tuple[str, ...]
 
 
 class DrawnSamples(msgspec.Struct, frozen=True):
-    """The samples of a test in order."""
+    """The samples of a test in order, with the truth about them."""
 
     ids: Sequence[str]
     novel: NDArray[np.bool_]
@@ -43,23 +43,23 @@ class DrawnSamples(msgspec.Struct, frozen=True):
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Which samples come when the world has changed."""
+        """Which samples come after the world has changed."""
         return np.maximum.accumulate(self.novel)
 
 
-def _lay_images(drawn: DrawnSamples) -> list[Row]:
+def _make_images_rows(drawn: DrawnSamples) -> list[Row]:
     return _rows(drawn.ids, drawn.novel, drawn.labels, drawn.strange)
 
 
-def _lay_videos(drawn: DrawnSamples) -> list[Row]:
+def _make_videos_rows(drawn: DrawnSamples) -> list[Row]:
     none = [""] * len(drawn.ids)
     named = [NOVEL_CLASS] * len(drawn.ids)
     near = [drawn.nearest[:, at] for at in range(NEAREST)]
     return _rows(drawn.ids, drawn.novel, drawn.changed, drawn.last, none, none, *near, named, drawn.strange)
 
 
-def _lay_documents(drawn: DrawnSamples) -> list[Row]:
-    none = [[""] * len(drawn.ids)] * 5  # of how it was written nothing is known
+def _make_documents_rows(drawn: DrawnSamples) -> list[Row]:
+    none = [[""] * len(drawn.ids)] * 5  # nothing is known of how it was written
     named = [NOVEL_CLASS] * len(drawn.ids)
     zero = [0] * len(drawn.ids)
     head = (drawn.ids, drawn.texts, drawn.novel, zero, drawn.changed, drawn.last)
@@ -75,14 +75,14 @@ Layout = tuple[tuple[str, ...], Callable[[DrawnSamples], list[Row]]]
 _VIDEOS = ("id", "novel", "detection", "class", "spatial", "temporal", "near_1", "near_2", "near_3", "near_4", "near_5")
 _DOCUMENTS = ("id", "text", "novel", "representation", "detection", "writer", "pen_pressure", "letter_size")
 LAYOUTS: dict[str, Layout] = {
-    "image_classification": (("id", "novel", "class", NOVEL_CLASS), _lay_images),
-    "activity_recognition": ((*_VIDEOS, "annotation", "value"), _lay_videos),
-    "transcripts": ((*_DOCUMENTS, "word_spacing", "slant", "attribute", "annotation", "value"), _lay_documents),
+    "image_classification": (("id", "novel", "class", NOVEL_CLASS), _make_images_rows),
+    "activity_recognition": ((*_VIDEOS, "annotation", "value"), _make_videos_rows),
+    "transcripts": ((*_DOCUMENTS, "word_spacing", "slant", "attribute", "annotation", "value"), _make_documents_rows),
 }
 
 
 def find_layout(area: str) -> Layout:
-    """The header of a sheet and what lays out its rows."""
+    """Return the header of a table and the function that makes its rows."""
     if area not in LAYOUTS:
         raise InvalidInput(
             f"Tests of {area} are about who wrote a text, and are not built from arrays; bring a data directory."
@@ -91,6 +91,6 @@ def find_layout(area: str) -> Layout:
 
 
 def name_unknown(row: Sequence[str]) -> str | None:
-    """Which unknown class a sample is of that has it last; None if it is of a known one, or its files do not say."""
+    """Return the unknown class in a row of a video or document; None for known classes, or if the row does not say."""
     told = len(row) > PAIR + 1 and row[PAIR] == NOVEL_CLASS and row[PAIR + 1] != "0"
     return f"{NOVEL_CLASS} {row[PAIR + 1]}" if told else None

@@ -1,6 +1,6 @@
-"""Answers that stay what they were when the truth about them was told, however often the test is started again.
+"""Locks the answers to a sample once its label has been revealed.
 
-Beside `answers.py`: without this, labels bought in one attempt could be posted as one's own answers in the next.
+Under `agent_answers.py`. Without this, labels bought in one attempt could be posted as answers in the next.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ VECTORS = {
     "classification": ("ranks", "predicted", "p_unknown", "best_known", "confidence"),
     "labels": ("ranks",),
 }
-"""Type of results -> where a answers keeps what they say of a sample."""
+"""Type of results -> the vectors of `AgentAnswers` that keep them."""
 WHOLE = ("ranks", "predicted", "best_known")
 UNSAID = -1
-"""What a answers has where nothing was said."""
+"""The value of a sample without an answer."""
 
 
 class LockedAnswers:
-    """The answers of samples about which the truth was told, by the type of results it was told about."""
+    """The answers to samples whose truth was told, by the type of results it was told about."""
 
     def __init__(self) -> None:
         self._answers: dict[str, dict[int, Told]] = {}
 
-    def hold(self, answers: AgentAnswers, kind: str, positions: Iterable[int]) -> None:
-        """Keeps what a answers has of samples that something is told about; what is held already stays."""
+    def lock(self, answers: AgentAnswers, kind: str, positions: Iterable[int]) -> None:
+        """Lock the present answers to some samples; answers that are locked already stay."""
         if kind not in VECTORS:
             return
         held, texts = self._answers.setdefault(kind, {}), answers.texts.get(kind, {})
@@ -45,7 +45,7 @@ class LockedAnswers:
                 held[at] = Told(at, values, texts.get(at))
 
     def restore(self, answers: AgentAnswers, kind: str, positions: NDArray[np.int64]) -> None:
-        """Puts held answers in the place of those that were just posted."""
+        """Put locked answers in the place of those that were just posted."""
         if kind not in self._answers:
             return
         held = self._answers[kind]
@@ -56,18 +56,18 @@ class LockedAnswers:
                 answers.texts.setdefault(kind, {})[told.at] = told.words
 
     def carry(self) -> dict[str, list[Told]]:
-        """What another attempt takes over."""
+        """Return what the next attempt takes over."""
         return {kind: list(held.values()) for kind, held in self._answers.items() if held}
 
     def take_over(self, answers: Mapping[str, Sequence[Told]], count: int) -> None:
-        """Goes on from an earlier attempt at a test of so many samples; what does not fit it is left out."""
+        """Take over the answers that an earlier attempt locked, but not those that do not fit `count` samples."""
         for kind, told in answers.items():
             fits = {one.at: one for one in told if 0 <= one.at < count and _fits(kind, one)}
             self._answers[kind] = self._answers.get(kind, {}) | fits
 
 
 def _fits(kind: str, told: Told) -> bool:
-    """Whether a answers can keep an answer, which may come from files that anybody wrote."""
+    """Return whether a locked answer has valid values; it may come from a file."""
     names = VECTORS.get(kind, ())
     return 0 < len(names) == len(told.values) and all(
         isinstance(value, int)
@@ -78,5 +78,5 @@ def _fits(kind: str, told: Told) -> bool:
 
 
 def _plain(value: Any) -> float | int | None:
-    """A number as every record can keep it."""
+    """Return a number as a record can keep it."""
     return None if isinstance(value, float) and math.isnan(value) else value

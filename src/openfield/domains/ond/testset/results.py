@@ -1,6 +1,6 @@
-"""Posted results, read: rows of ids and values, checked as strictly as the test wants it.
+"""Reads posted results: rows of ids and values, checked as strictly as the test wants it.
 
-Bytes in, values out; stands between the wire and the answers.
+Between the server, which gets text, and `agent_answers.py`, which keeps values.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import itemgetter
-from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -32,12 +31,12 @@ TYPES = (
     "slant_angle",
     "appearance",
 )
-"""What may be posted; further types begin with `x_`."""
+"""The types of results; further ones begin with `x_`."""
 NUMBERS_AT_ONCE = 8_000
-"""How many numbers are Python's at a time: so many stay in the cache, and 41,400 are read in half the time."""
+"""How many numbers are read at a time. So many stay in the cache, and 41,400 are read in half the time."""
 
 MAX_DIGITS = 15
-"""Of numbers that are read as whole ones: so many are exact."""
+"""Digits of numbers that are read as whole ones: so many are exact."""
 
 
 class ResultTable(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ class ResultTable(msgspec.Struct, frozen=True):
 
 
 def read_results(kind: str, content: str, test: Test, number: int, compat: bool) -> ResultTable:
-    """The rows of a posted part.
+    """Read the rows of a posted part.
 
     Args:
         kind: The type of result.
@@ -63,8 +62,6 @@ def read_results(kind: str, content: str, test: Test, number: int, compat: bool)
         Refusal: A row is not about a sample of the test, or says what it may not.
     """
     span = test.span(number)
-    if kind == "detection" and (usual := _read_usual(content, test, span)) is not None:
-        return ResultTable(np.arange(span.start, span.stop), usual)
     ids, rests = split_rows(content, test)
     if ids == test.ids[span.start : span.stop]:  # as most clients post; saves a tenth of a millisecond of looking up
         positions = np.arange(span.start, span.stop)
@@ -80,28 +77,11 @@ def read_results(kind: str, content: str, test: Test, number: int, compat: bool)
     return ResultTable(positions, read_numbers(rests, kind))
 
 
-def _read_usual(content: str, test: Test, span: range) -> NDArray[np.float64] | None:
-    """One value from 0 to 1 for each sample of a round, in order, as most clients post it; None if it is anything else.
-
-    The rows are made the JSON list `["id",0.1,"id",0.2]` and checked and read in one go, in half the time.
-    """
-    if test.has_commas or any(sign in content for sign in _RARE):
-        return None
-    text = content.removesuffix("\n").replace(",", '",').replace("\n", ',"')
-    try:
-        flat = _PAIRS.decode(f'["{text}]')
-    except msgspec.DecodeError:
-        return None
-    if flat[::2] != test.ids[span.start : span.stop]:
-        return None
-    return np.array(flat[1::2], dtype=np.float64)[:, None]  # no text: there is no quote it could have come in
-
-
 def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
-    """Holds the number of values in a row against what the test's metadata let its clients know, and nothing else.
+    """Check the number of values in a row against the metadata that clients know, and nothing else.
 
-    Novel labels may lie beyond K; they are never hit, and columns for them would tell how many there are. Clusters are
-    as many as the agent found.
+    Novel labels may lie beyond K. They are never hit, and columns for them would tell how many there are. The number of
+    clusters is free.
 
     Raises:
         Refusal: There are too few or too many.
@@ -120,7 +100,7 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
 
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
-    """Rows of comma separated numbers from 0 to 1, all of one length."""
+    """Read rows of comma separated numbers from 0 to 1, all of one length."""
     columns = rests[0].count(",") + 1
     step = max(NUMBERS_AT_ONCE // columns, 1)
     parts = []
@@ -135,10 +115,10 @@ def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
 
 
 def _read_even(rests: Sequence[str], columns: int) -> NDArray[np.float64] | None:
-    """Numbers that all have one digit and then equally many, as most tables have, in a third of the time.
+    """Read numbers that all have one digit before the point and equally many after it, in a third of the time.
 
-    None if they are anything else. Their digits are whole numbers below 2**53, so that one division gives what any
-    reader gives.
+    Most tables are such; None for others. Their digits are whole numbers below 2**53, so that one division gives
+    exactly what any reader gives.
     """
     size, rest = divmod(len(rests[0]) + 1, columns)
     if rest or not 4 <= size <= MAX_DIGITS + 2 or len(set(map(len, rests))) != 1:
@@ -158,31 +138,23 @@ def _read_even(rests: Sequence[str], columns: int) -> NDArray[np.float64] | None
 
 
 def _read_any(rests: Sequence[str], columns: int, kind: str) -> NDArray[np.float64]:
-    pack = struct.Struct(f"{columns}d").pack  # in two fifths of the time np.array takes
-    try:
-        return np.frombuffer(b"".join([pack(*row) for row in _rows_of_numbers(rests, kind)]))
-    except struct.error:
-        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.") from None
-
-
-def _rows_of_numbers(rests: Sequence[str], kind: str) -> list[list[float]]:
-    """JSON's reader is the fastest there is (1 ms for 41,400 numbers, Python's float 6); `.5` needs the other."""
+    """Read numbers as JSON, or `.5` and the like as Python does, which takes six times as long."""
+    rows: list[list[float]] = []
     try:
         rows = _TABLE.decode(f"[[{'],['.join(rests)}]]")
-        if len(rows) == len(rests):  # unless somebody posts brackets
-            return rows
     except msgspec.DecodeError:
-        pass
-    try:
-        if not any("_" in rest for rest in rests):  # which Python takes for a separator of digits
-            return [[float(part) for part in rest.split(",")] for rest in rests]
-    except ValueError:
-        pass
-    raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
+        with suppress(ValueError):
+            if not any("_" in rest for rest in rests):  # which Python takes for a separator of digits
+                rows = [[float(part) for part in rest.split(",")] for rest in rests]
+    if len(rows) != len(rests):  # also if brackets were posted
+        raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
+    if {len(row) for row in rows} != {columns}:
+        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+    return np.array(rows, dtype=np.float64).ravel()
 
 
 def split_rows(content: str, test: Test) -> tuple[list[str], list[str]]:
-    """Ids and the rest of every row; an id that holds a comma is quoted by `|`, or as the test has it."""
+    """Return the ids and the rests of all rows. An id that holds a comma is quoted by `|`, or as the test has it."""
     if not test.has_commas and not any(
         sign in content for sign in _RARE
     ):  # then it is all cuts at the first comma, at a third of the cost
@@ -198,7 +170,7 @@ def split_rows(content: str, test: Test) -> tuple[list[str], list[str]]:
 
 
 def _split_known(line: str, test: Test) -> tuple[str, str] | None:
-    """A row that begins with an id as a round shows it, quotes and commas included; of several such ids the longest."""
+    """Split a row that begins with an id as a round shows it, with quotes and commas; the longest such id counts."""
     if not test.has_commas:
         key, _, rest = line.partition(",")
         return (key.strip(), rest.strip()) if key.strip() in test.index else None
@@ -208,13 +180,13 @@ def _split_known(line: str, test: Test) -> tuple[str, str] | None:
 
 
 def split_row(line: str) -> tuple[str, str]:
-    """The id of a row, quoted or not, and the rest."""
+    """Return the id of a row, quoted or not, and the rest."""
     key, rest = _unquote(line) if line[0] in '|"' else line.partition(",")[::2]
     return key.strip(), rest.strip()
 
 
 def quote_id(key: str) -> str:
-    """An id as the protocol's tables have it."""
+    """Return an id as the protocol's tables have it."""
     return f"|{key.replace('|', '||')}|" if "," in key or key[:1] in '|"' else key
 
 
@@ -280,5 +252,4 @@ def _fields(rest: str, kind: str) -> list[str]:
 
 _FIRST, _LAST = itemgetter(0), itemgetter(2)
 _RARE = ("|", '"', " ", "\t", "\r", "\\")
-_PAIRS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[str | Annotated[float, msgspec.Meta(ge=0, le=1)]])
 _TABLE: msgspec.json.Decoder[list[list[float]]] = msgspec.json.Decoder(list[list[float]])

@@ -1,6 +1,6 @@
-"""Samples without a download: scikit-learn's digits, packaged, glyphs drawn on the spot, or what users bring.
+"""Samples without a download: packaged digits, glyphs drawn on the spot, or the user's own files.
 
-Stands at the start: data -> builder -> test -> world. The digits are the UCI optical recognition test set (E. Alpaydin
+First step of samples -> builder -> test -> world. The digits are the UCI optical recognition test set (E. Alpaydin
 and C. Kaynak, CC BY 4.0), 8 x 8 pixels.
 """
 
@@ -35,28 +35,28 @@ class Samples(msgspec.Struct, frozen=True):
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
     texts: tuple[str, ...] = ()
-    """What is written on them, where that is known."""
+    """The text on each sample, where it is known."""
 
 
 def load_samples(settings: OndSettings, seed: int) -> Samples:
-    """All samples a test can be built from."""
+    """Return all samples that a test can be built from."""
     if settings.data == "digits":
         return load_digits()
     if settings.data == "glyphs":
         return draw_glyphs(settings, seed)
     path = Path(settings.data)
-    return read_folder(path) if path.is_dir() else read_arrays(path)
+    return read_folder(path) if path.is_dir() else read_sample_file(path)
 
 
 def data_files(settings: OndSettings) -> dict[str, str]:
-    """Digests of the files the samples come from; what is packaged belongs to the version of the domain."""
+    """Return digests of the files that samples come from; packaged ones belong to the domain's version."""
     path = Path(settings.data)
     return {path.name: file_digest(path.read_bytes())} if path.suffix == ".npz" and path.is_file() else {}
 
 
 @functools.cache
 def load_digits() -> Samples:
-    """1,797 handwritten digits of 8 x 8 pixels."""
+    """Return 1,797 handwritten digits of 8 x 8 pixels."""
     content = resources.files("openfield.domains.ond").joinpath("digits.npz").read_bytes()
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return Samples(file["images"].astype(np.float32) / 16, file["labels"].astype(np.int64))
@@ -64,7 +64,7 @@ def load_digits() -> Samples:
 
 @functools.lru_cache(8)
 def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
-    """Characters in one of the two free fonts that come with Pillow, each a little moved, turned, slanted and noisy."""
+    """Draw characters in one of the two free fonts of Pillow, each a little moved, turned, slanted and noisy."""
     classes = settings.known + settings.unknown
     if classes > len(GLYPHS):
         raise InvalidInput(f"There are {len(GLYPHS)} glyphs; known and unknown classes cannot be {classes} together.")
@@ -77,8 +77,8 @@ def draw_glyphs(settings: OndSettings, seed: int) -> Samples:
     return Samples(np.concatenate(drawn), np.repeat(np.arange(classes), most))
 
 
-def read_arrays(path: Path) -> Samples:
-    """Samples from an .npz file with `images` (or `features`) and `labels`, and `texts` if there are any."""
+def read_sample_file(path: Path) -> Samples:
+    """Read samples from an .npz file with `images` (or `features`) and `labels`, and `texts` if there are any."""
     try:
         with np.load(path, allow_pickle=False) as file:
             images = file["images"] if "images" in file.files else file["features"]
@@ -90,7 +90,7 @@ def read_arrays(path: Path) -> Samples:
 
 
 def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
-    """Samples from any arrays; bytes are scaled to 0..1, colours are averaged."""
+    """Return samples from any arrays; bytes are scaled to 0..1, colours are averaged."""
     array, known = np.asarray(images), np.asarray(labels).astype(np.int64)
     array = array.astype(np.float32) / (255 if array.dtype == np.uint8 else 1)
     if array.ndim == 4:
@@ -106,7 +106,7 @@ def make_samples(images: Any, labels: Any, texts: Any = ()) -> Samples:
 
 
 def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
-    """Samples from a folder with one folder of images for each class."""
+    """Read samples from a folder with one folder of images for each class."""
     try:
         from PIL import Image
     except ImportError:
@@ -126,7 +126,7 @@ def read_folder(path: Path, size: int = GLYPH_SIZE) -> Samples:
 
 
 def _draw(character: str, count: int, settings: OndSettings, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Variants of one character: twelve prints, each warped and disturbed on its own."""
+    """Draw variants of one character from twelve prints, each warped and disturbed on its own."""
     noise = settings.noise
     prints = [
         _print(character, settings.typeface, variant, (8 + rng.uniform(-1, 1), 8 + rng.uniform(-1, 1)))
@@ -141,7 +141,7 @@ def _draw(character: str, count: int, settings: OndSettings, rng: np.random.Gene
 
 
 def _print(character: str, typeface: str, variant: int, place: tuple[float, float]) -> NDArray[np.float64]:
-    """A character around a place, in one of three sizes; every fourth is bold where the typeface is not already."""
+    """Print a character at a place in one of three sizes; every fourth is bold unless the typeface already is."""
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:

@@ -1,6 +1,6 @@
-"""A test as its files have it: samples in order with their truth, and what a client may know of it.
+"""A test: samples in order with their truth, and the metadata that a client may know.
 
-Stands before the world: data directories and builders make tests, worlds play them.
+Data directories and builders make tests; worlds play them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Test:
     def __init__(
         self, name: str, area: str, rows: Sequence[Sequence[str]], metadata: Mapping[str, Any], images: Any = None
     ) -> None:
-        """A test from the rows of its sheet, ids first.
+        """Make a test from the rows of its table, ids first.
 
         Raises:
             InvalidInput: A row lacks a column or holds no number where one belongs.
@@ -113,7 +113,7 @@ class Test:
         stated = self.metadata.get("red_light")
         if isinstance(stated, str) and stated in self.index:
             return stated
-        first = np.flatnonzero(self.novel)  # also where what is stated is no sample, whose light would never come
+        first = np.flatnonzero(self.novel)  # also if the metadata name no sample of the test
         return self.ids[first[0]] if len(first) else ""
 
     @functools.cached_property
@@ -122,26 +122,26 @@ class Test:
         return str(self.metadata.get("feedback_constrained")).strip().lower() not in ("false", "0")
 
     def count(self, key: str) -> int | None:
-        """A whole number of the metadata; None where they do not have it."""
+        """Return a whole number of the metadata, or None."""
         return self._counts[key]
 
     def shown(self, red_light: bool, changes: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """The metadata a client may see; what is null is not stated, and K has one name."""
+        """Return the metadata that a client may see, without nulls, and with one name for K."""
         stated = {"known_classes": self.stated_known} | self.metadata
         if stated["known_classes"] is None:
             stated["known_classes"] = self.stated_known
         seen = {key: stated[key] for key in SHOWN if stated.get(key) is not None} | dict(changes or {})
-        if self._unknown_first != (self.kind.unknown == "first"):  # which nobody could guess
+        if self._unknown_first != (self.kind.unknown == "first"):  # which no client could guess
             seen["unknown_index"] = self.unknown_index
         return seen | ({"red_light": self.red_light} if red_light else {})
 
     def span(self, number: int) -> range:
-        """The positions of a round's samples."""
+        """Return the positions of a round's samples."""
         size = self.round_size or len(self.ids)
         return range(min(number * size, len(self.ids)), min((number + 1) * size, len(self.ids)))
 
     def _writers(self) -> NDArray[np.int64]:
-        """Writers are names; their places in the alphabet stand for them."""
+        """Return the places of writers' names in the alphabet as labels."""
         names = {name: number for number, name in enumerate(sorted({row[self.kind.label] for row in self.rows}))}
         return np.array([names[row[self.kind.label]] for row in self.rows], dtype=np.int64)
 
@@ -153,7 +153,7 @@ class Test:
 
 
 def read_count(found: Any, where: str) -> int | None:
-    """A whole number from 0 on, also as text, which is how some metadata have them."""
+    """Read a whole number from 0 on, also from text."""
     digits = str(found).strip().removesuffix(".0")
     plain = digits.isascii() and digits.isdecimal() and len(digits) < 10
     if found is not None and (isinstance(found, bool) or not plain):
@@ -162,7 +162,7 @@ def read_count(found: Any, where: str) -> int | None:
 
 
 def _read_share(found: Any, where: str) -> float | None:
-    """A number from 0 to 1, also as text."""
+    """Read a number from 0 to 1, also from text."""
     try:
         share = None if found is None else float(found)
     except (TypeError, ValueError):

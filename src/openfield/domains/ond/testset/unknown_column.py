@@ -1,6 +1,6 @@
-"""Where the unknown class stands among scores: agents of ours have it first, tests may have it last.
+"""The column of the unknown class: local agents have it first, tests may have it last.
 
-Between agents and tests, in process and over the wire: scores on their way out, bought labels on their way back.
+Between agents and tests: scores on their way to the test, bought labels on their way back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LABELLED = ("classification", "labels")
 
 
 def read_table(p: Any, rows: int) -> NDArray[np.float64]:
-    """Scores of an agent as a table.
+    """Read the scores of an agent as a table.
 
     Raises:
         AgentProtocol: It has not this many rows, or they differ in length, or hold no probabilities.
@@ -38,7 +38,7 @@ def read_table(p: Any, rows: int) -> NDArray[np.float64]:
 
 
 def read_beliefs(belief: Belief | None, rows: int) -> NDArray[np.float64]:
-    """The belief of an agent, sample by sample.
+    """Return the belief of an agent for each sample.
 
     Raises:
         AgentProtocol: There is not one for each sample, or they are no probabilities.
@@ -51,12 +51,12 @@ def read_beliefs(belief: Belief | None, rows: int) -> NDArray[np.float64]:
 
 
 def put_unknown_last(scores: ArrayLike) -> NDArray[np.float64]:
-    """Scores of an agent, [unknown, 1 to K], as tests want them whose classes are 0 to K-1 and K is the unknown one."""
+    """Turn scores [unknown, 1 to K] into those of tests whose classes are 0 to K-1 and whose unknown class is K."""
     return np.roll(np.asarray(scores, dtype=float), -1, axis=1)
 
 
 def number_from_one(lines: Sequence[str], known: int) -> list[str]:
-    """Bought labels of such tests, 0 to K-1 and more, as agents have them: 1 to K, and 0 for all unknown classes."""
+    """Turn bought labels of such tests, 0 to K-1 and more, into those of agents: 1 to K, and 0 for unknown classes."""
     return [_renumber(line, known) for line in lines]
 
 

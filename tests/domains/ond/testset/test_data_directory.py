@@ -1,4 +1,4 @@
-"""Texts and forms that a reader chokes on are refused in a sentence, or read after all."""
+"""Files and texts that cannot be read are refused in a sentence."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from openfield.domains.ond.server.forms import read_multipart
 from openfield.domains.ond.testset.data_directory import TABLE_SUFFIX, DataDirectory
 from openfield.errors import InvalidInput
 from support.ond.protocol import TEST, Client, known, refused, write_test
-
-FORM = b'--%b\r\nContent-Disposition: form-data; name="a"\r\n\r\nhello\r\n--%b--\r\n'
 
 
 @pytest.mark.parametrize("text", ["two\rlines", "x" * 200_000])
@@ -33,21 +30,3 @@ def test_a_sheet_that_cannot_be_read_is_named(tmp_path: Path, change: tuple[byte
     sheet.write_bytes(sheet.read_bytes().replace(*change))
     with pytest.raises(InvalidInput, match=f"Test {TEST}: its rows cannot be read"):
         DataDirectory(tmp_path).load("OND", "image_classification", TEST)
-
-
-@pytest.mark.parametrize(
-    ("said", "border"),
-    [
-        ("boundary=xx", b"xx"),
-        ('Boundary="x,x"', b"x,x"),
-        ('title="boundary=yy"; boundary=xx; charset=utf-8', b"xx"),
-        ('boundary="x:=?()/x"', b"x:=?()/x"),
-    ],
-)
-def test_the_border_of_a_form_is_found_however_it_is_said(said: str, border: bytes) -> None:
-    assert read_multipart(FORM.replace(b"%b", border), f"multipart/form-data; {said}") == {"a": "hello"}
-
-
-def test_the_name_of_a_part_is_that_of_its_disposition() -> None:
-    other = FORM.replace(b"%b", b"xx").replace(b"Content-D", b'Content-Type: text/csv; name="b"\r\nContent-D')
-    assert read_multipart(other, "multipart/form-data; boundary=xx") == {"a": "hello"}

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.evaluation import _short
-from openfield.domains.ond.testset.results import _read_any, _read_even, _read_usual, read_numbers, read_results
-from openfield.domains.ond.testset.test import Test
+from openfield.domains.ond.testset.results import _read_any, _read_even, read_numbers
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 
@@ -129,25 +128,6 @@ def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: P
     rows = {kind: "".join(f"{line}{end}\n" for line in shown) for kind, end in posted.items()}
     assert client.post(session, 0, "OND.odd", **rows).text == "OK"
     assert client.feedback(session, "classification", "OND.odd").text == "|a,b.png|,0\na,1\n"
-
-
-@given(
-    st.lists(
-        st.sampled_from(["a", "b", "c", ",", "\n", "0.5", "1", "0", ".5", "1e-3", "true", "null", "-1", "x", "\\"])
-    )
-)
-@settings(max_examples=300, deadline=None, derandomize=True)
-def test_the_short_way_to_read_rows_reads_as_the_long_one(pieces: list[str]) -> None:
-    test = Test("t", "image_classification", [(key, "0", "1") for key in "abc"], {"round_size": 3, "known_classes": 1})
-    for content in ("".join(pieces), "a,0.5\nb,1\nc," + "".join(pieces)):
-        short = _read_usual(content, test, range(3))
-        if short is None:
-            continue
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("openfield.domains.ond.testset.results._read_usual", lambda *_: None)
-            sheet = read_results("detection", content, test, 0, False)
-        assert sheet.numbers.tolist() == short.tolist()
-        assert sheet.positions.tolist() == [0, 1, 2]
 
 
 @settings(deadline=None)
