@@ -6,6 +6,7 @@ registers all installed domains; `register_domain` registers others.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
 import warnings
@@ -280,19 +281,15 @@ def _next_cell(journal: Journal, agent: str, trial: Trial) -> Cell:
     """Lease the first repeat of a trial that has not begun."""
     source = domain_source(trial.domain)
     facts = {"openfield": __version__} | ({f"domain {trial.domain}": source} if source != trial.domain else {})
-    repeat = 0
-    while True:
+    for repeat in itertools.count():
         cell = Cell(agent, trial, repeat)
         journal.enter([cell], {agent: None}, facts)
-        if journal.lease(cell.id) and not _is_begun(journal, cell):
-            return cell
-        repeat += 1
-
-
-def _is_begun(journal: Journal, cell: Cell) -> bool:
-    with Run(journal.path) as run:
-        (record,) = run.cells(with_episodes=False, only=cell.id)
-        return record.attempt > 0
+        if journal.lease(cell.id):
+            with Run(journal.path) as run:
+                (record,) = run.cells(with_episodes=False, only=cell.id)
+            if record.attempt == 0:
+                break
+    return cell
 
 
 def _register_installed() -> None:

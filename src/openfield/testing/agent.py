@@ -24,7 +24,7 @@ from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
 from openfield.testing.report import NotJudged, Report, judge
 from openfield.testing.transcript import Transcript, compare_agent, record
-from openfield.testing.worker import Hung, InlineWorker, Worker, global_random
+from openfield.testing.worker import Hung, Worker, global_random
 from openfield.trial import Trial
 
 MAX_REPLY_BYTES = 1 << 20
@@ -46,7 +46,7 @@ def check_agent(
     """
     use_domain(domain)
     chosen = trial or check_trials(domain)[0]
-    with Worker(patience) if _can_be_sent(agent, domain) else InlineWorker() as worker:
+    with Worker(patience, inline=not _can_be_sent(agent, domain)) as worker:
         (name,) = name_agents([agent])
         return judge(f"agent {name}", CHECKS, AgentEvidence(agent, domain, chosen, seed, worker), ESSENTIAL)
 
@@ -64,9 +64,7 @@ class AgentRehearsal(msgspec.Struct, frozen=True):
 class AgentEvidence:
     """The evidence for the checks of an agent: how it was made and how it played."""
 
-    def __init__(
-        self, agent: AgentSource, domain: Domain[Any], trial: Trial, seed: int, worker: Worker | InlineWorker
-    ) -> None:
+    def __init__(self, agent: AgentSource, domain: Domain[Any], trial: Trial, seed: int, worker: Worker) -> None:
         self.hung = self.unmade = ""
         self._agent, self._domain, self._trial, self._seed = agent, domain, trial, seed
         source = domain_source(domain.name) or domain.name

@@ -24,7 +24,7 @@ from openfield.testing.differences import Constants, find_constants
 from openfield.testing.report import NotJudged
 from openfield.testing.secrets import find_detail, find_named, words_of
 from openfield.testing.transcript import MutatedWorld, ReplayedWorld, Transcript, WatchedWorld, record, replay
-from openfield.testing.worker import InlineWorker, Worker, global_random
+from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
 MORE_SEEDS = 2
@@ -91,7 +91,7 @@ class Evidence:
     """Trials of a domain, played when a check first asks for them."""
 
     def __init__(
-        self, domain: Domain[Any], trials: Sequence[Trial], agents: Sequence[AgentSource], worker: Worker | InlineWorker
+        self, domain: Domain[Any], trials: Sequence[Trial], agents: Sequence[AgentSource], worker: Worker
     ) -> None:
         if not agents:
             raise InvalidInput(f"{domain.name} has neither an action space nor an agent; name an agent to check with.")

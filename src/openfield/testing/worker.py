@@ -33,8 +33,15 @@ class Hung(OpenfieldError):
 class Worker:
     """A process that calls functions for this one; a new one starts when the last was ended."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, inline: bool = False) -> None:
+        """Start nothing yet.
+
+        Args:
+            patience: Seconds without a heartbeat after which the process is ended.
+            inline: Call functions in this process, for what no other process can import. It cannot end what hangs.
+        """
         self._patience = patience
+        self.inline = inline
         self._process: Any = None
 
     def __enter__(self) -> Worker:
@@ -44,12 +51,14 @@ class Worker:
         self._end()
 
     def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
-        """Call a function in the worker process and return its result.
+        """Call a function and return its result.
 
         Raises:
             Hung: No heartbeat came for `patience` seconds.
             OpenfieldError: It failed; the message says how.
         """
+        if self.inline:
+            return function(*values)
         if self._process is None:
             self._start()
         self._connection.send((function, values))
@@ -87,20 +96,6 @@ class Worker:
             self._process.join()
             self._connection.close()
         self._process = None
-
-
-class InlineWorker:
-    """Calls functions in this process, for what no other process can import. It cannot end what hangs."""
-
-    def __enter__(self) -> InlineWorker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def call(self, kind: type[T], function: Callable[..., T], *values: Any) -> T:
-        """Call a function and return its result."""
-        return function(*values)
 
 
 def send_heartbeat() -> None:

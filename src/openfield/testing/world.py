@@ -31,7 +31,7 @@ from openfield.testing.differences import (
 from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
 from openfield.testing.report import NotJudged, Report, judge
 from openfield.testing.transcript import replay
-from openfield.testing.worker import InlineWorker, Worker, global_random
+from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
 
 ODD_ACTIONS: tuple[Any, ...] = (
@@ -63,8 +63,7 @@ def check_world(
         patience: Seconds a world may need for one answer.
     """
     use_domain(domain)
-    worker = Worker(patience) if domain_source(domain.name) else InlineWorker()
-    with worker:
+    with Worker(patience, inline=not domain_source(domain.name)) as worker:
         evidence = Evidence(domain, trials or check_trials(domain), agents or check_agents(domain), worker)
         return judge("world", CHECKS, evidence, essential=("answers", "recorded", "actions"))
 
@@ -146,7 +145,7 @@ def _observations(evidence: Evidence) -> Iterator[str]:
 
 def _same_seed(evidence: Evidence) -> Iterator[str]:
     """Two processes show equal turns."""
-    if isinstance(evidence.worker, InlineWorker):
+    if evidence.worker.inline:
         yield "no other process can find the domain; make it a global of a module"
     yield from (f"two processes show different turns: {p.differs}" for p in evidence.play_all() if p.differs)
 
