@@ -9,9 +9,9 @@ import pytest
 import openfield as of
 from openfield.core import Ask, Belief, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.exports import write_logs
 from openfield.domains.birds.evaluation.harness import HarnessState
-from openfield.domains.birds.wire.conversation import Command, Conversation
+from openfield.domains.birds.exports import write_logs
+from openfield.domains.birds.wire.conversation import Conversation, WireCommand
 from openfield.domains.birds.wire.messages import Request
 from openfield.errors import InvalidInput
 from openfield.journal.reader import Run
@@ -200,7 +200,7 @@ def ask_state(conversation, opened, silent):
             step = talk.send(answer)
         except StopIteration as end:
             return HarnessState(end.value[0])
-        if isinstance(step, Command):
+        if isinstance(step, WireCommand):
             opened.step(Reply(step.action, None, took=silent))
         else:
             answer = opened.look(step.query)

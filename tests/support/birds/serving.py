@@ -8,7 +8,7 @@ import types
 
 from openfield.core import Ask, Reply
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.wire.conversation import Command, CommandResult
+from openfield.domains.birds.wire.conversation import CommandResult, WireCommand
 from openfield.domains.birds.wire.server import BirdsWire
 from openfield.journal.writer import Journal
 from openfield.serving.dispatch import TrialDispatcher, serve_domain
@@ -69,7 +69,7 @@ def say(rollout, conversation, request, elapsed=0.1):
             step = talk.send(answer)
         except StopIteration as end:
             return end.value
-        if not isinstance(step, Command):
+        if not isinstance(step, WireCommand):
             answer = rollout.world.look(step.query)
             continue
         if not rollout.over:

@@ -75,9 +75,9 @@ class BirdsDomain(Domain[BirdsSettings]):
     gym_settings = {"observe": "features"}
     limits = Limits(reply_seconds=600.0)
     exports = {
-        "logs": "openfield.domains.birds.evaluation.exports:write_logs",
-        "measures": "openfield.domains.birds.evaluation.exports:write_measures",
-        "detectors": "openfield.domains.birds.evaluation.exports:write_detectors",
+        "logs": "openfield.domains.birds.exports:write_logs",
+        "measures": "openfield.domains.birds.exports:write_measures",
+        "detectors": "openfield.domains.birds.exports:write_detectors",
     }
 
     def spec(self, trial: Trial) -> Spec:

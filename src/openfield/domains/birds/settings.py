@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from openfield.domains.birds.evaluation.script import CheckpointPolicy
-from openfield.domains.birds.files.generation import TimeScope
+from openfield.domains.birds.evaluation.script import CheckpointPolicy, TimeScope
 from openfield.settings import Settings
 
 Scenario = Literal["all", "single", "multiple", "rolling", "falling", "sliding"]

@@ -9,7 +9,7 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.exports import write_logs
+from openfield.domains.birds.exports import write_logs
 from openfield.journal.reader import Run
 from support.birds.legacy_agent import AWAY, LOST, OVER, TRAINING, TRIAL, WON, LegacyAgent, go_to
 from support.birds.serving import NORMAL, short_server, write_short

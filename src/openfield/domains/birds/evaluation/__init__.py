@@ -1,5 +1,4 @@
-"""The rules of an evaluation, and the tables that are written from its record.
+"""The rules of an evaluation.
 
-Start with `script`, the value of a trial; `harness` applies its rules, and `exports` writes the original logs and the
-published measures.
+Start with `script`, the value of a trial; `harness` plays it by the rules of the original evaluation.
 """

@@ -11,20 +11,18 @@ import warnings
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 from xml.sax.saxutils import quoteattr
 
 import msgspec
 
 from openfield.atomic import replacing
-from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet
+from openfield.domains.birds.evaluation.script import EvaluationScript, LevelSet, TimeScope
 from openfield.domains.birds.files.config import ConfigMeta, MetaSet, MetaTrial, is_meta, read_meta
 from openfield.domains.birds.files.pool import LevelPool
 from openfield.domains.birds.files.xml_element import MAX_TRIALS, naming
 from openfield.errors import InvalidInput
 from openfield.trial import derive
 
-TimeScope = Literal["set", "level"]
 META_NAME, CONFIG_NAME = "configMeta.xml", "config.xml"
 
 

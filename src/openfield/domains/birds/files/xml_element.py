@@ -69,7 +69,7 @@ class XmlElement:
         """Return an attribute; without a default it is required."""
         value = self._element.get(name, default)
         if value is None:
-            raise self.error(name, None, "given")
+            raise InvalidInput(f"{self.place}: '{name}' is missing.")
         return str(value).strip()
 
     def whole(self, name: str, default: int | None = None, most: int = MAX_NUMBER) -> int:

@@ -27,7 +27,7 @@ MIN_STEP = 0.1
 OBSERVER_CODES = (1, 11, 61, 62, 63, 64)
 
 
-class Command(NamedTuple):
+class WireCommand(NamedTuple):
     """An action, a belief, or both; the server answers with a `CommandResult`."""
 
     action: Any = None
@@ -49,7 +49,7 @@ class Query(NamedTuple):
     query: str
 
 
-Answering = Generator[Command | Query, Any, bytes]
+Answering = Generator[WireCommand | Query, Any, bytes]
 
 
 class Conversation:
@@ -70,9 +70,9 @@ class Conversation:
             silent: Seconds since its last action. Looking is no action, but takes the agent's time.
         """
         if self.turn.ask is not Ask.BELIEF and silent >= (yield Query("seconds left")):
-            yield Command() if self.turn.ask is Ask.NONE else Command(msgspec.to_builtins(Stay()))
+            yield WireCommand() if self.turn.ask is Ask.NONE else WireCommand(msgspec.to_builtins(Stay()))
         if self.turn.ask is Ask.NONE and (yield from self._goes_on(request)):
-            yield Command()
+            yield WireCommand()
         self._unspent += elapsed * self._speed
         if request.code not in _WITHOUT_TIME:
             yield from self._pass_time(MIN_WAIT * min(1.0, self._speed))
@@ -111,7 +111,7 @@ class Conversation:
         replies = b""
         for kind, fx, fy, dx, dy, t1, t2 in shots:
             while replies and self.turn.ask is Ask.ACT and not (yield Query("bird ready")) and (yield Query("moving")):
-                yield Command(msgspec.to_builtins(Wait(MIN_WAIT)))
+                yield WireCommand(msgspec.to_builtins(Wait(MIN_WAIT)))
             if kind in (31, 41):
                 replies += yield from self.shoot(fx + dx, fy + dy, t1, t2, fast)
             else:
@@ -158,27 +158,28 @@ class Conversation:
         detail = {"not_novel": _plain(normal), "objects": list(objects), "text": text}
         waits = self.turn.ask in (Ask.READY, Ask.NONE)  # a report after the end of a level belongs to that level
         belief = Belief(min(1.0, max(0.0, _plain(novel))), level, detail)
-        yield Command(msgspec.to_builtins(Stay()) if waits else None, belief)
+        yield WireCommand(msgspec.to_builtins(Stay()) if waits else None, belief)
         return protocol.flag(True)
 
     def describe(self, text: str) -> Answering:
         """Answer 67: record what the agent says in words; it is no belief."""
         if self.turn.ask is Ask.BELIEF:
             return protocol.flag(False)
-        yield Command(msgspec.to_builtins(Stay(text)))
+        yield WireCommand(msgspec.to_builtins(Stay(text)))
         return protocol.flag(True)
 
     def ready(self) -> Answering:
         """Answer 68: begin the announced set; in any other state only return the facts of the current set."""
         if self._announces_set:
-            yield Command()
+            yield WireCommand()
         return protocol.set_facts((yield Query("set")))
 
     def watch(self, every: int, frames: int) -> Answering:
         """Answer 70: let time pass and return some ground truths."""
         if self.turn.ask is not Ask.ACT:
             return protocol.ground_truths([])
-        done: CommandResult = yield Command(msgspec.to_builtins(Watch(max(1, every), max(0, min(frames, MAX_FRAMES)))))
+        action = Watch(max(1, every), max(0, min(frames, MAX_FRAMES)))
+        done: CommandResult = yield WireCommand(msgspec.to_builtins(action))
         return protocol.ground_truths(done.frames)
 
     def hint(self, level: int) -> Answering:
@@ -186,7 +187,7 @@ class Conversation:
         hint = yield Query("hint")
         return protocol.text(msgspec.json.encode({"level": level, "hint": hint} if hint else {}))
 
-    def _goes_on(self, request: Request) -> Generator[Command | Query, Any, bool]:
+    def _goes_on(self, request: Request) -> Generator[WireCommand | Query, Any, bool]:
         """Return whether a request leaves a level that has ended; a refused request does not."""
         if request.code == 51:
             return request.fields[0] in (yield Query("open levels"))
@@ -194,19 +195,19 @@ class Conversation:
             return (yield Query("state")) in (HarnessState.NEW_TRIAL, *SET_STATES)
         return request.code == 53 or (request.code == 52 and (yield Query("may restart")))
 
-    def _pass_time(self, least: float = 0.0) -> Generator[Command | Query, Any, None]:
+    def _pass_time(self, least: float = 0.0) -> Generator[WireCommand | Query, Any, None]:
         """Let the agent's time pass in the level, if anything moves there."""
         if self.turn.ask is not Ask.ACT or not (yield Query("moving")):
             self._unspent = 0.0
         elif (wait := max(least, self._unspent)) >= MIN_STEP:
             self._unspent = 0.0
-            yield Command(msgspec.to_builtins(Wait(min(MAX_WAIT, wait))))
+            yield WireCommand(msgspec.to_builtins(Wait(min(MAX_WAIT, wait))))
 
     @property
     def _announces_set(self) -> bool:
         return self.turn.ask is Ask.READY and self.turn.observation["begins"] != "level"
 
-    def _command(self, action: Any) -> Generator[Command | Query, Any, CommandResult]:
+    def _command(self, action: Any) -> Generator[WireCommand | Query, Any, CommandResult]:
         """Send an action where it is possible, and return its result; an empty result where it is not."""
         chooses = isinstance(action, Load | Restart)
         between = self.turn.ask is Ask.READY and not self._announces_set
@@ -217,7 +218,7 @@ class Conversation:
             if not (yield Query("bird ready")):
                 return CommandResult()
         self._unspent = 0.0
-        done: CommandResult = yield Command(msgspec.to_builtins(action))
+        done: CommandResult = yield WireCommand(msgspec.to_builtins(action))
         return done
 
 

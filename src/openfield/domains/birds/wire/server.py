@@ -20,10 +20,10 @@ from openfield.domains.birds.queries import empty_answer
 from openfield.domains.birds.wire.conversation import (
     OBSERVER_CODES,
     Answering,
-    Command,
     CommandResult,
     Conversation,
     Query,
+    WireCommand,
 )
 from openfield.domains.birds.wire.messages import BadFrame, Request, RequestReader
 from openfield.errors import AgentFault, InvalidInput, OpenfieldError
@@ -214,7 +214,7 @@ class BirdsServer:
             return empty_answer(query)
         return await asyncio.to_thread(world.look, query)
 
-    async def _do(self, session: TeamSession, step: Command) -> CommandResult:
+    async def _do(self, session: TeamSession, step: WireCommand) -> CommandResult:
         """Reply for the agent, skip turns that ask for nothing, and go on to the next trial.
 
         Words after the last level of a trial belong to that level, until the agent goes on.

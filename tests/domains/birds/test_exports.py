@@ -7,7 +7,7 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.exports import write_logs, write_measures
+from openfield.domains.birds.exports import write_logs, write_measures
 
 
 @pytest.mark.parametrize("sample", ["unordered", "sequence"])

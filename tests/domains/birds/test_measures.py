@@ -8,7 +8,7 @@ import pytest
 
 import openfield as of
 from openfield.domains.birds import DOMAIN
-from openfield.domains.birds.evaluation.exports import as_test, published, write_detectors, write_measures
+from openfield.domains.birds.exports import as_test, published, write_detectors, write_measures
 from openfield.metrics.passive import PUBLISHED
 from support.records import make_cell
 
