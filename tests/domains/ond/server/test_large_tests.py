@@ -11,15 +11,12 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from starlette.responses import Response
 
 from openfield.core import Reply
-from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.server import archive, http, session_service
 from openfield.domains.ond.server.http import serve_http
-from openfield.domains.ond.testset import results as rows
 from openfield.domains.ond.world import TestWorld
 from openfield.journal.recorder import read_raw_chunk
 from openfield.record import Chunk, RawStep, Step
@@ -182,14 +179,3 @@ def test_a_test_is_replayed_post_by_post(played: tuple[Client, str], monkeypatch
     assert done.count("chunk") >= ROUNDS
     assert "chunk chunk chunk" not in " ".join(done[: done.index("post") + ROUNDS])
     refused(client.post(session, 0, **answers(known(client), known(client).ids[:10])), 400, "TestCompleted")
-
-
-def test_numbers_are_the_same_however_many_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = ["0,1,0.25", "1e-3,.5,0.1", "0.1,0.2,0.7", "1,0,0"]
-    whole = rows.read_numbers(table, "classification")
-    monkeypatch.setattr(rows, "NUMBERS_AT_ONCE", 4)
-    assert np.array_equal(rows.read_numbers(table, "classification"), whole)
-    assert whole[1].tolist() == [0.001, 0.5, 0.1]
-    for wrong in (["0.1,0.2", "0.1"], ["0.1,0.2", "0.1,x"], ["0.1,0.2", "0.1,2"], ["0.1,0.2", "0.1,NaN"]):
-        with pytest.raises(Refusal):
-            rows.read_numbers(wrong, "classification")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.evaluation import _short
-from openfield.domains.ond.testset.results import _read_any, _read_even, read_numbers
+from openfield.domains.ond.testset.results import read_numbers
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
 
@@ -132,16 +132,16 @@ def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: P
 
 @settings(deadline=None)
 @given(st.integers(1, 15), st.integers(1, 5), st.data())
-def test_numbers_of_one_width_are_read_as_any_reader_reads_them(
-    decimals: int, columns: int, data: st.DataObject
-) -> None:
-    values = st.floats(0, 9, allow_nan=False).map(lambda value: f"{value:.{decimals}f}"[: decimals + 2])
+def test_numbers_are_read_to_the_last_bit(decimals: int, columns: int, data: st.DataObject) -> None:
+    values = st.floats(0, 1, allow_nan=False).map(lambda value: f"{value:.{decimals}f}")
     table = data.draw(st.lists(st.lists(values, min_size=columns, max_size=columns), min_size=1, max_size=6))
-    rests = [",".join(row) for row in table]
-    found = _read_even(rests, columns)
-    assert (found is not None) == (decimals < 15)
-    for one in (found, _read_any(rests, columns, "x")):
-        assert one is None or one.tolist() == [float(value) for row in table for value in row]
+    found = read_numbers([",".join(row) for row in table], "classification")
+    assert found.tolist() == [[float(value) for value in row] for row in table]
+
+
+def test_numbers_may_be_written_in_many_ways() -> None:
+    found = read_numbers(["0,1,0.25", "1e-3,.5,0.1", "1,0,0"], "classification")
+    assert found.tolist() == [[0, 1, 0.25], [0.001, 0.5, 0.1], [1, 0, 0]]
 
 
 @pytest.mark.parametrize(

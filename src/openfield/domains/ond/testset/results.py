@@ -32,11 +32,6 @@ TYPES = (
     "appearance",
 )
 """The types of results; further ones begin with `x_`."""
-NUMBERS_AT_ONCE = 8_000
-"""How many numbers are read at a time. So many stay in the cache, and 41,400 are read in half the time."""
-
-MAX_DIGITS = 15
-"""Digits of numbers that are read as whole ones: so many are exact."""
 
 
 class ResultTable(msgspec.Struct, frozen=True):
@@ -101,44 +96,17 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
     """Read rows of comma separated numbers from 0 to 1, all of one length."""
-    columns = rests[0].count(",") + 1
-    step = max(NUMBERS_AT_ONCE // columns, 1)
-    parts = []
-    for first in range(0, len(rests), step):
-        part = rests[first : first + step]
-        even = _read_even(part, columns)
-        parts.append(_read_any(part, columns, kind) if even is None else even)
-    table = (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(len(rests), columns)
+    rows = _read_rows(rests, kind)
+    if len({len(row) for row in rows}) > 1 or not rows[0]:
+        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+    table = np.array(rows, dtype=np.float64)
     if not (table.min() >= 0 and table.max() <= 1):  # which a NaN is not
         raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
     return table
 
 
-def _read_even(rests: Sequence[str], columns: int) -> NDArray[np.float64] | None:
-    """Read numbers that all have one digit before the point and equally many after it, in a third of the time.
-
-    Most tables are such; None for others. Their digits are whole numbers below 2**53, so that one division gives
-    exactly what any reader gives.
-    """
-    size, rest = divmod(len(rests[0]) + 1, columns)
-    if rest or not 4 <= size <= MAX_DIGITS + 2 or len(set(map(len, rests))) != 1:
-        return None
-    text = (",".join(rests) + ",").encode()
-    if len(text) != len(rests) * columns * size:  # some signs are not of one byte
-        return None
-    signs = np.frombuffer(text, np.uint8).reshape(-1, size)
-    ends, points, digits = signs[:, -1] == ord(","), signs[:, 1] == ord("."), signs - np.uint8(ord("0"))
-    digits[:, 1] = digits[:, -1] = 0
-    if not (ends.all() and points.all() and digits.max() <= 9):
-        return None
-    decimals = size - 3
-    worth = np.array([10**decimals, 0, *(10**place for place in range(decimals - 1, -1, -1)), 0], dtype=np.float64)
-    found: NDArray[np.float64] = digits.astype(np.float64) @ worth / 10.0**decimals
-    return found
-
-
-def _read_any(rests: Sequence[str], columns: int, kind: str) -> NDArray[np.float64]:
-    """Read numbers as JSON, or `.5` and the like as Python does, which takes six times as long."""
+def _read_rows(rests: Sequence[str], kind: str) -> list[list[float]]:
+    """Read rows as JSON, or `.5` and the like as Python does, which takes six times as long."""
     rows: list[list[float]] = []
     try:
         rows = _TABLE.decode(f"[[{'],['.join(rests)}]]")
@@ -148,16 +116,12 @@ def _read_any(rests: Sequence[str], columns: int, kind: str) -> NDArray[np.float
                 rows = [[float(part) for part in rest.split(",")] for rest in rests]
     if len(rows) != len(rests):  # also if brackets were posted
         raise Refusal("InvalidResults", f"The {kind} values must be numbers.")
-    if {len(row) for row in rows} != {columns}:
-        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
-    return np.array(rows, dtype=np.float64).ravel()
+    return rows
 
 
 def split_rows(content: str, test: Test) -> tuple[list[str], list[str]]:
     """Return the ids and the rests of all rows. An id that holds a comma is quoted by `|`, or as the test has it."""
-    if not test.has_commas and not any(
-        sign in content for sign in _RARE
-    ):  # then it is all cuts at the first comma, at a third of the cost
+    if not test.has_commas and not any(sign in content for sign in _RARE):  # at a third of the cost
         rows = [line.partition(",") for line in content.split("\n") if line]
         ids, rests = list(map(_FIRST, rows)), list(map(_LAST, rows))
     else:
