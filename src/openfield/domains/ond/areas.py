@@ -15,7 +15,7 @@ import msgspec
 from openfield.errors import UnknownName
 
 
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FeedbackOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A kind of feedback that an area offers."""
 
     reads: str
@@ -32,7 +32,7 @@ class Area(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     novel: int
     label: int
     unknown: Literal["first", "last"]
-    feedback: dict[str, Offer]
+    feedback: dict[str, FeedbackOffer]
     encoding: str = "utf-8"
     threshold: float = 0.5
 

@@ -132,8 +132,8 @@ def read_files(test: Test, files: Mapping[str, Path]) -> AgentAnswers:
     answers = AgentAnswers(test)
     for kind, path in files.items():
         try:
-            for sheet in _tables(kind, path, test):
-                answers.post(0, {kind: sheet})
+            for table in _tables(kind, path, test):
+                answers.post(0, {kind: table})
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path} cannot be read: {error}.") from None
         except Refusal as error:
@@ -145,11 +145,11 @@ def _tables(kind: str, path: Path, test: Test) -> Iterator[ResultTable]:
     """Yield the rows of a file part by part, and check that all have the same number of columns."""
     widths = set()
     for text in _parts(path):
-        sheet = read_results(kind, text, test, 0, compat=True)
-        widths.add(None if sheet.numbers is None else sheet.numbers.shape[1])
+        table = read_results(kind, text, test, 0, compat=True)
+        widths.add(None if table.numbers is None else table.numbers.shape[1])
         if len(widths) > 1:
             raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
-        yield sheet
+        yield table
 
 
 def _parts(path: Path) -> Iterator[str]:

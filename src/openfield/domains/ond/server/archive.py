@@ -17,7 +17,7 @@ import msgspec
 
 from openfield.core import Reply
 from openfield.domains.ond.actions import Carry
-from openfield.domains.ond.areas import Area, Offer, find_area
+from openfield.domains.ond.areas import Area, FeedbackOffer, find_area
 from openfield.domains.ond.server.status import finished_tests
 from openfield.record import Step
 from openfield.serving.sessions import Session
@@ -146,7 +146,7 @@ def _feedback(steps: list[Any], area: Area) -> dict[str, Any]:
     return told | ({"current_score": {"score": score}} if score else {})
 
 
-def _score(offer: Offer, lines: list[str], score: float) -> float:
+def _score(offer: FeedbackOffer, lines: list[str], score: float) -> float:
     """Return the score of a text test after a purchase: as it was told, or less the cost of labels."""
     if offer.content == "writers":
         return float(lines[-1].partition(",")[2])

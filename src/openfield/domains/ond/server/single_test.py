@@ -22,11 +22,11 @@ UNTIMED = "1970-01-01 00:00:00.000000"
 
 def serve_single(remote: RemoteRollout, version: int, compat: bool) -> SessionService:
     """Return the service for the one test that a remote agent plays."""
-    dispatcher = cast(SessionDispatcher, SingleDispatcher(remote))
-    return SessionService(dispatcher, SingleDirectory(world_of(remote).test), version, compat, lambda: UNTIMED)
+    dispatcher = cast(SessionDispatcher, CellDispatcher(remote))
+    return SessionService(dispatcher, CellDirectory(world_of(remote).test), version, compat, lambda: UNTIMED)
 
 
-class SingleDirectory(DataDirectory):
+class CellDirectory(DataDirectory):
     """A directory with one test."""
 
     def __init__(self, test: Test) -> None:
@@ -61,7 +61,7 @@ class SingleDirectory(DataDirectory):
         return self._test, {}
 
 
-class SingleDispatcher:
+class CellDispatcher:
     """A dispatcher of sessions that all play the test of one cell."""
 
     def __init__(self, remote: RemoteRollout) -> None:

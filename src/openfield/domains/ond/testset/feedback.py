@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from openfield.domains.ond.areas import Offer
+from openfield.domains.ond.areas import FeedbackOffer
 from openfield.domains.ond.errors import Refusal
 from openfield.domains.ond.testset.agent_answers import AgentAnswers
 from openfield.domains.ond.testset.locked_answers import UNSAID
@@ -90,7 +90,7 @@ def edit_distance(first: str, second: str) -> int:
     return row[-1]
 
 
-def _choose(answers: AgentAnswers, kind: str, offer: Offer, ids: Sequence[str] | None) -> list[int]:
+def _choose(answers: AgentAnswers, kind: str, offer: FeedbackOffer, ids: Sequence[str] | None) -> list[int]:
     """Return the samples that a request is about, in the order of the test."""
     recent = answers.latest[offer.reads]
     if ids is not None:
@@ -104,7 +104,7 @@ def _choose(answers: AgentAnswers, kind: str, offer: Offer, ids: Sequence[str] |
     return asked
 
 
-def _is_wrong(answers: AgentAnswers, kind: str, offer: Offer, at: int) -> bool:
+def _is_wrong(answers: AgentAnswers, kind: str, offer: FeedbackOffer, at: int) -> bool:
     if kind == "detection":
         stated = answers.test.threshold
         threshold = 0.5 if stated is None else stated
@@ -115,7 +115,7 @@ def _is_wrong(answers: AgentAnswers, kind: str, offer: Offer, at: int) -> bool:
     return bool(answers.predicted[at] != answers.test.labels[at])
 
 
-def _line(answers: AgentAnswers, offer: Offer, at: int) -> str:
+def _line(answers: AgentAnswers, offer: FeedbackOffer, at: int) -> str:
     key = answers.test.ids[at]
     if offer.content == "label":
         return f"{quote_id(key)},{min(int(answers.test.labels[at]), answers.test.known)}"
@@ -126,7 +126,7 @@ def _line(answers: AgentAnswers, offer: Offer, at: int) -> str:
     return ",".join([quote_id(key), *(row[column].strip() if column < len(row) else "" for column in offer.columns)])
 
 
-def _truth(answers: AgentAnswers, offer: Offer, at: int) -> str:
+def _truth(answers: AgentAnswers, offer: FeedbackOffer, at: int) -> str:
     return answers.test.rows[at][offer.columns[0]].strip()
 
 
