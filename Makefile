@@ -23,6 +23,7 @@ format: .venv/.tools
 docs: .venv/.package
 	$(BIN)/python docs/generate_reference.py
 	$(BIN)/python docs/generate_help.py
+	$(BIN)/python docs/generate_messages.py
 
 bench: .venv/.tools
 	@for subject in bench/bench_*.py; do $(BIN)/python $$subject || exit 1; done

@@ -256,7 +256,7 @@ def make_film(domain: Domain[Any], trial: Trial) -> Film:
     """Return the film of a trial, or refuse if the domain draws nothing."""
     if not isinstance(domain, HasFilm):
         raise InvalidInput(
-            f"{domain.name} has nothing to be seen; openfield show RUN --cell CELL --turn N shows a turn in full."
+            f"{domain.name} draws no pictures. See a turn in full: openfield show RUN --cell CELL --turn N"
         )
     return domain.film(trial)
 

@@ -108,7 +108,7 @@ class Domain(ABC, Generic[S]):
         try:
             make_settings(self.settings, msgspec.to_builtins(changed))
         except InvalidInput as error:
-            raise InvalidInput(f"Novelty '{'+'.join(names)}' changes what it may not. {error}") from None
+            raise InvalidInput(f"Novelty '{'+'.join(names)}' takes a setting out of its range. {error}") from None
         check_effect(self.novelties, names, settings)
 
     def settings_in(self, trial: Trial, phase: Phase) -> S:

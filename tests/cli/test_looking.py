@@ -106,7 +106,7 @@ def test_a_metric_of_ones_own_is_given_as_a_file(openfield: Any, run: Path, tmp_
     ("value", "said"),
     [
         ("1 / 0", "The metric 'length' fails at cell [0-9a-f]+: ZeroDivisionError: division by zero."),
-        ("float('nan')", "The metric 'length' fails at cell .*: 'novel_turns' is not a number; None says that"),
+        ("float('nan')", "The metric 'length' fails at cell .*: 'novel_turns' is NaN. Return None for a number"),
         ("0, 'turns': 1", "Unknown number 'turns'. .*Declared by the metric 'length': novel_turns."),
     ],
 )

@@ -216,7 +216,7 @@ def test_what_the_world_looks_like_may_count_instead(run: Any, lamp: LampDomain,
 def test_worlds_that_cannot_be_drawn_say_so(run: Any, maze: of.Domain[Any], path: Path) -> None:
     of.run({"compass": maze.agents["compass"]}, maze.trials(1, size=3, training=1, before=1, after=1), path)
     status, _, errors = run(path, "--pictures")
-    assert (status, "nothing to be seen; openfield show RUN" in errors) == (2, True)
+    assert (status, "draws no pictures. See a turn in full: openfield show RUN" in errors) == (2, True)
 
 
 def test_the_number_of_inputs_is_said(run: Any, maze: of.Domain[Any], path: Path) -> None:

@@ -288,7 +288,7 @@ except InvalidInput as error:
         ("'random'", "imported\n{'done'}\n"),
         (
             "mine",
-            "imported\nAn agent is defined in the script itself, which every worker imports; what the script does",
+            "imported\nWorkers import the script that defines an agent. Put what the script does under",
         ),
     ],
 )

@@ -206,7 +206,7 @@ def test_a_missing_extra_is_one_line_before_anything_is_written(path: Path, monk
     trials = tiny_trials(1)
     monkeypatch.setattr(worlds.Tiny, "extra", "tiny", raising=False)
     monkeypatch.setattr(worlds.Tiny, "modules", ("no_such_engine",), raising=False)
-    with pytest.raises(MissingExtra, match=r"The domain 'tiny' needs .* pip install 'openfield\[tiny\]'"):
+    with pytest.raises(MissingExtra, match=r"The domain 'tiny' needs .* install .*\[tiny\]'"):
         of.run([copycat], trials, path)
     assert not path.exists()
 
@@ -217,7 +217,7 @@ def test_one_agent_and_one_trial_need_no_list(path: Path) -> None:
     assert [cell.outcome for cell in of.run(copycat, trial, path.with_name("2.sqlite")).cells] == ["done"]
 
 
-@pytest.mark.parametrize(("options", "words"), [({"workers": -1}, "-1 workers"), ({"count": 0}, "0 trials")])
+@pytest.mark.parametrize(("options", "words"), [({"workers": -1}, "-1 workers"), ({"count": 0}, "at least one trial, not 0")])
 def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, int], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         of.run("random", of.trials(worlds.TINY, options.pop("count", 1)), path, **options)  # type: ignore[arg-type]
@@ -358,7 +358,7 @@ def test_an_agent_lives_through_a_truncated_trial_only_as_far_as_it_went(path: P
 def test_a_fickle_agent_cannot_come_after_another_trial(path: Path) -> None:
     of.run([Fickle], after(*tiny_trials(2)), path)
     assert [(agent, outcome) for agent, outcome, _ in outcomes(path)] == [("Fickle", "agent_error"), ("Fickle", "done")]
-    assert "has no save() and did not live through trial" in attempts(path)[-1][2]
+    assert "has no save() and replied differently when trial" in attempts(path)[-1][2]
     assert len(attempts(path)) == 2
 
 

@@ -137,7 +137,7 @@ class Run:
         found = [cell for cell in cells if cell.id.startswith(wanted)]
         if len(found) > 1 and wanted:
             several = ", ".join(cell.id for cell in found)
-            raise InvalidInput(f"Several cells begin with '{wanted}': {several}. Say more of the one you mean.")
+            raise InvalidInput(f"Several cells begin with '{wanted}': {several}. Give more of its id.")
         if len(found) != 1:
             raise UnknownName("cell", wanted, [cell.id for cell in cells], label="In this run")
         return found[0]

@@ -99,7 +99,7 @@ def explaining(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         raise explain_error(error, path) from None
     except UnicodeDecodeError:  # SQLite quotes what it complains about, byte by byte
-        raise DamagedRun(f"{path} is damaged: a part of it that should be text is none.") from None
+        raise DamagedRun(f"{path} is damaged: a text in it cannot be read.") from None
     except msgspec.ValidationError as error:
         raise DamagedRun(f"{path} is damaged: {error}.") from None
 

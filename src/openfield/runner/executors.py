@@ -166,8 +166,8 @@ class Processes:
         how = _how(worker.process.exitcode)
         if worker.process.exitcode == UNGUARDED:
             raise InvalidInput(
-                "An agent is defined in the script itself, which every worker imports; what the script does must then "
-                "stand under `if __name__ == '__main__':`. Or define the agent in a module, or use workers=0."
+                "Workers import the script that defines an agent. Put what the script does under "
+                "`if __name__ == '__main__':`, define the agent in a module, or use workers=0."
             )
         if self._stopping:
             self._give_up(worker, "cancelled", "")

@@ -23,7 +23,20 @@ from openfield.trial import Limits, Trial, with_limits
 MOST = 1_000_000
 """More trials than anybody waits for; without an end a mistyped number fills the memory before anything is played."""
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
-_PLACE = re.compile(r" - at `\$\.(.*)`$")
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table of keys",
+    "null": "nothing",
+}
+BOUNDS = {">=": "{} or more", ">": "above {}", "<=": "at most {}", "<": "below {}"}
+_MISMATCH = re.compile(
+    r"Expected `(?P<kinds>[^`]+)`(?: (?P<sign>[<>]=?) (?P<bound>\S+))?(?:, got `(?P<other>[^`]+)`)?"
+    r" - at `\$\.(?P<key>.*)`$"
+)
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,20 +125,28 @@ def make_trials(
 
 def limit(trials: list[Trial], limits: Mapping[str, Any]) -> list[Trial]:
     """Return the trials with some of their limits changed."""
+    for key in limits:
+        if key not in Limits.__struct_fields__:
+            raise UnknownName("limit", key, Limits.__struct_fields__, label="Known")
 
     def change(before: Limits) -> Limits:
         try:
             return msgspec.convert({**msgspec.to_builtins(before), **limits}, Limits)
         except msgspec.ValidationError as error:
-            keys = ", ".join(Limits.__struct_fields__)
-            raise InvalidInput(f"limits: {_reason(error)}. Allowed: {keys}.") from None
+            raise InvalidInput(f"limits: {_reason(error)}.") from None
 
     return with_limits(trials, change) if limits else trials
 
 
 def _reason(error: msgspec.ValidationError) -> str:
-    """What does not fit, and under which key."""
-    return _PLACE.sub(r" (key '\1')", str(error).removeprefix("Object "))
+    """Return what is wrong with a value in words: `'trials' must be a whole number, 1 or more`."""
+    found = _MISMATCH.match(str(error))
+    if found is None:
+        return str(error).removeprefix("Object ")
+    kinds = " or ".join(KINDS.get(kind, kind) for kind in found["kinds"].split(" | "))
+    bound = f", {BOUNDS[found['sign']].format(found['bound'].removesuffix('.0'))}" if found["sign"] else ""
+    other = f", not {KINDS.get(found['other'], found['other'])}" if found["other"] else ""
+    return f"'{found['key']}' must be {kinds}{bound}{other}"
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:

@@ -177,7 +177,7 @@ class Player:
                 drive(rollout, agent)
         except AgentDiffers as error:
             raise AgentFault(
-                f"It has no save() and did not live through trial {cell.trial.id} as before: {error}"
+                f"The agent has no save() and replied differently when trial {cell.trial.id} was replayed: {error}"
             ) from None
         finally:
             rollout.close()

@@ -100,8 +100,8 @@ class CellScheduler:
         path = self._journal.path
         if self._changed:
             raise ReplayMismatch(
-                f"{self._changed} What was recorded before is untouched. Bring back what it was to go on, "
-                "begin another run file, or play such cells anew with --retry."
+                f"{self._changed} The earlier record is unchanged. Restore the world or its data to go on, "
+                "use another run file, or play such cells again with --retry."
             )
         if self._stopping:
             raise Cancelled(f"Stopped; all that was recorded is safe. To go on: openfield resume {quote(str(path))}")

@@ -37,7 +37,7 @@ def demo(
     from openfield.runner.run import run_plan
 
     if trials < 1:
-        raise InvalidInput(f"There is nothing to see with {trials} trials.")
+        raise InvalidInput(f"--trials must be 1 or more, not {trials}.")
     chosen = [find_domain(name) for name in domains] or installed_domains()
     if not chosen:
         raise InvalidInput("No domain is installed. See what is missing: openfield doctor")

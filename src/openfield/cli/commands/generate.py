@@ -45,11 +45,13 @@ def generate(
     from openfield.runner.experiment import parse_settings
 
     if pool is not None and source is not None:
-        raise InvalidInput("generate draws from a description, or makes levels with --pool: not both at once.")
+        raise InvalidInput("generate draws from a description or makes levels with --pool. Leave one of them out.")
     if pool is not None:
         _fill(domain, pool, 4 if count is None else count, seed)
         return
-    if source is None or count is not None:
+    if count is not None:
+        raise InvalidInput("--count needs --pool.")
+    if source is None:
         raise InvalidInput("generate needs a description to draw from, or --pool DIR to make levels in.")
     settings = {**({"levels": str(levels)} if levels else {}), **parse_settings(set_ or [])}
     known = find_domain(domain)
@@ -70,7 +72,7 @@ def _fill(domain: str, pool: Path, count: int, seed: int) -> None:
     from openfield.registry import find_domain
 
     if count < 1:
-        raise InvalidInput(f"--count is 1 or more, not {count}.")
+        raise InvalidInput(f"--count must be 1 or more, not {count}.")
     known = find_domain(domain)
     if not isinstance(known, FillsPool):
         raise InvalidInput(f"{known.name} has no levels to make more of.")

@@ -81,6 +81,8 @@ def _show_turns(run: Run, cell: CellRecord, wanted: int | None, as_json: bool) -
 
     rows = [_row(number, step) for number, step in enumerate(run.steps(cell.id, cell.attempt))]
     if wanted is not None:
+        if not rows:
+            raise InvalidInput(f"Cell {cell.id} has no turns yet.")
         if not 0 <= wanted < len(rows):
             raise InvalidInput(f"Cell {cell.id} has turns 0 to {len(rows) - 1}.")
         print_json(_full(rows[wanted]))

@@ -225,7 +225,7 @@ def limit_files(process: int, size: int) -> None:
         (["--token", "abc"], "no place for a token"),
         (["--config", "server.ini", "--trials", "7"], "server.ini lists the trials to serve"),
         (["--config", "server.ini", "--novelty", "mirrored"], "server.ini lists the trials to serve"),
-        (["--lease", "inf"], "A lease of inf s"),
+        (["--lease", "inf"], "--lease must be a number of seconds above 0, not inf"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(

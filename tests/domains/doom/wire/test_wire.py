@@ -622,9 +622,9 @@ def test_the_secret_alone_finds_an_experiment(broker: PrivateBroker, tmp_path: P
         ({"amqp": "amqp://field:field@127.0.0.1:abc/"}, "abc/' is no broker's address"),
         ({"amqp": "amqp://field:field@127.0.0.1:70000/"}, "70000/' is no broker's address"),
         ({"amqp": "amqp://[::1/"}, "is no broker's address"),
-        ({"lease": 0.0}, "A lease of 0 s"),
-        ({"lease": float("nan")}, "A lease of nan s"),
-        ({"lease": float("inf")}, "A lease of inf s"),
+        ({"lease": 0.0}, "above 0, not 0"),
+        ({"lease": float("nan")}, "above 0, not nan"),
+        ({"lease": float("inf")}, "above 0, not inf"),
     ],
 )
 def test_what_serve_is_told_is_looked_at(told: dict[str, Any], said: str) -> None:

@@ -52,7 +52,7 @@ class AmqpWire:
         if amqp is not None:
             ini.check_address(amqp)
         if lease is not None and not (lease > 0 and math.isfinite(lease)):
-            raise InvalidInput(f"A lease of {lease:g} s is not possible; it must be finite and more than 0.")
+            raise InvalidInput(f"--lease must be a number of seconds above 0, not {lease:g}.")
         self.benchmark = benchmark
         self.config = ini.read_server(Path(config)) if config else None
         self.url = amqp or (self.config.amqp if self.config else None)

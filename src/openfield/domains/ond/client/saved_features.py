@@ -169,7 +169,7 @@ def _unpack(path: Path) -> Any:
         with np.load(path, allow_pickle=False) as file:
             return _build(msgspec.json.decode(str(file["tree"])), file)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}.") from None
+        raise InvalidInput(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def _plain(value: Any, arrays: list[NDArray[Any]], what: str) -> Any:

@@ -1,0 +1,238 @@
+"""Mistakes of users: commands with bad input, and what their message must say. `docs/messages.md` shows all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import shutil
+import sqlite3
+from pathlib import Path
+from unittest import mock
+
+from openfield.cli import run_command
+from support.places import MAZE
+
+EXPERIMENTS = {
+    "key": "trails = 3",
+    "zero": "trials = 0",
+    "type": 'trials = "three"',
+    "agents": "agents = [3]",
+    "agent": 'agents = ["compas"]',
+    "novelty": 'novelty = "swaped"',
+    "empty": 'novelty = ["swapped", ""]',
+    "range": "[settings]\nsize = 99",
+    "setting": "[settings]\nsiz = 9",
+    "limit": "[limits]\nreply = 9",
+    "seconds": "[limits]\nreply_seconds = -9",
+    "toml": "trials = ",
+}
+"""What is wrong with the experiment files, by name."""
+MISTAKES: dict[str, list[tuple[str, str]]] = {
+    "Words and options": [
+        ("rum maze.py", "Unknown command 'rum'. Did you mean 'run'?"),
+        ("score ond", "'score' is a command of ond: openfield ond score --help"),
+        ("birds", "birds is a domain without commands of its own. Evaluate agents: openfield run birds"),
+        ("ond scor", "Unknown command 'scor'. Did you mean 'score'? Commands: merge, score, visit."),
+        ("run", "DOMAIN is missing. Help: openfield run --help"),
+        ("run maze.py --agnt random", "Unknown option '--agnt'. Did you mean '--agent'? Help: openfield run --help"),
+        ("run maze.py random", "There is a word too many: 'random'."),
+        ("run maze.py --seed", "--seed needs a value."),
+        ("run maze.py --seed 1 --seed 2", "--seed is given more than once."),
+        ("run maze.py --seed 1.5", "--seed takes a whole number, not '1.5'."),
+        ("run maze.py --trials many", "--trials takes a whole number, not 'many'."),
+        ("run maze.py --trials 1.5", "--trials takes a whole number, not '1.5'."),
+        ("run maze.py --repeats 1.5", "--repeats takes a whole number, not '1.5'."),
+        ("run maze.py --workers 1.5", "--workers takes a whole number, not '1.5'."),
+        ("run maze.py --reply-seconds soon", "--reply-seconds takes a number, not 'soon'."),
+        ("run maze.py --novelty ''", "--novelty is empty. Is a variable of your shell not set?"),
+        ("run maze.py --novelty=", "--novelty is empty. Is a variable of your shell not set?"),
+        ("serve maze.py --token ''", "--token is empty."),
+        ("report x.sqlite -o ''", "-o is empty."),
+        ("report ''", "A word is empty."),
+        ("list novelty", "WHAT is one of domains, agents, novelties, metrics, settings, options"),
+        ("list settings", "Settings of which domain? Name one: openfield list settings DOMAIN"),
+        ("list options", "Options of which domain?"),
+        ("doctor now", "There is a word too many: 'now'."),
+        ("demo maze.py --trials 0", "--trials must be 1 or more, not 0."),
+        ("demo maze.py --trials 1.5", "--trials takes a whole number, not '1.5'."),
+    ],
+    "Domains and agents": [
+        ("run mase", "Unknown domain 'mase'. Did you mean 'maze'?"),
+        ("run nowhere.py", "no such file: nowhere.py"),
+        ("check broken.py", "'broken.py' cannot be imported: ValueError: no brain"),
+        ("check many.py", "many.py holds 2 domains; name one: many.py:ONE, many.py:TWO."),
+        ("run maze.py --agent compas", "Did you mean 'compass'? For maze: compass, random."),
+        ("run maze.py --agent maze.py:Compas", "Did you mean 'Compass'?"),
+        ("run maze.py --agent agents.py", "Which agent of agents.py? Write agents.py:NAME."),
+        ("run maze.py --agent broken.py:Agent", "'broken.py:Agent' cannot be imported: ValueError: no brain"),
+        ("run maze.py --agent agents.py:Naked", "'Naked' is no agent: too many positional arguments. A class or"),
+        ("run maze.py --agent agents.py:three", "'three' is no agent: missing a required argument: 'c'."),
+        ("run maze.py -a random -a random", "Two agents are called 'random'. Name one of them: --agent other=random"),
+        ("run maze.py --agent process:", "process: needs a command, for instance process:'python3 agent.py'."),
+        ("run maze.py --agent 'process:\"'", "'process:\"' is not a command: no closing quotation."),
+        ("run maze.py --agent wire:", "wire: needs a command, for instance wire:'python3 agent.py'."),
+        ('run maze.py --agent "wire:python \'x"', "is not a command: no closing quotation."),
+    ],
+    "Trials and settings": [
+        ("run maze.py --novelty swaped", "Did you mean 'swapped'? Declared: slip:easy, slip:hard, swapped."),
+        ("run maze.py --novelty swapped+", "Unknown novelty ''."),
+        ("play maze.py --novelty slip:heard", "Did you mean 'slip:hard'?"),
+        ("run maze.py --set siz=3", "Unknown setting 'siz'. Did you mean 'size'?"),
+        ("run maze.py --set seed=3", "Unknown setting 'seed'."),
+        (
+            "run maze.py --set size=99",
+            "Setting 'size' cannot be '99': Expected `int` <= 20. Allowed: integer >= 3 <= 20.",
+        ),
+        ("run maze.py --set size", "--set takes key=value, not 'size'."),
+        ("run maze.py --trials 0", "'trials' must be a whole number, 1 or more."),
+        ("run maze.py --trials 99999999999999999999", "'trials' must be a whole number, at most 1000000."),
+        ("run maze.py --workers -1", "'workers' must be a whole number, 0 or more."),
+        ("run maze.py --reply-seconds 0", "limits: 'reply_seconds' must be a number, above 0."),
+        ("run maze.py --reply-seconds inf", "limits: 'reply_seconds' must be"),
+        ("play maze.py --trials 0", "--trials cannot be 0. Must be >= 1."),
+        ("play maze.py --trials 1e20", "--trials cannot be 100000000000000000000. Must be <= 1000000."),
+        ("play maze.py --seed 1.5", "--seed takes a whole number, not '1.5'."),
+    ],
+    "Experiment files": [
+        ("run nowhere.toml", "nowhere.toml cannot be read: No such file or directory."),
+        ("run domain.toml", "domain.toml: missing required field `domain`."),
+        ("run key.toml", "Unknown key 'trails'. Did you mean 'trials'? Keys of an experiment: agents, domain,"),
+        ("run zero.toml", "'trials' must be a whole number, 1 or more."),
+        ("run type.toml", "'trials' must be a whole number, not text."),
+        ("run agents.toml", "'agents[0]' must be text, not a whole number."),
+        ("run agent.toml", "Did you mean 'compass'?"),
+        ("run novelty.toml", "Did you mean 'swapped'?"),
+        ("run empty.toml", "empty.toml: Unknown novelty ''."),
+        ("run range.toml", "Setting 'size' cannot be 99: Expected `int` <= 20. Allowed: integer >= 3 <= 20."),
+        ("run setting.toml", "Did you mean 'size'?"),
+        ("run limit.toml", "Unknown limit 'reply'. Did you mean 'reply_seconds'?"),
+        ("run seconds.toml", "limits: 'reply_seconds' must be"),
+        ("run toml.toml", "is not TOML"),
+    ],
+    "Run files": [
+        ("run x.sqlite", "x.sqlite is a run, not a domain. To go on with it: openfield resume x.sqlite"),
+        ("show nowhere.sqlite", "There is no run file nowhere.sqlite."),
+        ("report notes.txt", "notes.txt is not a run of openfield."),
+        ("verify other.sqlite", "other.sqlite is an SQLite file, but not a run of openfield."),
+        ("export blank.sqlite", "blank.sqlite is empty: a run was stopped before it began."),
+        ("resume nowhere.sqlite", "There is no run file nowhere.sqlite."),
+        ("resume x.sqlite --workers 1.5", "--workers takes a whole number, not '1.5'."),
+        ("show x.sqlite --turn 3", "--turn needs --cell."),
+        ("show x.sqlite --gif film.gif", "--gif needs --cell."),
+        ("show x.sqlite --episode 3", "--episode needs --gif."),
+        ("show x.sqlite --cell a --turn 1.5", "--turn takes a whole number, not '1.5'."),
+        ("show x.sqlite --cell a", "Unknown cell 'a'. In this run: none."),
+        ("report x.sqlite --metric detecton", "Did you mean 'detection'?"),
+        ("report x.sqlite --baseline compas", "Unknown agent 'compas'."),
+        ("export x.sqlite --format xml", "Unknown format 'xml'. Known: csv, jsonl, parquet."),
+        ("export x.sqlite --cell a", "--cell has no effect without a --format of the domain's own; leave it out."),
+        ("export x.sqlite -o x.sqlite", "x.sqlite is the record of a run and is not written over. Name another file."),
+    ],
+    "Serving": [
+        ("serve maze.py --set siz=3", "Did you mean 'size'?"),
+        ("serve maze.py --trials 0", "--trials cannot be 0. Must be >= 1."),
+        ("serve maze.py --trials 1.5", "--trials takes a whole number, not '1.5'."),
+        ("serve maze.py --port 1.5", "--port takes a whole number, not '1.5'."),
+        ("serve maze.py --port 99999", "--port is a number from 0 to 65,535, not 99999."),
+        ("serve maze.py --host 0.0.0.0", "that needs a token: --token SECRET."),
+        ("serve maze.py --host 192.0.2.1 --token x", "Cannot listen on 192.0.2.1: Cannot assign requested"),
+    ],
+    "Birds": [
+        ("run birds --set scenario=flying", "Setting 'scenario' cannot be 'flying'"),
+        ("run birds --novelty gravty", "Did you mean 'gravity'"),
+        ("run birds --levels no/levels", "There is no folder of levels at no/levels."),
+        ("run birds --trial 3", "--config"),
+        ("run birds --informed-only --uninformed-only", "--informed-only and --uninformed-only exclude each other."),
+        ("serve birds --token secret", "--token 8472913"),
+        ("serve birds --observer-port x", "--observer-port takes a whole number, not 'x'."),
+        ("generate birds", "generate needs a description to draw from, or --pool DIR to make levels in."),
+        ("generate birds no.xml", "no.xml cannot be read: No such file or directory."),
+        ("generate birds no.xml --pool more", "Leave one of them out."),
+        ("generate birds no.xml --count 3", "--count needs --pool."),
+        ("generate birds --pool more --count 0", "--count must be 1 or more, not 0."),
+        ("generate birds --pool x --count 1.5", "--count takes a whole number, not '1.5'."),
+        ("generate maze.py no.xml", "maze has no descriptions to generate trials from."),
+        ("generate maze.py --pool more", "maze has no levels to make more of."),
+    ],
+    "CommAI": [
+        ("run commai missing.json", "There is no configuration file missing.json"),
+        ("run commai -l Learner", "--learner takes a dotted path like my_module.MyLearner, not 'Learner'."),
+        ("run commai -v Nice", "Unknown view 'Nice'. Known: BaseView, ConsoleView."),
+        ("run commai --mode fast", "--mode is one of line, dot, immediate, not 'fast'."),
+        ("run commai -d -1", "-d cannot be -1.0. Must be a number of seconds, 0 or more."),
+        ("run commai --learner-port 99999999", "--learner-port cannot be 99999999. Must be <= 65535."),
+        ("run commai --learner-port 0", "Only a learner of --learner-cmd is told which."),
+        ("run commai --set tasks=micro99", "Unknown task 'micro99'"),
+        ("run commai --table .", "cannot be written: it is a folder, or its permissions forbid it."),
+        ("play commai -l mine.Learner", "For a learner: openfield run commai -l mine.Learner"),
+    ],
+    "Doom": [
+        ("run doom --novelty movin", "Did you mean 'moving"),
+        ("run doom --set enemies=-1", "Setting 'enemies' cannot be '-1'"),
+        ("serve doom --amqp nowhere", "'nowhere'"),
+        ("serve doom --config nowhere.ini", "nowhere.ini cannot be read: No such file or directory."),
+        ("serve doom --lease inf", "--lease must be a number of seconds above 0, not inf."),
+        ("serve doom --token secret", "Protocol 0.8 has no place for a token"),
+    ],
+    "OND": [
+        ("run ond --set area=nothing", "Setting 'area' cannot be 'nothing'"),
+        ("serve ond --data nowhere", "There is no directory nowhere."),
+        ("ond score", "Give --logits and --labels, or --arrays, or --detection and --classification."),
+        ("ond score --results results", "Scoring a folder of results needs --data, the directory of the tests."),
+        ("ond score --logits nowhere.npy --labels nowhere.npy", "nowhere.npy cannot be read"),
+        ("ond merge", "FILES is missing."),
+        ("ond merge nowhere.npz -o all.npz", "nowhere.npz cannot be read"),
+        ("ond visit", "SERVER is missing."),
+        ("ond visit here -a nobody", "Unknown agent 'nobody'."),
+    ],
+    "Objectives": [
+        ("objectives", "Name at least one table: openfield objectives TABLE..."),
+        ("objectives nowhere.pkl", "nowhere.pkl"),
+        ("objectives table.pkl --only entropi", "Unknown objective 'entropi'."),
+        ("objectives table.pkl --compat --unit bits", "--compat prints the original's numbers, which are in nats."),
+        ("objectives table.pkl --num-actions 0", "--num-actions is 0; it must be positive."),
+        ("objectives similarity one.pkl", "Similarity compares two tables; 1 were given."),
+        ("objectives study nowhere", "nowhere"),
+        ("objectives convert nowhere.pkl table.txt", "the target must end in .parquet or .pkl."),
+        ("objectives frames -o table.parquet", "Name at least one episode"),
+    ],
+}
+
+
+def write_files(folder: Path) -> None:
+    """Write the files that the commands name."""
+    shutil.copy(MAZE, folder / "maze.py")
+    (folder / "broken.py").write_text("raise ValueError('no brain')\n")
+    (folder / "many.py").write_text("from maze import Maze\n\nONE, TWO = Maze(), Maze()\n")
+    (folder / "agents.py").write_text("class Naked:\n    pass\n\n\ndef three(a, b, c):\n    pass\n")
+    (folder / "domain.toml").write_text("trials = 3\n")
+    for name, text in EXPERIMENTS.items():
+        (folder / f"{name}.toml").write_text(f'domain = "maze.py"\n{text}\n')
+    (folder / "notes.txt").write_text("all the things I did not do\n")
+    (folder / "blank.sqlite").touch()
+    sqlite3.connect(folder / "other.sqlite").execute("CREATE TABLE birds (name)").connection.close()
+    with contextlib.chdir(folder):
+        from openfield.journal.writer import Journal
+
+        Journal("x.sqlite").close()
+
+
+def complain(folder: Path, line: str) -> str:
+    """Return the one line that a command with a mistake prints in a folder, and check that it is one line."""
+    printed, complaint = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        mock.patch.dict(os.environ, {"COLUMNS": "200"}),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(complaint),
+    ):
+        try:
+            status: object = run_command(shlex.split(line))
+        except SystemExit as left:
+            status = left.code
+    said = complaint.getvalue()
+    if status != 2 or printed.getvalue() or said.count("\n") != 1 or not said.startswith("openfield: "):
+        raise ValueError(f"openfield {line}: status {status}\n{printed.getvalue()}{said}")
+    return said.rstrip("\n")
