@@ -217,7 +217,9 @@ def test_one_agent_and_one_trial_need_no_list(path: Path) -> None:
     assert [cell.outcome for cell in of.run(copycat, trial, path.with_name("2.sqlite")).cells] == ["done"]
 
 
-@pytest.mark.parametrize(("options", "words"), [({"workers": -1}, "-1 workers"), ({"count": 0}, "at least one trial, not 0")])
+@pytest.mark.parametrize(
+    ("options", "words"), [({"workers": -1}, "-1 workers"), ({"count": 0}, "at least one trial, not 0")]
+)
 def test_numbers_that_make_no_sense_are_refused(path: Path, options: dict[str, int], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         of.run("random", of.trials(worlds.TINY, options.pop("count", 1)), path, **options)  # type: ignore[arg-type]
