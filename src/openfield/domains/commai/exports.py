@@ -23,7 +23,6 @@ from openfield.metrics.gradual import (
     task_efforts,
     transfer,
 )
-from openfield.result import Result
 
 
 @dataclass
@@ -35,20 +34,13 @@ class TaskTotals:
     instances: int = 0
 
 
-def write_results(result: Result, path: Path) -> None:
-    """Write the original's summary of all cells of a result, one agent after the other."""
-    texts = []
-    for run_path in result.paths:
-        with Run(run_path) as run:
-            cells = [cell for cell in run.cells() if cell.trial.domain == "commai" and cell.attempt]
-            texts += [text for cell in cells for text in (f"* {cell.agent}, trial {cell.trial.id}", *_lines(run, cell))]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(texts) + "\n")
-
-
 def export_results(path: Path, target: Path, cell: str | None) -> str:
-    """Write the original's summary of a run file, for `openfield export --format results`."""
-    write_results(Result([path]), target)
+    """Write the original's summary of all cells of a run file, one agent after the other."""
+    with Run(path) as run:
+        played = _played(run)
+        texts = [text for cell in played for text in (f"* {cell.agent}, trial {cell.trial.id}", *_lines(run, cell))]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("\n".join(texts) + "\n")
     return f"The original's summary in {target}"
 
 
@@ -98,17 +90,17 @@ def _ratio(reward: float, steps: int) -> float:
 BUDGETS = (10_000, 100_000, 1_000_000)
 
 
-def write_table(result: Result, path: Path) -> None:
-    """Write the table of a result."""
-    cells = [cell for cell in result.cells if cell.trial.domain == "commai" and cell.attempt]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode([describe_cell(cell, cells) for cell in cells])))
-
-
 def export_table(path: Path, target: Path, cell: str | None) -> str:
-    """Write the table of a run file, for `openfield export --format tasks`."""
-    write_table(Result([path]), target)
+    """Write the table of a run file."""
+    with Run(path) as run:
+        cells = _played(run)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(msgspec.json.format(msgspec.json.encode([describe_cell(cell, cells) for cell in cells])))
     return f"What each task took, in {target}"
+
+
+def _played(run: Run) -> list[CellRecord]:
+    return [cell for cell in run.cells() if cell.trial.domain == "commai" and cell.attempt]
 
 
 def describe_cell(cell: CellRecord, cells: list[CellRecord]) -> dict[str, Any]:

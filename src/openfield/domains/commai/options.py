@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -162,13 +161,18 @@ def read_configuration(path: Path) -> dict[str, Any]:
 
 def _list_writers(options: CommaiOptions) -> list[Callable[[Result], None]]:
     """Return what writes files when all is done; a file that cannot be written is refused now."""
-    from openfield.domains.commai.exports import write_results, write_table
+    from openfield.domains.commai.exports import export_results, export_table
 
-    wanted = [(options.table, write_table), (options.summary, write_results)]
-    for path, _ in wanted:
-        if path is not None:
-            _check_target(path)
-    return [partial(write, path=path) for path, write in wanted if path is not None]
+    def after(path: Path, export: Callable[[Path, Path, str | None], str]) -> Callable[[Result], None]:
+        _check_target(path)
+
+        def write(result: Result) -> None:
+            export(result.paths[0], path, None)
+
+        return write
+
+    writers = [after(options.table, export_table)] if options.table else []
+    return writers + ([after(options.summary, export_results)] if options.summary else [])
 
 
 def _choose_player(command: str, options: CommaiPlayOptions, changes: CommandChanges) -> CommandChanges:

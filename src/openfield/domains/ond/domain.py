@@ -49,7 +49,7 @@ class OndDomain(Domain[OndSettings]):
     commands = {name: f"openfield.domains.ond.commands.{name}:{name}" for name in ("score", "visit", "merge")}
 
     def spec(self, trial: Trial) -> Spec:
-        """The task, with the number of classes."""
+        """Return the task, with the number of classes."""
         from openfield.domains.ond.trials import named_test
 
         settings = self.settings_in(trial, trial.phases[0])
@@ -62,7 +62,7 @@ class OndDomain(Domain[OndSettings]):
         return Spec(domain=self.name, task=task, actions=Box(0, 1, (size, known + 1)))
 
     def phases(self, settings: OndSettings, novelty: tuple[str, ...]) -> tuple[Phase, ...]:
-        """Training, the batches before the onset, and those from it on."""
+        """Return training, the batches before the onset, and those from it on."""
         from openfield.domains.ond.trials import make_phases
 
         return make_phases(settings, novelty)
@@ -70,7 +70,7 @@ class OndDomain(Domain[OndSettings]):
     def trials(
         self, count: int = 5, seed: int = 0, novelty: str | None = None, red_light: bool = False, **settings: Any
     ) -> list[Trial]:
-        """Trials that differ in their seeds; for a named test of a data directory, the one trial of that test."""
+        """Make trials that differ in their seeds, or the one trial of a named test of a data directory."""
         from openfield.domains.ond.testset.samples import data_files
         from openfield.domains.ond.trials import find_directory, served_trial
 
@@ -86,7 +86,7 @@ class OndDomain(Domain[OndSettings]):
         return [served_trial(test, digests, changes, self.version, red_light)]
 
     def world(self, trial: Trial) -> World:
-        """The test of a trial."""
+        """Make the test of a trial."""
         from openfield.domains.ond.trials import make_built
         from openfield.domains.ond.world import TestWorld
 
@@ -94,18 +94,18 @@ class OndDomain(Domain[OndSettings]):
         return TestWorld(make_built(trial, before, after), before, trial.red_light)
 
     def detection_rule(self, trial: Trial) -> Callable[[Belief], bool]:
-        """The protocol's rule: for any sample, a probability that reaches the threshold of the trial or session."""
+        """Return the protocol's rule: for any sample a probability that reaches the threshold of the trial."""
         threshold = float(trial.settings.get("threshold", 0.5))
         return lambda belief: belief.highest >= threshold
 
     def encode(self, observation: Any) -> Any:
-        """Batches by what their mean picture looks like from afar, other turns by kind."""
+        """Encode a batch by its coarse mean picture, and any other turn by its kind."""
         from openfield.domains.ond.encode import coarse_batch
 
         return coarse_batch(observation)
 
     def encode_action(self, action: Any) -> Any:
-        """Actions by kind, and scores by how much they call unknown."""
+        """Encode an action by its kind, and scores by how much they call unknown."""
         from openfield.domains.ond.encode import coarse_action
 
         return coarse_action(action)
@@ -123,13 +123,13 @@ class OndDomain(Domain[OndSettings]):
         return prepare(self, options)
 
     def wire(self) -> Wire:
-        """The protocol's own REST interface."""
+        """Return the protocol's own REST interface."""
         from openfield.domains.ond.server.wire import OndWire
 
         return OndWire(self)
 
     def scripted_agent(self, spec: Spec, seed: int) -> Agent:
-        """Whose replies the wire can carry: a client's. It knows the samples of the trial the conformance kit plays."""
+        """Make a client whose replies the wire can carry. It knows the samples of the trial the kit plays."""
         from openfield.domains.ond.client.conformance import script_client
         from openfield.domains.ond.trials import make_built
 
@@ -138,13 +138,13 @@ class OndDomain(Domain[OndSettings]):
         return script_client(make_built(trial, *settings).test)
 
     async def scripted_peer(self, host: str, port: int, replies: Sequence[Reply]) -> None:
-        """Speaks the wire for the conformance kit."""
+        """Play these replies over the wire, for the conformance kit."""
         from openfield.domains.ond.client.conformance import play_replies
 
         await play_replies(host, port, replies)
 
     def open_dispatcher(self, journal: Journal, trials: Sequence[Trial], serving: Serving) -> tuple[Wire, Dispatcher]:
-        """Serves the tests of a directory; without one, tests built from the trials, kept beside the run file."""
+        """Serve the tests of a directory; without one, build tests from the trials beside the run file."""
         from openfield.domains.ond.options import OndServeOptions
         from openfield.domains.ond.server.wire import OndWire
         from openfield.domains.ond.testset.builder import write_trials
