@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import base64
+import inspect
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from typing import NamedTuple, get_args
 import msgspec
 import pytest
 
+from openfield import capabilities
 from openfield.core import Turn
 from openfield.journal.reader import SCORED
 from openfield.metrics import BUILT_IN
@@ -28,10 +31,11 @@ from support.places import MAZE, ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]
 GUIDE = ROOT / "docs" / "domain.md"
+CATCH = ROOT / "examples" / "catch.py"
 
 
 class Snippet(NamedTuple):
-    """A fenced block: its language, its text, and the file it claims to be (`This is `NAME`:` just above it)."""
+    """A fenced block: its language, its text, and the file or class that the line above names (`This is `NAME`:`)."""
 
     language: str
     text: str
@@ -49,7 +53,9 @@ def snippets(page: Path) -> Iterator[Snippet]:
 def test_snippets_run_in_order(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for snippet in snippets(page):
-        if snippet.file and not (ROOT / snippet.file).exists():
+        if page == GUIDE and snippet.text.startswith("    def ") and snippet.file:
+            add_to_class(snippet.file, snippet.text, tmp_path / "examples" / "catch.py")
+        elif snippet.file and not (ROOT / snippet.file).exists():
             (tmp_path / snippet.file).write_text(snippet.text, encoding="utf-8")
         elif snippet.language == "console":
             for command, shown in commands(snippet.text):
@@ -100,10 +106,32 @@ def test_quoted_files_are_the_files(page: Path) -> None:
             assert snippet.text == (ROOT / snippet.file).read_text(encoding="utf-8"), snippet.file
 
 
-def test_pieces_of_the_domain_guide_are_the_maze() -> None:
-    pieces = "".join(snippet.text for snippet in snippets(GUIDE) if snippet.language == "python")
-    maze = (ROOT / "examples" / "maze.py").read_text(encoding="utf-8")
-    assert [line for line in pieces.splitlines() if line] == [line for line in maze.splitlines() if line]
+def add_to_class(name: str, lines: str, file: Path) -> None:
+    """Write lines at the end of a class, as a reader of the guide would."""
+    source = file.read_text(encoding="utf-8")
+    (found,) = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
+    before, after = source.splitlines()[: found.end_lineno], source.splitlines()[found.end_lineno :]
+    file.write_text("\n".join([*before, "", lines.rstrip("\n"), *after]) + "\n", encoding="utf-8")
+
+
+def test_the_domain_guide_is_a_domain_in_99_lines_and_a_capability_in_ten_more() -> None:
+    pieces = [snippet for snippet in snippets(GUIDE) if snippet.language == "python"]
+    domain = [line for piece in pieces if not piece.file for line in piece.text.splitlines() if line]
+    catch = CATCH.read_text(encoding="utf-8").splitlines()
+    assert domain == [line for line in catch if line]
+    assert len(catch) < 100
+    assert {piece.file for piece in pieces} == {"", "CatchEpisode", "Catch"}
+    assert sum(bool(line) for piece in pieces if piece.file for line in piece.text.splitlines()) == 10
+
+
+def test_every_capability_is_documented() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| [^|]+ \|$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    documented = {name: set(re.findall(r"`(\w+)`", members)) for name, members in rows}
+    assert documented == {
+        name: {member for member in (*vars(kind), *inspect.get_annotations(kind)) if not member.startswith("_")}
+        for name, kind in vars(capabilities).items()
+        if name in capabilities.__all__ and getattr(kind, "_is_protocol", False)
+    }
 
 
 @pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=lambda page: page.stem)
@@ -171,7 +199,7 @@ def test_every_check_of_a_world_is_documented() -> None:
     from openfield.testing.world import CHECKS
 
     page = (ROOT / "docs" / "domain.md").read_text(encoding="utf-8")
-    table = page[page.index("| check | what it proves |") : page.index("A novelty may of course be seen")]
+    table = page[page.index("| check | what it proves |") : page.index("An agent may see a novelty")]
     assert set(re.findall(r"`(\w+)`", table)) == CHECKS.keys()
 
 

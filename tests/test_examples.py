@@ -51,6 +51,17 @@ def test_the_compass_beats_chance_and_notices_the_swap(path: Path) -> None:
         assert not any(episode.detected for episode in cell.episodes if not episode.novel)
 
 
+def test_the_follower_catches_until_its_moves_are_swapped_and_then_says_so(path: Path) -> None:
+    of.run(["follower", "random"], of.trials(str(EXAMPLES / "catch.py"), 3), path)
+    with Run(path) as run:
+        cells = run.cells()
+    for cell in (cell for cell in cells if cell.agent == "follower"):
+        usual = [episode for episode in cell.episodes if not episode.novel]
+        assert {(episode.performance, episode.detected) for episode in usual} == {(1.0, False)}
+        assert all(episode.detected for episode in cell.episodes if episode.novel)
+    assert not any(episode.detected for cell in cells if cell.agent == "random" for episode in cell.episodes)
+
+
 def test_programs_on_stdio_and_tcp_play_the_maze_alike(path: Path) -> None:
     """Both hold the same walker; only their seeds differ, so they do about as well."""
     of.run({"stdio": STDIO, "tcp": TCP, "random": "random"}, maze_trials(2), path, workers=2)
@@ -92,7 +103,8 @@ def test_every_example_says_what_it_is() -> None:
     for file in EXAMPLES.glob("*.py"):
         (command,) = (line for line in _words(file).splitlines() if line.startswith("Try it: "))
         assert f"examples/{file.name}" in command
-        subject = "commai" if file.name == "commai_learner.py" else "examples/maze.py"
+        subjects = {"commai_learner.py": "commai", "catch.py": "examples/catch.py"}
+        subject = subjects.get(file.name, "examples/maze.py")
         start = (
             "python examples/commai_task.py" if file.name == "commai_task.py" else f"openfield run {subject} --agent "
         )

@@ -32,6 +32,7 @@ __all__ = [
     "Film",
     "GeneratesTrials",
     "GuidesChecks",
+    "HasCommands",
     "HasDemo",
     "HasDetectionRule",
     "HasDispatcher",
@@ -40,6 +41,7 @@ __all__ = [
     "HasFilm",
     "HasGymSettings",
     "HasHuman",
+    "HasOptions",
     "HasOracles",
     "HasScriptedPeer",
     "HasWire",
@@ -245,7 +247,7 @@ class Film(NamedTuple):
 
 @runtime_checkable
 class HasFilm(Protocol):
-    """Can be watched: `openfield show RUN --cell CELL --film out.gif`."""
+    """Can be watched: `openfield show RUN --cell CELL --gif out.gif`."""
 
     def film(self, trial: Trial) -> Film:
         """Return a world of the trial that draws for people."""

@@ -1,0 +1,99 @@
+"""A complete domain in one file: catch the falling ball. From some episode on, left and right are swapped or wind blows.
+
+Try it: openfield run examples/catch.py --agent follower --agent random
+"""
+
+import random
+from typing import Annotated, Any
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+import openfield as of
+
+MOVES = {"left": -1, "stay": 0, "right": 1}
+
+
+class CatchSettings(of.Settings, frozen=True):
+    """Everything that can differ between two worlds, and the length of a trial."""
+
+    width: Annotated[int, Meta(ge=3, le=50, description="Columns of the board.")] = 9
+    height: Annotated[int, Meta(ge=3, le=50, description="Rows of the board.")] = 8
+    swapped: Annotated[bool, Meta(description="Left goes right and right goes left.")] = False
+    wind: Annotated[float, Meta(ge=0, le=1, description="Chance per row that the ball drifts to the right.")] = 0.0
+    training: Annotated[int, Meta(ge=0, description="Training episodes.")] = 5
+    before: Annotated[int, Meta(ge=0, description="Test episodes before the onset.")] = 10
+    after: Annotated[int, Meta(ge=0, description="Test episodes from the onset on.")] = 15
+
+
+class CatchEpisode:
+    """One ball, from the top row to the bottom row."""
+
+    def __init__(self, settings: CatchSettings, rng: random.Random) -> None:
+        self.settings, self.rng = settings, rng
+        self.ball, self.row, self.paddle = rng.randrange(settings.width), 0, settings.width // 2
+        self.reward = self.performance = 0.0
+        self.ended: of.Ending | None = None
+        self.observation = self._see()
+
+    def move(self, action: Any) -> None:
+        """Move the paddle and let the ball fall by one row."""
+        if not isinstance(action, str) or action not in MOVES:
+            raise of.AgentProtocol(f"unknown action {action!r}; the actions are {', '.join(MOVES)}")
+        step = -MOVES[action] if self.settings.swapped else MOVES[action]
+        self.paddle = min(max(self.paddle + step, 0), self.settings.width - 1)
+        self.ball = (self.ball + (self.rng.random() < self.settings.wind)) % self.settings.width
+        self.row += 1
+        self.observation = self._see()
+        if self.row == self.settings.height - 1:
+            self.reward = self.performance = float(self.paddle == self.ball)
+            self.ended = "terminated"
+
+    def _see(self) -> dict[str, int]:
+        return {"ball": self.ball, "row": self.row, "paddle": self.paddle}
+
+
+class Follower:
+    """Follows the ball, and believes in a novelty once a move has not done what it should."""
+
+    def __init__(self, spec: of.Spec, seed: int) -> None:
+        self.novel, self.expected = 0.0, 0
+
+    def __call__(self, turn: of.Turn) -> of.Reply:
+        ball, paddle = turn.observation["ball"], turn.observation["paddle"]
+        if not turn.first and paddle != self.expected:
+            self.novel = 1.0
+        move = "left" if ball < paddle else "right" if ball > paddle else "stay"
+        self.expected = paddle + MOVES[move]
+        return of.Reply(move, of.Belief(self.novel))
+
+
+class Catch(of.Domain[CatchSettings]):
+    """Names the parts of the domain and puts them together."""
+
+    name, title, settings = "catch", "Catch the falling ball", CatchSettings
+    novelties = (
+        of.Novelty("swapped", 3, "actions", "left and right are swapped", lambda s: replace(s, swapped=True)),
+        of.Novelty("wind", 6, "rules", "the ball drifts now and then", lambda s: replace(s, wind=0.3), "easy"),
+        of.Novelty("wind", 6, "rules", "the ball drifts most of the time", lambda s: replace(s, wind=0.8), "hard"),
+    )
+    default_novelty, agents, demo_agents = "swapped", {"follower": Follower}, ("follower", "random")
+
+    def spec(self, trial: of.Trial) -> of.Spec:
+        """Return what an agent may know before the trial starts."""
+        settings = self.settings_in(trial, trial.phases[0])
+        column, row = of.Discrete(settings.width), of.Discrete(settings.height)
+        seen = of.Fields({"ball": column, "row": row, "paddle": column})
+        return of.Spec(domain=self.name, task="Catch the ball.", actions=of.Choice(tuple(MOVES)), observations=seen)
+
+    def phases(self, settings: CatchSettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
+        """Return the script of a trial: training, test as usual, test with the novelty."""
+        usual = of.Phase("training", settings.training), of.Phase("test", settings.before)
+        return (*usual, of.Phase("test", settings.after, novelty))
+
+    def world(self, trial: of.Trial) -> of.World:
+        """Make the world that plays the script."""
+        return of.EpisodicWorld(self, trial, CatchEpisode)
+
+
+CATCH = Catch()
