@@ -54,7 +54,7 @@ def raw_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
 
 
 def world_episodes(world: DoomWorld, ticks: int) -> Iterator[None]:
-    """The whole world: engine, scene, features, performance, truth."""
+    """The whole world: engine, state, features, performance, truth."""
     actions = itertools.cycle(ACTIONS)
     while True:
         for _ in range(ticks):

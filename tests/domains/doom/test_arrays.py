@@ -13,21 +13,21 @@ def bodies(count: int, start: int = 1) -> list[Entity]:
     ]
 
 
-def scene(enemies: int = 0, bolts: int = 0, **items: int) -> GameState:
+def state(enemies: int = 0, bolts: int = 0, **items: int) -> GameState:
     player = Entity(id=0, x=-1.5, y=-2.5, z=-3.5, angle=45.0, health=80.0)
     lying = {kind: bodies(items.get(kind, 0), 20) for kind in ITEMS}
     return GameState(player, 12.0, bodies(enemies), lying, bodies(bolts, 90))
 
 
 def test_a_duel_is_time_player_enemies_and_projectiles() -> None:
-    array = DuelArray().show(make_snapshot(scene(enemies=2, bolts=1)), 7)
+    array = DuelArray().show(make_snapshot(state(enemies=2, bolts=1)), 7)
     expected = [7, -1.5, -2.5, -3.5, 80, 1, 0, 1, 2, 4, 1, 10, 1, 2, 5, *[0] * 10, 1, 0, 1, 2, *[0] * 12]
     assert array.tolist() == expected
     assert len(expected) == ARRAY_SIZES["duel"]
 
 
 def test_an_arena_is_time_player_enemies_and_items() -> None:
-    array = ArenaArray().show(make_snapshot(scene(enemies=1, ammo=2, obstacle=1)), 7)
+    array = ArenaArray().show(make_snapshot(state(enemies=1, ammo=2, obstacle=1)), 7)
     head = [7, -1.5, -2.5, 45, 80, 12, 1, 0, 1, 3, 4, *[0] * 15]
     items = [*[0] * 24, 1, 0, 1, 1, 10, 1, *[0] * 18, *[0] * 24, 1, 0, 1, *[0] * 21]
     assert array.tolist() == [*head, *items]
@@ -36,15 +36,15 @@ def test_an_arena_is_time_player_enemies_and_items() -> None:
 
 def test_what_is_gone_is_zero_again() -> None:
     arena, duel = ArenaArray(), DuelArray()
-    arena.show(make_snapshot(scene(enemies=4, health=8, obstacle=8)), 7)
-    duel.show(make_snapshot(scene(enemies=4, bolts=4)), 7)
-    for later in (scene(enemies=2, health=8, obstacle=8), scene(enemies=2, health=1), scene(bolts=1), scene()):
+    arena.show(make_snapshot(state(enemies=4, health=8, obstacle=8)), 7)
+    duel.show(make_snapshot(state(enemies=4, bolts=4)), 7)
+    for later in (state(enemies=2, health=8, obstacle=8), state(enemies=2, health=1), state(bolts=1), state()):
         assert arena.show(make_snapshot(later), 6).tolist() == ArenaArray().show(make_snapshot(later), 6).tolist()
         assert duel.show(make_snapshot(later), 6).tolist() == DuelArray().show(make_snapshot(later), 6).tolist()
 
 
 def test_more_than_have_a_place_are_left_out() -> None:
-    many, fit = scene(enemies=6, bolts=6, trap=12), scene(enemies=4, bolts=4, trap=8)
+    many, fit = state(enemies=6, bolts=6, trap=12), state(enemies=4, bolts=4, trap=8)
     assert ArenaArray().show(make_snapshot(many), 7).tolist() == ArenaArray().show(make_snapshot(fit), 7).tolist()
     assert DuelArray().show(make_snapshot(many), 7).tolist() == DuelArray().show(make_snapshot(fit), 7).tolist()
 
@@ -52,10 +52,10 @@ def test_more_than_have_a_place_are_left_out() -> None:
 def test_arrays_are_the_agents_own() -> None:
     """Whoever changes one, or keeps it, neither sees nor does harm."""
     for view in (ArenaArray(), DuelArray()):
-        here = make_snapshot(scene(enemies=2, trap=1))
+        here = make_snapshot(state(enemies=2, trap=1))
         first = view.show(here, 7)
         kept = first.tolist()
-        view.show(make_snapshot(scene(enemies=1)), 6)
+        view.show(make_snapshot(state(enemies=1)), 6)
         assert first.tolist() == kept
         first[:] = -1.0
         assert view.show(here, 7).tolist() == kept

@@ -36,9 +36,9 @@ def test_nobody_goes_through_a_wall(domain: DoomDomain, settings: dict[str, Any]
         return Reply(walk)
 
     for _ in play(world, wander):
-        room, scene = world._script.layouts[world._number].room, world._episode.state
-        loose = [body for bodies in scene.items.values() for body in bodies]
-        for body in (scene.player, *scene.enemies, *loose):
+        room, state = world._script.layouts[world._number].room, world._episode.state
+        loose = [body for bodies in state.items.values() for body in bodies]
+        for body in (state.player, *state.enemies, *loose):
             assert room.left < body.x < room.right
             assert room.bottom < body.y < room.top
             seen += 1

@@ -1,56 +1,40 @@
-"""What a scene looks like to measures that count."""
+"""Feature vectors carry numbers as the published ones do."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from openfield.domains.doom.arrays import ArenaArray, DuelArray
-from openfield.domains.doom.domain import ARENA, DUEL
-from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState, make_snapshot
-from openfield.domains.doom.features import arena_features, duel_features, shown
-from openfield.domains.doom.settings import DuelSettings
+from openfield.domains.doom.engine.game_state import ITEMS, Entity, GameState
+from openfield.domains.doom.features import arena_features, duel_features
 
-
-def scene(**changes: Any) -> GameState:
-    player = Entity(**{"id": 0, "x": 10.0, "y": -30.0, "z": 0.0, "angle": 90.0, "health": 100.0} | changes)
-    enemy = Entity(id=1, x=200.0, y=5.0, z=0.0, angle=0.0, health=10.0)
-    return GameState(player, 20.0, [enemy], {kind: [] for kind in ITEMS}, [])
+FRACTION = 1 << 16
+"""The engine keeps places in so many parts of a unit."""
+PLACES = st.integers(-(1 << 31), (1 << 31) - 1).map(lambda parts: parts / FRACTION)
+KEYS = ("x_position", "y_position", "z_position")
 
 
-def test_places_are_counted_in_squares_whatever_the_time() -> None:
-    here = scene()
-    first = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
-    assert first == ((0, -1, 0, 4), ((1, 0, 0, 1),), 0)
-    assert DUEL.encode(duel_features(scene(x=100.0), 2.0, here.enemies[0])) == first
-    assert DUEL.encode(duel_features(scene(x=130.0), 1.0, here.enemies[0])) != first
+def shown(x: float, y: float = 0.0, z: float = 0.0, angle: float = 0.0) -> list[dict[str, Any]]:
+    """A body as all vectors show it: as player, as enemy, as projectile."""
+    body = Entity(1, x, y, z, angle, 100.0)
+    state = GameState(body, 8.0, [body], {kind: [] for kind in ITEMS}, [body])
+    arena, duel = arena_features(state, 0.0, {}), duel_features(state, 0.0, body)
+    return [arena["player"], *arena["enemies"], duel["player"], duel["enemy"], *duel["enemies"], *duel["projectiles"]]
 
 
-def test_the_arena_also_counts_where_the_player_looks() -> None:
-    looks = [ARENA.encode(arena_features(scene(angle=angle), 1.0, {})) for angle in (90.0, 100.0, 135.0)]
-    assert looks[0] == looks[1] != looks[2]
+@given(x=PLACES, y=PLACES, z=PLACES)
+def test_places_are_rounded_to_four_decimals(x: float, y: float, z: float) -> None:
+    for features in shown(x, y, z):
+        assert [features[key] for key in KEYS] == [round(x, 4), round(y, 4), round(z, 4)]
 
 
-def test_arrays_are_counted_like_features_of_the_same_scene() -> None:
-    bolt = Entity(id=7, x=3.0, y=4.0, z=5.0, angle=0.0, health=1.0)
-    for bolts, counted in ((1, 1), (8, 4)):  # an array shows four
-        here = msgspec.structs.replace(scene(), bolts=[bolt] * bolts)
-        features = DUEL.encode(duel_features(here, 1.0, here.enemies[0]))
-        array = DuelArray().show(make_snapshot(here), 7.0)
-        assert DUEL.encode(array) == DUEL.encode(array.tolist()) == features
-        assert features[2] == counted
-    for angle in (90.0, 134.0, 359.0):
-        turned = scene(angle=angle)
-        array = ArenaArray().show(make_snapshot(turned), 7.0)
-        assert ARENA.encode(array) == ARENA.encode(arena_features(turned, 1.0, {}))
-    assert ARENA.encode(None) == b"null"
+@pytest.mark.parametrize(("angle", "rounded"), [(44.99996, 45.0), (359.99999, 0.0), (22.5, 22.5), (11.25004, 11.25)])
+def test_angles_stay_below_a_full_turn(angle: float, rounded: float) -> None:
+    assert [features["angle"] for features in shown(0.0, angle=angle) if "angle" in features] == [rounded] * 2
 
 
-def test_fog_and_buckets_compose() -> None:
-    here = scene(x=-380.0, y=0.0)
-    foggy = shown(here, DuelSettings(fog=100.0)).enemies[0]
-    assert foggy.x == -280.0037
-    both = shown(here, DuelSettings(fog=100.0, buckets=30))
-    assert both == shown(shown(here, DuelSettings(fog=100.0)), DuelSettings(buckets=30))
-    assert both.enemies[0].x != shown(here, DuelSettings(buckets=30)).enemies[0].x
+def test_a_place_half_way_goes_to_the_even_one() -> None:
+    assert {features["x_position"] for features in shown(0.03125)} == {0.0312}

@@ -118,8 +118,8 @@ def test_touching_walls_or_pillars_hurts_at_every_side_and_corner() -> None:
         *((473, 473, True), (471, 0, False), (471, 471, False), (249, 231, True), (231, 249, True), (247, 231, False)),
     ]:
         pillar = Entity(1, 0.0, 0.0, 0.0, 0.0)
-        scene = GameState(Entity(0, x, y, 0.0, 0.0, 100.0), 1.0, [], {"obstacle": [pillar]}, [])
-        assert bool(rules.commands(scene, 1)) is hurt, (x, y)
+        state = GameState(Entity(0, x, y, 0.0, 0.0, 100.0), 1.0, [], {"obstacle": [pillar]}, [])
+        assert bool(rules.commands(state, 1)) is hurt, (x, y)
 
 
 def test_the_corner_of_a_pillar_costs_health() -> None:
@@ -327,10 +327,10 @@ def test_whoever_finds_no_room_to_return_is_told_again(monkeypatch: pytest.Monke
     told: list[int] = []
     find = ArenaRules._far_spot
 
-    def crowded(rules: ArenaRules, scene: GameState) -> tuple[int, int] | None:
-        pillar = scene.items["obstacle"][0]
-        told.append(len(scene.enemies))
-        return find(rules, scene) if len(told) > 3 else (round(pillar.x), round(pillar.y))
+    def crowded(rules: ArenaRules, state: GameState) -> tuple[int, int] | None:
+        pillar = state.items["obstacle"][0]
+        told.append(len(state.enemies))
+        return find(rules, state) if len(told) > 3 else (round(pillar.x), round(pillar.y))
 
     monkeypatch.setattr(ArenaRules, "_far_spot", crowded)
     turns = play_novelty("208:hard", None, 6, limit=400)

@@ -121,8 +121,8 @@ def test_whoever_appears_has_yet_to_walk_to_the_goal() -> None:
     layout = lay_out(settings, random.Random(0))
     rules = ArenaRules(settings, layout, StateReader(), random.Random(0))
     enemy, far = Entity(1, 350.0, 0.0, 0.0, 0.0), Entity(0, -470.0, -470.0, 0.0, 0.0)
-    scene = GameState(far, 1.0, [enemy], {"obstacle": []}, [])
-    spots = [spot for _ in range(100) for spot in (rules._spot(enemy, scene), rules._far_spot(scene)) if spot]
+    state = GameState(far, 1.0, [enemy], {"obstacle": []}, [])
+    spots = [spot for _ in range(100) for spot in (rules._spot(enemy, state), rules._far_spot(state)) if spot]
     assert len(spots) > 150
     assert min(math.dist(spot, (0, 0)) for spot in spots) > 128 + 100
 

@@ -287,7 +287,7 @@ class Client:
 
 
 def main() -> int:
-    """Walks through an experiment as the command line says."""
+    """Play an experiment as the command line says."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--log")

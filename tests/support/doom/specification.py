@@ -12,12 +12,12 @@ TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (
 
 
 def read(task: str) -> dict[str, Any]:
-    """The specification of a task."""
+    """Read the specification of a task."""
     return dict(msgspec.json.decode((files("openfield.domains.doom") / "data" / f"{task}.json").read_bytes()))
 
 
 def faults(spec: dict[str, Any], vector: dict[str, Any], first: bool) -> list[str]:
-    """Everything in a vector that its specification does not allow."""
+    """List everything in a vector that its specification does not allow."""
     wanted = {**spec["sensors"], "time_stamp": spec["time_stamp"], **(spec.get("first", {}) if first else {})}
     return list(_mapping(wanted, vector, ""))
 

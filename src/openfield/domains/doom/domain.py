@@ -131,7 +131,7 @@ class DoomDomain(Domain[Any]):
 
     def film(self, trial: Trial) -> Film:
         """Make a film of what the player saw, every other tick."""
-        from openfield.domains.doom.film import make_film
+        from openfield.domains.doom.world import make_film
 
         return make_film(self, trial)
 

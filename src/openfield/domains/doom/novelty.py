@@ -23,7 +23,7 @@ Change = dict[str, Any]
 
 
 def _graded(name: str, level: int, kind: str, note: str, *changes: Change) -> Iterator[Novelty[Any]]:
-    """A novelty in its difficulties; one change alone has none."""
+    """Yield a novelty in its difficulties; one change alone has none."""
     grades = DIFFICULTIES if len(changes) > 1 else ("",)
     for grade, change in zip(grades, changes, strict=True):
         values = {key: value for key, value in change.items() if key != "note"}

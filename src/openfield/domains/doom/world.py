@@ -6,9 +6,12 @@ Start here to see how the parts of the domain work together.
 from __future__ import annotations
 
 import functools
+import itertools
 import random
+from collections.abc import Iterator
 from typing import Any
 
+from openfield.capabilities import Film
 from openfield.core import Ask, PhaseName, Reply, Truth, Turn
 from openfield.domains.doom import features
 from openfield.domains.doom.agents.reference import ReferencePolicy
@@ -21,6 +24,10 @@ from openfield.domains.doom.trials import EpisodeSource, TrialScript
 from openfield.trial import Phase, Trial, derive
 
 NO_REWARD = Turn().reward
+FILM_TICKS = 2
+"""Ticks per picture of a film: an episode of 2,000 ticks fits into one."""
+FILM_MILLISECONDS = 60
+"""How long a picture is shown: about as fast as the game is."""
 PHASES: dict[str, PhaseName] = {"training": "training", "test": "test"}
 """The record leaves out defaults by identity, so a name from another process must become the same object."""
 
@@ -150,3 +157,15 @@ class DoomWorld:
         if not self._trial.red_light:
             return None
         return self._onset_passed if self._script.settings[self._number].light_stays else self._novel
+
+
+def make_film(domain: EpisodeSource, trial: Trial) -> Film:
+    """Make a film of a trial: its world on an engine that draws for people, and every other picture."""
+    world = DoomWorld(domain, trial, large=True)
+    ticks = itertools.count()
+
+    def pictures() -> Iterator[Any]:
+        if not next(ticks) % FILM_TICKS and not world.truth.episode_over:  # after an episode's end nothing is drawn
+            yield world.look("picture")
+
+    return Film(world, pictures, FILM_MILLISECONDS)
