@@ -1,4 +1,4 @@
-"""A complete domain in one file: catch the falling ball. From some episode on, left and right are swapped or wind blows.
+"""A complete domain in one file: catch the falling ball. Left and right may be swapped, or wind may blow.
 
 Try it: openfield run examples/catch.py --agent follower --agent random
 """
@@ -54,7 +54,7 @@ class CatchEpisode:
 
 
 class Follower:
-    """Follows the ball, and believes in a novelty once a move has not done what it should."""
+    """An agent that follows the ball, and reports a novelty once a move does not do what it should."""
 
     def __init__(self, spec: of.Spec, seed: int) -> None:
         self.novel, self.expected = 0.0, 0
@@ -69,7 +69,7 @@ class Follower:
 
 
 class Catch(of.Domain[CatchSettings]):
-    """Names the parts of the domain and puts them together."""
+    """The domain, which puts all parts together."""
 
     name, title, settings = "catch", "Catch the falling ball", CatchSettings
     novelties = (

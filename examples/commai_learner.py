@@ -1,11 +1,11 @@
-"""A learner as people wrote them for the General AI Challenge: a class with `next` and `reward`, nothing else.
+"""Run a learner written for the General AI Challenge: a class with the methods `next` and `reward`.
 
 Try it: openfield run commai --agent examples/commai_learner.py:Patient --agent echo --set tasks=micro1,micro2
 """
 
 
 class Patient:
-    """Tries symbols one after the other, and stays with what earns a reward."""
+    """A learner that tries one symbol after the other and keeps the one that is rewarded."""
 
     symbols = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.!;?-"
 
@@ -14,12 +14,12 @@ class Patient:
         self.won = 0
 
     def reward(self, reward: int) -> None:
-        """Is told what the last symbol earned; a loss after many wins looks like another world."""
+        """Learn what the last symbol earned. Suspect a change if a loss follows many wins."""
         if reward < 0:
             self.belief = 0.6 if self.won > 200 else 0.0
             self.at, self.won = (self.at + 1) % len(self.symbols), 0
         self.won += reward > 0
 
     def next(self, symbol: str) -> str:
-        """Says the symbol it stays with."""
+        """Return the symbol that it tries now."""
         return self.symbols[self.at]

@@ -1,4 +1,4 @@
-"""A task of your own for the CommAI domain, and a perfect learner that solves it.
+"""Write a task of your own for the CommAI domain, and solve it with a perfect learner.
 
 Try it: python examples/commai_task.py
 """
@@ -15,9 +15,10 @@ from openfield.domains.commai import (
 
 
 class Backwards(MicroTask):
-    """The learner says a word backwards, ten times in a row."""
+    """A task in which the learner spells a word backwards, ten times in a row."""
 
     def ask(self, stage: Stage) -> Round:
+        """Return one question, the right answer, and what the teacher says to a right and a wrong one."""
         word = stage.rng.choice(["tea", "milk", "water", "juice"])
         answer = f"{word[::-1]}."
         return Round(f"backwards: {word}.", answer, right="yes! ;", wrong=f"no, {answer};")

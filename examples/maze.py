@@ -1,4 +1,4 @@
-"""A whole domain in one file: a small maze in which left and right may one day be swapped.
+"""A complete domain in one file: a small maze in which left and right may be swapped at some point.
 
 Try it: openfield run examples/maze.py --agent random --agent compass
 """
@@ -14,7 +14,7 @@ MOVES = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
 
 class MazeSettings(of.Settings, frozen=True):
-    """What can be changed about a maze, and how long its trials are."""
+    """Everything that can change in a maze, and the length of a trial."""
 
     size: Annotated[int, msgspec.Meta(ge=3, le=20, description="Cells along each side.")] = 6
     walls: Annotated[float, msgspec.Meta(ge=0, le=0.4, description="Share of cells that are blocked.")] = 0.2
@@ -27,21 +27,21 @@ class MazeSettings(of.Settings, frozen=True):
 
 
 class MazePlay:
-    """One episode: from a random cell to a random goal."""
+    """One episode, from a random cell to a random goal."""
 
     def __init__(self, settings: MazeSettings, rng: random.Random) -> None:
         self.settings, self.rng, self.moves, self.shortest = settings, rng, 0, 0
         self.reward, self.performance = 0.0, 0.0
         self.ended: of.Ending | None = None
         cells = [(x, y) for x in range(settings.size) for y in range(settings.size)]
-        while not self.shortest:  # until there is a way to the goal
+        while not self.shortest:  # draw again until the goal can be reached
             self.free = set(rng.sample(cells, round((1 - settings.walls) * len(cells))))
             self.at, self.goal = rng.sample(sorted(self.free), 2)
             self.shortest = self._distance()
         self.observation = self._see()
 
     def move(self, action: Any) -> None:
-        """Goes one cell, if the way is free; what counts is how short the whole way was."""
+        """Go one cell if it is free. The performance is the shortest way divided by the moves made."""
         if not isinstance(action, str) or action not in MOVES:
             raise of.AgentProtocol(f"unknown action {action!r}; known are {', '.join(MOVES)}")
         dx, dy = MOVES[self.rng.choice(list(MOVES)) if self.rng.random() < self.settings.slip else action]
@@ -69,7 +69,7 @@ class MazePlay:
 
 
 class Compass:
-    """An agent that knows what its moves do, notices when they do something else, and learns that."""
+    """An agent that knows what its moves do, notices when they do something else, and learns it."""
 
     def __init__(self, spec: of.Spec, seed: int) -> None:
         self.rng, self.effects, self.surprise = random.Random(seed), {n: list(step) for n, step in MOVES.items()}, 0.0
@@ -89,7 +89,7 @@ class Compass:
 
 
 class Maze(of.Domain[MazeSettings]):
-    """The domain: everything above under one name."""
+    """The domain, which puts all parts together."""
 
     name, title, settings = "maze", "A small maze in which left and right may be swapped", MazeSettings
     agents = {"compass": Compass}
@@ -101,15 +101,18 @@ class Maze(of.Domain[MazeSettings]):
     )  # fmt: skip
 
     def spec(self, trial: of.Trial) -> of.Spec:
+        """Return what an agent may know before the trial starts."""
         place = of.Box(0, self.settings_in(trial, trial.phases[0]).size - 1, (2,), "int64")
         seen = of.Fields({"at": place, "goal": place, "open": of.Box(0, 1, (4,), "int64")})
         return of.Spec(domain=self.name, task="Reach the goal.", actions=of.Choice(tuple(MOVES)), observations=seen)
 
     def phases(self, settings: MazeSettings, novelty: tuple[str, ...]) -> tuple[of.Phase, ...]:
+        """Return the script of a trial: training, test as usual, test with the novelty."""
         early = of.Phase("training", settings.training), of.Phase("test", settings.before)
         return (*early, of.Phase("test", settings.after, novelty))
 
     def world(self, trial: of.Trial) -> of.World:
+        """Make the world that plays the script."""
         return of.EpisodicWorld(self, trial, MazePlay)
 
 

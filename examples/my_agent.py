@@ -1,4 +1,4 @@
-"""An agent of your own for the maze: it walks towards the goal, and doubts its world when a move surprises it.
+"""Play the maze with an agent of your own, which doubts its world when a move surprises it.
 
 Try it: openfield run examples/maze.py --agent examples/my_agent.py:Walker --agent random
 """
@@ -11,7 +11,7 @@ STEPS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
 
 class Walker:
-    """It knows what its moves do, and never learns otherwise."""
+    """An agent that walks towards the goal and reports how much its moves surprise it."""
 
     def __init__(self, spec: of.Spec, seed: int) -> None:
         self.rng, self.doubt, self.expected = random.Random(seed), 0.0, [0, 0]

@@ -1,7 +1,7 @@
-"""An agent in one file that needs nothing but Python 3.6: it reads a JSON message a line and answers on standard output.
+"""Play the maze over standard input and output, one JSON message per line. It needs only Python 3.6.
 
 Try it: openfield run examples/maze.py --agent "process:python3 examples/stdio_agent.py"
-It plays the maze: it knows what its moves should do, notices when they do something else, and learns that.
+The agent knows what its moves should do, notices when they do something else, and learns it.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ MOVES = {"left": [-1, 0], "right": [1, 0], "up": [0, -1], "down": [0, 1]}
 
 
 class Walker:
-    """Walks towards the goal along what it believes its moves do."""
+    """An agent that walks towards the goal and learns what its moves do."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -25,7 +25,7 @@ class Walker:
         self.was, self.tried = None, None
 
     def answer(self, turn):
-        """The reply to a turn, as a message."""
+        """Return the reply to a turn, as a message."""
         at, goal = turn["observation"]["at"], turn["observation"]["goal"]
         if not turn["first"]:
             self.learn(at)
@@ -33,13 +33,13 @@ class Walker:
         return {"type": "reply", "action": self.tried, "belief": {"novel": self.surprise}}
 
     def learn(self, at):
-        """Compares where it is with where it wanted to be."""
+        """Compare where the agent is with where it wanted to be."""
         went = [at[0] - self.was[0], at[1] - self.was[1]]
         if went != [0, 0] and went != self.effects[self.tried]:
             self.effects[self.tried], self.surprise = went, min(1.0, self.surprise + 0.5)
 
     def choose(self, at, goal, is_open):
-        """A move that should lead closer to the goal; now and then any that leads somewhere."""
+        """Choose the move that leads closest to the goal, and sometimes a random one."""
         free = [step for step, way in zip(MOVES.values(), is_open) if way]  # noqa: B905 - Python 3.6
         free.sort(key=lambda step: abs(at[0] + step[0] - goal[0]) + abs(at[1] + step[1] - goal[1]))
         wanted = free[0] if self.random.random() < 0.8 else self.random.choice(free)
@@ -47,17 +47,17 @@ class Walker:
         return known[0] if known else self.random.choice(sorted(MOVES))
 
     def save(self):
-        """All it knows, as text."""
+        """Return everything the agent knows, as text."""
         return json.dumps([self.random.getstate(), self.effects, self.surprise, self.was, self.tried])
 
     def load(self, text):
-        """Becomes the walker that was saved."""
+        """Restore what was saved."""
         (version, numbers, gauss), self.effects, self.surprise, self.was, self.tried = json.loads(text)
         self.random.setstate((version, tuple(numbers), gauss))
 
 
 def main():
-    """Introduces itself, then answers what it is asked until it is told goodbye."""
+    """Send `hello`, then answer every message until `bye` arrives."""
     say({"type": "hello", "protocol": 1, "name": "walker", "saves": True})
     walker = None
     for line in sys.stdin:
@@ -77,7 +77,7 @@ def main():
 
 
 def say(message):
-    """Sends a message; the line must leave at once."""
+    """Send a message, and flush it at once."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""An agent that connects to `openfield serve` over TCP and speaks the same lines as stdio_agent.py, on Python 3.6+.
+"""Connect to `openfield serve` over TCP and play with the same messages as stdio_agent.py. It needs only Python 3.6.
 
 Try it: openfield run examples/maze.py --agent "wire:python3 examples/tcp_agent.py {host} {port}"
 """
@@ -14,7 +14,7 @@ from stdio_agent import Walker
 
 
 def main(host, port):
-    """Plays one trial: hello, welcome, then a reply to every turn that asks for one, until bye."""
+    """Play one trial: send `hello`, then reply to every turn that asks for an action, until `bye` arrives."""
     with socket.create_connection((host, int(port))) as connection, connection.makefile("rw") as lines:
         say(lines, {"type": "hello", "name": "walker"})
         walker = None
@@ -29,7 +29,7 @@ def main(host, port):
 
 
 def say(lines, message):
-    """Sends a message; the line must leave at once."""
+    """Send a message, and flush it at once."""
     lines.write(json.dumps(message) + "\n")
     lines.flush()
 
