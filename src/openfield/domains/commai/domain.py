@@ -113,9 +113,9 @@ class CommaiDomain(Domain[CommaiSettings]):
         """Return a factory for a learner class of the original's kind, with `next(symbol)` and `reward(r)`."""
         if not inspect.isclass(found) or not callable(getattr(found, "next", None)):
             return None
-        from openfield.domains.commai.agents.learner_agent import make_learner_agent
+        from openfield.domains.commai.agents.learner_agent import LearnerAgent
 
-        return lambda spec, seed: make_learner_agent(found(), spec)
+        return lambda spec, seed: LearnerAgent(found(), spec)
 
     def options(self, command: str) -> type:
         """Return the original's options of a command."""

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import openfield
+from openfield.core import Saves, Spec
 from openfield.domains.commai import (
     DOMAIN,
     CommaiSettings,
@@ -18,6 +19,7 @@ from openfield.domains.commai import (
     load_learner,
     make_environment,
 )
+from openfield.domains.commai.agents.learner_agent import LearnerAgent
 from openfield.domains.commai.environment.learner_session import LearnerAdapter
 from openfield.errors import AgentProtocol, InvalidInput, UnknownName
 from support.places import ROOT
@@ -162,3 +164,21 @@ def test_the_demonstration_shows_a_drop_and_a_detection(tmp_path):
         before, after = ([e.performance for e in cell.episodes if e.novel is novel] for novel in (False, True))
         assert sum(before) / len(before) > sum(after) / len(after) + 0.2
         assert any(episode.detected for episode in cell.episodes) is (cell.agent == "mapper")
+
+
+def test_a_learner_that_saves_its_state_is_an_agent_that_does():
+    class Patient(EchoLearner):
+        at = b""
+
+        def save(self):
+            return self.at
+
+        def load(self, state):
+            self.at = state
+
+    spec = Spec(domain="commai", task="")
+    agent, other = LearnerAgent(Patient(), spec), LearnerAgent(EchoLearner(), spec)
+    assert isinstance(agent, Saves)
+    assert not isinstance(other, Saves)
+    agent.load(b"here")
+    assert agent.save() == b"here"

@@ -51,7 +51,7 @@ class LearnerAgent:
     """Lets a learner answer turns: any object with `next(symbol)` and, if it likes, `reward(r)`.
 
     A learner may also have `belief`, a number or a method without arguments: the probability that its world has
-    changed. None says nothing.
+    changed. None says nothing. With `save` and `load`, its state is saved with every episode.
     """
 
     def __init__(self, learner: Any, spec: Spec) -> None:
@@ -64,6 +64,8 @@ class LearnerAgent:
         bits = speaks_bits(spec)
         self._replies = _BITS if bits else _SPOKEN
         self._symbols = ("0", "1") if bits else BYTES
+        if callable(getattr(learner, "save", None)) and callable(getattr(learner, "load", None)):
+            self.save, self.load = learner.save, learner.load
 
     def __call__(self, turn: Turn) -> Reply:
         """Tell the learner its reward, then the symbol, and return its answer."""
@@ -93,25 +95,6 @@ class LearnerAgent:
         belief = self.learner.belief
         value = belief() if callable(belief) else belief
         return value if value is None or isinstance(value, Belief) else Belief(float(value))
-
-
-class SavingLearnerAgent(LearnerAgent):
-    """The same for a learner that can save its state."""
-
-    def save(self) -> bytes:
-        """Return the learner's state."""
-        state: bytes = self.learner.save()
-        return state
-
-    def load(self, state: bytes) -> None:
-        """Restore the learner's state."""
-        self.learner.load(state)
-
-
-def make_learner_agent(learner: Any, spec: Spec) -> Agent:
-    """Make the agent of a learner; it can save its state if the learner can."""
-    saves = callable(getattr(learner, "save", None)) and callable(getattr(learner, "load", None))
-    return (SavingLearnerAgent if saves else LearnerAgent)(learner, spec)
 
 
 def make_random(spec: Spec, seed: int) -> Agent:

@@ -26,7 +26,7 @@ from openfield.domains.commai.settings import CommaiSettings
 from openfield.errors import AgentProtocol
 
 
-@dataclass
+@dataclass(slots=True)
 class Tally:
     """Counts of one task: instances, steps, reward and solved instances."""
 
