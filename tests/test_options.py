@@ -35,20 +35,18 @@ class MazeOptions:
     delay: Annotated[Seconds | None, Parameter(name=["--delay", "-d"])] = None
     '''Seconds between two turns.'''
 
+    def prepare(self):
+        settings = {"training": 0, "before": 1, "after": 1} if self.short else {}
+        if self.size is not None:
+            settings["size"] = self.size
+        return CommandChanges({"settings": settings}, notice="Noticed." if self.short else "")
+
 
 class Optional(Maze):
     name = "optional"
 
     def options(self, command):
         return None if command == "serve" else MazeOptions
-
-    def prepare(self, command, options):
-        if options is None:
-            return CommandChanges()
-        settings = {"training": 0, "before": 1, "after": 1} if options.short else {}
-        if options.size is not None:
-            settings["size"] = options.size
-        return CommandChanges({"settings": settings}, notice="Noticed." if options.short else "")
 
 
 OPTIONAL = Optional()
@@ -132,9 +130,9 @@ def test_every_shipped_domain_with_options_takes_none_of_them_by_default() -> No
         if not isinstance(domain, HasOptions):
             continue
         for command in ("run", "play", "serve"):
-            changes = domain.prepare(command, parse_options(domain, command, []))
+            options = parse_options(domain, command, [])
+            changes = options.prepare() if options is not None else CommandChanges()
             assert changes.trials_from == changes.notice == ""
-            assert isinstance(changes, CommandChanges)
             assert changes.instead is None
 
 

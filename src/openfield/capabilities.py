@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openfield.domain import Domain
     from openfield.journal.reader import CellRecord
     from openfield.journal.writer import Journal
-    from openfield.options import CommandChanges
+    from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 __all__ = [
@@ -168,12 +168,8 @@ class HasDispatcher(Protocol):
 class HasOptions(Protocol):
     """Has options of its own for `openfield run`, `play` or `serve`: `openfield serve doom --amqp URL`."""
 
-    def options(self, command: str) -> type | None:
+    def options(self, command: str) -> type[CommandOptions] | None:
         """Return the dataclass of options that a command takes, or None; import it here, not with the domain."""
-        ...
-
-    def prepare(self, command: str, options: Any) -> CommandChanges:
-        """Return what the parsed options change: `CommandChanges({"settings": {"size": options.size}})`."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Options that a domain adds to `openfield run`, `play` and `serve`, and what they change in the command.
 
 A domain declares its options as a dataclass. The command line parses it together with the command's own options and
-shows it in the command's help, where the docstring of a field is its help text. See `capabilities.HasOptions`.
+shows it in the command's help, where the docstring of a field is its help text. See `CommandOptions` for an example.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -47,6 +47,24 @@ class CommandChanges:
     """Plays elsewhere instead of here. Takes the command's own options as keys of an experiment, returns JSON."""
     finish: Sequence[Callable[[Result], None]] = ()
     """What is done with the result, in this order."""
+
+
+class CommandOptions(Protocol):
+    """The options of a domain for a command: a dataclass whose fields cyclopts parses.
+
+    Example:
+        @dataclass(frozen=True, kw_only=True)
+        class MazeOptions:
+            size: int = 5
+            \"\"\"Squares on a side.\"\"\"
+
+            def prepare(self):
+                return CommandChanges({"settings": {"size": self.size}})
+    """
+
+    def prepare(self) -> CommandChanges:
+        """Return what the options change in the command."""
+        ...
 
 
 def given(options: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Heavy imports stay inside the commands, and a domain is loaded only if the comma
 from __future__ import annotations
 
 import inspect
-from typing import NamedTuple
 
 import cyclopts
 from cyclopts import Group, Parameter
@@ -15,93 +14,32 @@ from openfield import __version__
 from openfield.cli.help import CompactHelp
 from openfield.options import COMMANDS as EXTENDED
 
-EVALUATE = Group("Evaluate", sort_key=1)
-LOOK = Group("Look at results", sort_key=2)
-PREPARE = Group("Find out and prepare", sort_key=3)
-
-
-class Command(NamedTuple):
-    """A command: where its function is, its group, and what help says about it."""
-
-    place: str
-    group: Group
-    help: str
-
-
-HELP = {"--help", "-h"}
-_HERE = "openfield.cli"
-COMMANDS = {
-    "demo": Command(
-        f"{_HERE}.commands.demo:demo",
-        EVALUATE,
-        "See two agents meet a change in every installed domain.",
-    ),
-    "run": Command(
-        f"{_HERE}.commands.run:run",
-        EVALUATE,
-        "Evaluate agents. The same command again resumes.",
-    ),
-    "resume": Command(
-        f"{_HERE}.commands.resume:resume",
-        EVALUATE,
-        "Go on with a run that was stopped.",
-    ),
-    "serve": Command(
-        f"{_HERE}.commands.serve:serve",
-        EVALUATE,
-        "Serve trials to agents in other programs.",
-    ),
-    "play": Command(
-        f"{_HERE}.commands.play:play",
-        EVALUATE,
-        "Play a domain yourself.",
-    ),
-    "show": Command(
-        f"{_HERE}.commands.show:show",
-        LOOK,
-        "Look into a run, turn by turn.",
-    ),
-    "report": Command(
-        f"{_HERE}.commands.report:report",
-        LOOK,
-        "Print the numbers of runs and write the report page.",
-    ),
-    "objectives": Command(
-        f"{_HERE}.objectives:app",
-        LOOK,
-        "Measure what agents did, without asking for their reward.",
-    ),
-    "export": Command(
-        f"{_HERE}.commands.export:export",
-        LOOK,
-        "Write episodes or numbers as a table, or in a format of the domain.",
-    ),
-    "verify": Command(
-        f"{_HERE}.commands.verify:verify",
-        LOOK,
-        "Check every part of a run file and name the damaged ones.",
-    ),
-    "list": Command(
-        f"{_HERE}.commands.list:list_things",
-        PREPARE,
-        "List domains, agents, novelties, metrics, settings or options.",
-    ),
-    "doctor": Command(
-        f"{_HERE}.commands.doctor:doctor",
-        PREPARE,
-        "Say which optional parts are installed, and how to add others.",
-    ),
-    "check": Command(
-        f"{_HERE}.commands.check:check",
-        PREPARE,
-        "Check that a domain keeps the rules every domain must keep.",
-    ),
-    "generate": Command(
-        f"{_HERE}.commands.generate:generate",
-        PREPARE,
-        "Draw trials from a description of the domain, or make more levels.",
-    ),
+GROUPS = {
+    "Evaluate": {
+        "demo": "See two agents meet a change in every installed domain.",
+        "run": "Evaluate agents. The same command again resumes.",
+        "resume": "Go on with a run that was stopped.",
+        "serve": "Serve trials to agents in other programs.",
+        "play": "Play a domain yourself.",
+    },
+    "Look at results": {
+        "show": "Look into a run, turn by turn.",
+        "report": "Print the numbers of runs and write the report page.",
+        "objectives": "Measure what agents did, without asking for their reward.",
+        "export": "Write episodes or numbers as a table, or in a format of the domain.",
+        "verify": "Check every part of a run file and name the damaged ones.",
+    },
+    "Find out and prepare": {
+        "list": "List domains, agents, novelties, metrics, settings or options.",
+        "doctor": "Say which optional parts are installed, and how to add others.",
+        "check": "Check that a domain keeps the rules every domain must keep.",
+        "generate": "Draw trials from a description of the domain, or make more levels.",
+    },
 }
+"""The commands by group, each with what help says about it; its function is in the module of its name."""
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+ELSEWHERE = {"objectives": "openfield.cli.objectives:app", "list": "openfield.cli.commands.list:list_things"}
+HELP = {"--help", "-h"}
 
 
 def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
@@ -115,8 +53,11 @@ def make_app(words: list[str], help_all: bool = False) -> cyclopts.App:
     app.help_epilogue = (
         "Options of a domain: openfield run DOMAIN --help. Its commands: openfield DOMAIN\nExample: openfield demo"
     )
-    for order, (name, command) in enumerate(COMMANDS.items()):
-        app.command(command.place, name=name, help=command.help, group=command.group, sort_key=order)
+    for order, (title, commands) in enumerate(GROUPS.items()):
+        group = Group(title, sort_key=order)
+        for name, text in commands.items():
+            place = ELSEWHERE.get(name, f"openfield.cli.commands.{name}:{name}")
+            app.command(place, name=name, help=text, group=group, sort_key=list(COMMANDS).index(name))
     if words and words[0] in EXTENDED:
         _extend(app, words, help_all)
     elif words and not words[0].startswith("-") and words[0] not in app:

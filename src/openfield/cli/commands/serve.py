@@ -14,10 +14,11 @@ from cyclopts import Group, Parameter
 
 from openfield.cli.shared.domain_options import DomainOptions, prepare
 from openfield.cli.shared.parameters import DEFAULT, Output, TrialOptions
-from openfield.options import CommandChanges, Whole
+from openfield.options import Whole
 
 if TYPE_CHECKING:
     from openfield.domain import Domain
+    from openfield.serving.wire import Serving
     from openfield.trial import Trial
 
 
@@ -64,6 +65,7 @@ def serve(
     from openfield.registry import find_domain
     from openfield.result import Result
     from openfield.serving.listen import check_exposure, check_port
+    from openfield.serving.wire import Serving
 
     known = find_domain(domain)
     changes = prepare(known, "serve", options)
@@ -77,7 +79,7 @@ def serve(
     trials = trial_options.make(known, changes, 5)
     path = output or Path(f"runs/{known.name}-served.sqlite")
     try:
-        _serve_trials(known, trials, path, Offer(place, number, agent_name, connection.token, changes))
+        _serve_trials(known, trials, path, (place, number), Serving(agent_name, connection.token, changes.serving))
     except KeyboardInterrupt:  # how it is meant to end: nothing to complain of
         raise SystemExit(Cancelled.exit_status) from None
     finally:
@@ -85,18 +87,9 @@ def serve(
             finish(Result([path]))
 
 
-@dataclass(frozen=True)
-class Offer:
-    """Where trials are served, and to whom."""
-
-    host: str
-    port: int | None
-    agent_name: str
-    token: str | None
-    changes: CommandChanges
-
-
-def _serve_trials(domain: Domain[Any], trials: list[Trial], path: Path, offer: Offer) -> None:
+def _serve_trials(
+    domain: Domain[Any], trials: list[Trial], path: Path, place: tuple[str, int | None], serving: Serving
+) -> None:
     """Serve trials and record them in a run file until the command is interrupted."""
     import asyncio
 
@@ -104,18 +97,18 @@ def _serve_trials(domain: Domain[Any], trials: list[Trial], path: Path, offer: O
     from openfield.journal.writer import Journal
     from openfield.serving.dispatch import open_dispatcher, serve_domain
     from openfield.serving.listen import fastest_loop, refusing_place
-    from openfield.serving.wire import Serving
+
+    host, port = place
 
     def ready(opened: int) -> None:
-        usual = f"{len(trials)} trials of {domain.name} on {offer.host}:{opened}"
+        usual = f"{len(trials)} trials of {domain.name} on {host}:{opened}"
         print(f"Serving {getattr(wire, 'offer', usual)}, recorded in {path}. Ctrl-C stops.", flush=True)
         begun()
 
-    serving = Serving(offer.agent_name, offer.token, offer.changes.serving)
     with _ending_when_told(), holding(path) as begun, Journal(path) as journal:
         wire, dispatcher = open_dispatcher(domain, journal, trials, serving)
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(offer.host, offer.port):
-            runner.run(serve_domain(wire, dispatcher, offer.host, offer.port, ready))
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner, refusing_place(host, port):
+            runner.run(serve_domain(wire, dispatcher, host, port, ready))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from openfield.options import CommandChanges
 
 if TYPE_CHECKING:
     import cyclopts
+    from cyclopts.argument import Argument
 
     from openfield.domain import Domain
 
@@ -78,20 +79,18 @@ def name_group(domain: Domain[Any]) -> str:
 def describe_options(domain: Domain[Any], command: str) -> list[tuple[str, str]]:
     """Return how each option of a domain is typed in a command, and what it does."""
     from cyclopts import App
-    from cyclopts.help import create_parameter_help_panel
 
-    from openfield.cli.help import label_entry
-
-    def take(options: Any = None) -> None: ...
+    def take(options: DomainOptions = None) -> None: ...
 
     app = App(default_command=add_options(take, domain, command), default_parameter=Parameter(negative=()))
-    arguments = app.assemble_argument_collection(parse_docstring=True)
-    rows: list[tuple[str, str]] = []
-    for argument in arguments:
-        if argument.show:
-            panel = create_parameter_help_panel(Group(""), type(arguments)([argument]), "plaintext")
-            rows += [(label_entry(entry), argument.parameter.help or "") for entry in panel.entries]
-    return rows
+    arguments = [each for each in app.assemble_argument_collection(parse_docstring=True) if each.parse and each.show]
+    return [(_describe_usage(each), each.parameter.help or "") for each in arguments]
+
+
+def _describe_usage(argument: Argument) -> str:
+    if argument.field_info.is_positional:
+        return argument.name.lstrip("-")
+    return f"{', '.join(sorted(argument.names, key=len))} {argument.parameter.metavar or ''}".strip()
 
 
 def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
@@ -101,7 +100,9 @@ def prepare(domain: Domain[Any], command: str, options: Any) -> CommandChanges:
     if not isinstance(domain, HasOptions):
         return CommandChanges()
     kind = domain.options(command)
-    changes = domain.prepare(command, options if options is not None or kind is None else kind())
+    if kind is None:
+        return CommandChanges()
+    changes: CommandChanges = (kind() if options is None else options).prepare()
     if changes.notice:
         print(changes.notice, file=sys.stderr, flush=True)
     return changes

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from openfield.capabilities import Film
     from openfield.domains.birds.world import BirdsWorld
     from openfield.journal.writer import Journal
-    from openfield.options import CommandChanges
+    from openfield.options import CommandOptions
     from openfield.serving.dispatch import TrialDispatcher
     from openfield.serving.wire import Serving
 
@@ -131,17 +131,11 @@ class BirdsDomain(Domain[BirdsSettings]):
             for execution in range(max(0, script.executions))
         ]
 
-    def options(self, command: str) -> type:
+    def options(self, command: str) -> type[CommandOptions]:
         """Return the options of the original game and its servers."""
         from openfield.domains.birds.options import BirdsOptions, BirdsServeOptions
 
         return BirdsServeOptions if command == "serve" else BirdsOptions
-
-    def prepare(self, command: str, options: Any) -> CommandChanges:
-        """Return what the options change; agents that come over the wire may take as long as the trial allows."""
-        from openfield.domains.birds.options import prepare
-
-        return prepare(command, options)
 
     def lists_trials(self, settings: BirdsSettings) -> str:
         """Return why a number of trials cannot be given beside a configuration; empty without one."""

@@ -22,7 +22,7 @@ from openfield.spaces import Discrete
 from openfield.trial import Phase, Trial, file_digest
 
 if TYPE_CHECKING:
-    from openfield.options import CommandChanges
+    from openfield.options import CommandOptions
     from openfield.serving.wire import Wire
 
 _AGENTS = "openfield.domains.commai.agents.learner_agent"
@@ -117,17 +117,11 @@ class CommaiDomain(Domain[CommaiSettings]):
 
         return lambda spec, seed: LearnerAgent(found(), spec)
 
-    def options(self, command: str) -> type:
+    def options(self, command: str) -> type[CommandOptions]:
         """Return the original's options of a command."""
         from openfield.domains.commai.options import OPTIONS
 
         return OPTIONS[command]
-
-    def prepare(self, command: str, options: Any) -> CommandChanges:
-        """Return what the original's options mean together."""
-        from openfield.domains.commai.options import prepare
-
-        return prepare(command, options)
 
     def view(self) -> AgentFactory:
         """Return a factory for a person at a terminal, asked at every pause."""

@@ -1,6 +1,6 @@
 """The command line of the original, as options of `openfield run`, `play` and `serve`.
 
-Which learner plays depends on several options together; `prepare` finds out.
+Which learner plays depends on several options together: `CommaiRunOptions.prepare` finds out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from cyclopts import Parameter
 
 from openfield.errors import InvalidInput, UnknownName
-from openfield.options import MORE, CommandChanges, Port, Seconds, Whole
+from openfield.options import MORE, CommandChanges, Port, Seconds, Whole, given
 from openfield.settings import changed_settings
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ VIEWS = ("BaseView", "ConsoleView")
 PORT = 5556
 LOOPBACK = "127.0.0.1"
 DAY = 24 * 60 * 60.0
+SETTINGS = ("show_world", "bit_mode", "strict", "max_reward_per_task", "max_steps")
+"""The options that are settings of the domain."""
 RARE = Parameter(group=MORE)
 FILE = Parameter(group=MORE, metavar="FILE")
 
@@ -55,7 +57,7 @@ class CommaiOptions:
     """Show the map of the grid world."""
     max_reward_per_task: Annotated[Whole | None, RARE] = None
     """The most reward that one task pays."""
-    step_budget: Annotated[Whole | None, RARE] = None
+    max_steps: Annotated[Whole | None, Parameter(name="--step-budget", group=MORE)] = None
     """Steps per trial."""
     time_budget: Annotated[float | None, Parameter(group=MORE, metavar="SECONDS")] = None
     """Seconds per trial."""
@@ -63,6 +65,22 @@ class CommaiOptions:
     """Write what each task took to this file, as JSON."""
     summary: Annotated[Path | None, FILE] = None
     """Write the original's results.out to this file."""
+
+    def prepare(self) -> CommandChanges:
+        """Return which trials are played, and what is written when all is done."""
+        return CommandChanges(experiment=self.change_experiment(), finish=_list_writers(self))
+
+    def change_experiment(self, evaluates: bool = False) -> dict[str, Any]:
+        """Return the settings, limits and trials that the options ask for; they win over a configuration."""
+        settings: dict[str, Any] = {"max_steps": 1_000_000} if evaluates else {}
+        limits: dict[str, Any] = {"trial_seconds": DAY} if evaluates else {}
+        if self.config is not None:
+            settings |= read_configuration(self.config)
+        settings |= {name: value for name, value in given(self).items() if name in SETTINGS}
+        settings |= {"scramble": "readable"} if self.scramble else {}
+        limits |= {} if self.time_budget is None else {"trial_seconds": self.time_budget}
+        whole = {"novelty": "none", "trials": 1} if evaluates or self.config is not None else {}
+        return {**whole, **({"settings": settings} if settings else {}), **({"limits": limits} if limits else {})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +102,22 @@ class CommaiPlayOptions(CommaiOptions):
     curses: Annotated[bool, RARE] = False
     """Use the whole screen."""
 
+    def prepare(self) -> CommandChanges:
+        """Return the changes with the person who plays."""
+        self.check_view()
+        name = self.learner.rpartition(".")[2]
+        if self.learner and name not in HUMANS:
+            other = f"openfield run commai -l {self.learner}"
+            raise InvalidInput(f"A person plays here, not {self.learner}. For a learner: {other}")
+        return _with_human(super().prepare(), self, HUMANS.get(name, "line"))
+
+    def check_view(self) -> None:
+        """Refuse a screen that is not there, and a view that does not exist."""
+        if self.curses and not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise InvalidInput("--curses needs a terminal. Leave it out if standard input or output is a file or pipe.")
+        if self.view and self.view.rpartition(".")[2] not in VIEWS:
+            raise UnknownName("view", self.view, VIEWS, label="Known")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CommaiServeOptions(CommaiOptions):
@@ -100,6 +134,14 @@ class CommaiServeOptions(CommaiOptions):
     evaluate: bool = False
     """Play as the challenge did: a million steps, one day at most."""
 
+    def change_experiment(self, evaluates: bool = False) -> dict[str, Any]:
+        """Return the settings, limits and trials that the options ask for."""
+        return super().change_experiment(self.evaluate)
+
+    def prepare(self) -> CommandChanges:
+        """Return the changes with the place to listen on."""
+        return replace(super().prepare(), host=self.learner_address or None, port=self.learner_port)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CommaiRunOptions(CommaiPlayOptions, CommaiServeOptions):
@@ -112,39 +154,21 @@ class CommaiRunOptions(CommaiPlayOptions, CommaiServeOptions):
     learner_cmd: Annotated[str, Parameter(metavar="COMMAND")] = ""
     """The command that starts a remote learner."""
 
+    def prepare(self) -> CommandChanges:
+        """Return the changes with who plays: a person, a remote learner, a learner here, or the usual agents."""
+        self.check_view()
+        changes, name = CommaiOptions.prepare(self), self.learner.rpartition(".")[2]
+        remote = bool(self.learner_cmd or self.learner_address) or self.learner_port is not None
+        if name in HUMANS or (self.config is not None and not self.learner and not remote):
+            return _with_human(changes, self, HUMANS.get(name, "line"))  # the original's default learner is a person
+        if remote or "RemoteLearner" in name:
+            return _with_remote(changes, self)
+        if not self.learner:
+            return changes
+        return _with_view(replace(changes, agents={name: LEARNERS.get(name) or _dotted(self.learner)}), self)
+
 
 OPTIONS = {"run": CommaiRunOptions, "play": CommaiPlayOptions, "serve": CommaiServeOptions}
-
-
-def prepare(command: str, options: CommaiOptions) -> CommandChanges:
-    """Return what the options change in a command: which trials are played, who plays, what is written."""
-    changes = CommandChanges(experiment=_change_experiment(options), finish=_list_writers(options))
-    if isinstance(options, CommaiPlayOptions):
-        return _choose_player(command, options, changes)
-    if isinstance(options, CommaiServeOptions):
-        return replace(changes, host=options.learner_address or None, port=options.learner_port)
-    return changes
-
-
-def _change_experiment(options: CommaiOptions) -> dict[str, Any]:
-    """Return the settings, limits and trials that options ask for; options win over a configuration."""
-    evaluates = isinstance(options, CommaiServeOptions) and options.evaluate
-    settings: dict[str, Any] = {"max_steps": 1_000_000} if evaluates else {}
-    limits: dict[str, Any] = {"trial_seconds": DAY} if evaluates else {}
-    if options.config is not None:
-        settings |= read_configuration(options.config)
-    asked = {
-        "scramble": "readable" if options.scramble else None,
-        "show_world": options.show_world or None,
-        "bit_mode": options.bit_mode or None,
-        "strict": options.strict or None,
-        "max_reward_per_task": options.max_reward_per_task,
-        "max_steps": options.step_budget,
-    }
-    settings |= {name: value for name, value in asked.items() if value is not None}
-    limits |= {} if options.time_budget is None else {"trial_seconds": options.time_budget}
-    whole = {"novelty": "none", "trials": 1} if evaluates or options.config is not None else {}
-    return {**whole, **({"settings": settings} if settings else {}), **({"limits": limits} if limits else {})}
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
@@ -173,29 +197,6 @@ def _list_writers(options: CommaiOptions) -> list[Callable[[Result], None]]:
 
     writers = [after(options.table, export_table)] if options.table else []
     return writers + ([after(options.summary, export_results)] if options.summary else [])
-
-
-def _choose_player(command: str, options: CommaiPlayOptions, changes: CommandChanges) -> CommandChanges:
-    """Return the changes with who plays: a person, a remote learner, a learner of this process, or the usual agents."""
-    if options.curses and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InvalidInput("--curses needs a terminal. Leave it out where standard input or output is a file or pipe.")
-    if options.view and options.view.rpartition(".")[2] not in VIEWS:
-        raise UnknownName("view", options.view, VIEWS, label="Known")
-    learner, name = options.learner, options.learner.rpartition(".")[2]
-    remote = isinstance(options, CommaiRunOptions) and _wants_remote(options)
-    if command == "play" and learner and name not in HUMANS:
-        raise InvalidInput(f"A person plays here, not {learner}. For a learner: openfield run commai -l {learner}")
-    if command == "play" or name in HUMANS or (options.config is not None and not learner and not remote):
-        return _with_human(changes, options, HUMANS.get(name, "line"))  # the original's default learner is a person
-    if isinstance(options, CommaiRunOptions) and (remote or "RemoteLearner" in name):
-        return _with_remote(changes, options)
-    if not learner:
-        return changes
-    return _with_view(replace(changes, agents={name: LEARNERS.get(name) or _dotted(learner)}), options)
-
-
-def _wants_remote(options: CommaiRunOptions) -> bool:
-    return bool(options.learner_cmd or options.learner_address) or options.learner_port is not None
 
 
 def _with_human(changes: CommandChanges, options: CommaiPlayOptions, mode: Mode) -> CommandChanges:

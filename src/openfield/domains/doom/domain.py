@@ -29,7 +29,7 @@ from openfield.trial import Limits, Phase, Trial, derive
 if TYPE_CHECKING:
     from openfield.capabilities import Film
     from openfield.journal.writer import Journal
-    from openfield.options import CommandChanges
+    from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.doom.agents"
@@ -157,17 +157,11 @@ class DoomDomain(Domain[Any]):
         """Return the published words for what these novelties change."""
         return [hint for name in names for hint in describe_novelty(name)]
 
-    def options(self, command: str) -> type | None:
+    def options(self, command: str) -> type[CommandOptions] | None:
         """Return the options of `serve`; other commands have none."""
         from openfield.domains.doom.options import DoomServeOptions
 
         return DoomServeOptions if command == "serve" else None
-
-    def prepare(self, command: str, options: Any) -> CommandChanges:
-        """Return what the options of `serve` change: which wire is opened."""
-        from openfield.domains.doom.options import prepare
-
-        return prepare(options)
 
     def wire(self) -> Wire:
         """Make the wire: protocol 0.8 over RabbitMQ."""

@@ -27,12 +27,8 @@ class DoomServeOptions:
     benchmark: bool = False
     """Ask agents for the speed of their machine first, and record it."""
 
+    def prepare(self) -> CommandChanges:
+        """Return the wire with these options; an INI file lists the trials itself."""
+        from openfield.domains.doom.wire.amqp import AmqpWire
 
-def prepare(options: DoomServeOptions | None) -> CommandChanges:
-    """Return the wire with these options; an INI file lists the trials itself."""
-    from openfield.domains.doom.wire.amqp import AmqpWire
-
-    told = given(options) if options is not None else {}
-    if not told:
-        return CommandChanges()
-    return CommandChanges(serving=AmqpWire(**told), trials_from=told.get("config", ""))
+        return CommandChanges(serving=AmqpWire(**given(self)), trials_from=self.config or "")

@@ -22,7 +22,7 @@ from openfield.trial import Phase, Trial
 
 if TYPE_CHECKING:
     from openfield.journal.writer import Journal
-    from openfield.options import CommandChanges
+    from openfield.options import CommandOptions
     from openfield.serving.wire import Dispatcher, Serving, Wire
 
 _AGENTS = "openfield.domains.ond.agents.builtin"
@@ -110,17 +110,11 @@ class OndDomain(Domain[OndSettings]):
 
         return coarse_action(action)
 
-    def options(self, command: str) -> type | None:
+    def options(self, command: str) -> type[CommandOptions] | None:
         """Return the options of `serve`, and those of `run` for agents that visit a server."""
         from openfield.domains.ond.options import OPTIONS
 
         return OPTIONS.get(command)
-
-    def prepare(self, command: str, options: Any) -> CommandChanges:
-        """Return what the options change: what is served, or which server is visited."""
-        from openfield.domains.ond.options import prepare
-
-        return prepare(self, options)
 
     def wire(self) -> Wire:
         """Return the protocol's own REST interface."""

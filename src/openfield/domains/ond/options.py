@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from openfield.options import CommandChanges
-
-if TYPE_CHECKING:
-    from openfield.domain import Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +27,10 @@ class OndServeOptions:
     compat: bool = False
     """Accept what old clients post."""
 
+    def prepare(self) -> CommandChanges:
+        """Return the options as they are; the dispatcher reads them."""
+        return CommandChanges(serving=self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OndRunOptions:
@@ -44,21 +45,16 @@ class OndRunOptions:
     token: Annotated[str | None, Parameter(metavar="SECRET")] = None
     """The secret which that server asks for."""
 
+    def prepare(self) -> CommandChanges:
+        """Return that the agents play on a server, if one is named."""
+        return CommandChanges(instead=self.visit if self.server else None)
+
+    def visit(self, own: Mapping[str, Any]) -> Any:
+        """Play the tests of the server with the agents and settings of the command."""
+        from openfield.domains.ond.commands.visit import play_at_server
+        from openfield.registry import find_domain
+
+        return play_at_server(find_domain("ond"), self.server or "", self.token, own)
+
 
 OPTIONS = {"run": OndRunOptions, "serve": OndServeOptions}
-
-
-def prepare(domain: Domain[Any], options: OndServeOptions | OndRunOptions | None) -> CommandChanges:
-    """Return what the options change: what is served, or that the agents play on a server."""
-    if not isinstance(options, OndRunOptions):
-        return CommandChanges(serving=options)
-    server = options.server
-    if server is None:
-        return CommandChanges()
-
-    def visit(own: Mapping[str, Any]) -> Any:
-        from openfield.domains.ond.commands.visit import play_at_server
-
-        return play_at_server(domain, server, options.token, own)
-
-    return CommandChanges(instead=visit)
