@@ -1,4 +1,4 @@
-"""`openfield demo`: a small evaluation with a novelty in every installed domain, in under a minute."""
+"""`openfield demo`: play a small evaluation with a novelty in every installed domain, in under a minute."""
 
 from __future__ import annotations
 

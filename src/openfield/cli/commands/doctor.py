@@ -40,7 +40,7 @@ def doctor(*, json: bool = False) -> None:
 
 
 def _broken_plugins() -> list[str]:
-    """What is wrong with installed plugins."""
+    """Return what is wrong with installed plugins."""
     from openfield.metrics.catalogue import installed_metrics
     from openfield.registry import PluginWarning, installed_agents, installed_domains
 
@@ -52,7 +52,7 @@ def _broken_plugins() -> list[str]:
 
 
 def _extras() -> dict[str, list[str]]:
-    """The extras and the packages they need, as the package's own metadata has them."""
+    """Return the packages of each extra, from the metadata of this package."""
     extras: dict[str, list[str]] = {}
     for line in requires("openfield") or ():
         marker = re.search(r'extra == [\'"]([\w-]+)[\'"]', line)

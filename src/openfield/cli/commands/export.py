@@ -1,4 +1,4 @@
-"""`openfield export`: episodes, or the numbers of every cell, as a table for other programs."""
+"""`openfield export`: write episodes, or the numbers of every cell, as a table for other programs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def export(
 
 
 def _refuse_idle(given: dict[str, tuple[str | None, str]]) -> None:
-    """Refuses options that would have no say in the table."""
+    """Refuse options that have no effect on the table."""
     from openfield.errors import InvalidInput
 
     for option, (value, need) in given.items():

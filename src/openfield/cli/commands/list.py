@@ -1,4 +1,4 @@
-"""`openfield list`: what there is to choose from."""
+"""`openfield list`: list what there is to choose from."""
 
 from __future__ import annotations
 

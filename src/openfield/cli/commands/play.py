@@ -1,4 +1,4 @@
-"""`openfield play`: a person takes the agent's place, and is recorded like one."""
+"""`openfield play`: let a person take the agent's place, recorded like one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`openfield report`: numbers with intervals, and a page to look at and to pass on."""
+"""`openfield report`: print numbers with intervals, and write a page to look at and to pass on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`openfield serve`: agents in other programs play over the wire they already speak."""
+"""`openfield serve`: let agents in other programs play over the wire they already speak."""
 
 from __future__ import annotations
 

@@ -98,12 +98,12 @@ def _row(number: int, step: Step) -> dict[str, Any]:
 
 
 def _full(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with what its parts say by name, for JSON; how long a reply took is said once."""
+    """Return a row with the fields of its parts by name, for JSON."""
     return {**row, **{key: row[key] and _said(row[key]) for key in ("reply", "turn", "truth")}}
 
 
 def _said(part: Struct) -> dict[str, Any]:
-    """The fields that differ from their defaults."""
+    """Return the fields that differ from their defaults, without the time a reply took, which the row has."""
     from msgspec.structs import asdict, fields
 
     defaults = {field.name: field.default for field in fields(part)}

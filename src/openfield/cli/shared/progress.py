@@ -1,7 +1,4 @@
-"""Progress bars for a run: one per agent, on standard error, fed by the entries of the record.
-
-Only the command line imports this.
-"""
+"""Progress bars for a run: one per agent, on standard error, fed by the entries of the record."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from openfield.trial import Trial
 
 @contextmanager
 def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
-    """Shows a bar per agent while a run is under way, and gives the watcher that feeds them."""
+    """Show a bar per agent while a run plays, and yield the function that every entry of the record is given to."""
     columns = (
         TextColumn("{task.description}", markup=False),  # names are not ours: brackets in them mean nothing
         BarColumn(),
@@ -41,7 +38,7 @@ def showing_progress(plan: Plan, run: Path) -> Iterator[Watch]:
 
 
 class _Bars:
-    """Translates entries into bars. A bar counts episodes where their number is known, and trials otherwise."""
+    """Progress bars fed by entries of the record; they count episodes if their number is known, else trials."""
 
     def __init__(self, progress: Progress, plan: Plan, run: Path) -> None:
         self._progress = progress
@@ -74,7 +71,7 @@ class _Bars:
                 self._progress.update(bar, advance=1)
 
     def _count_done(self, run: Path) -> Counter[str]:
-        """What an earlier run has done already, by agent."""
+        """Count what an earlier run has done already, by agent."""
         done: Counter[str] = Counter()
         with suppress(JournalError), Run(run) as opened:  # none yet, or one the journal will say something about
             for record in opened.cells():
