@@ -32,6 +32,7 @@ PEER = Path(__file__).with_name("commai_peer.py")
 
 
 def main() -> None:
+    """Measure and print every figure."""
     echo = {name: steps_per_call(name, lambda environment: EchoLearner()) for name in TASKS}
     oracle = {name: steps_per_call(name, Oracle) for name in TASKS}
     slowest = min(echo, key=lambda name: echo[name])
@@ -44,12 +45,12 @@ def main() -> None:
 
 
 def steps_per_call(name: str, learner: Callable[[Environment], Learner]) -> float:
-    """The median of a few runs on one task, each beside its own calibration, because the machine's speed drifts."""
+    """Return the median of a few runs on one task, each beside its own calibration: the machine's speed drifts."""
     return statistics.median(_measure(name, learner, seed) for seed in range(REPEATS))
 
 
 def curriculum_calls() -> float:
-    """What a perfect run of all tasks costs."""
+    """Return the cost of a perfect run of all tasks, in calibration calls."""
 
     def run(seed: int) -> float:
         unit = calls_per_second(CALIBRATION)
@@ -62,7 +63,7 @@ def curriculum_calls() -> float:
 
 
 def recorded_steps_per_call() -> float:
-    """The same through `openfield.run`, recorded and scheduled: all tasks in one run, equally long, once each."""
+    """Return the speed of `openfield.run`, recorded and scheduled: all tasks in one run, equally long, once each."""
 
     def run(seed: int) -> float:
         unit = calls_per_second(CALIBRATION)
@@ -77,7 +78,7 @@ def recorded_steps_per_call() -> float:
 
 
 def remote_microseconds() -> float:
-    """CPU time of a step with an unmodified ZeroMQ peer in another process, everything on our side included."""
+    """Return the CPU time of a step with an unmodified ZeroMQ peer in another process, all of our side included."""
 
     def run(steps: int, seed: int) -> float:
         with tempfile.TemporaryDirectory() as folder:
@@ -90,6 +91,7 @@ def remote_microseconds() -> float:
 
 
 def show(figure: str, value: float, bar: float, better: str = "higher") -> None:
+    """Print a figure as one JSON line, with its bar."""
     ok = value >= bar if better == "higher" else value <= bar
     line = {"subject": "commai", "figure": figure, "value": round(value, 3), "bar": bar, "better": better, "ok": ok}
     print(json.dumps(line))

@@ -14,12 +14,12 @@ class Patient:
         self.won = 0
 
     def reward(self, reward: int) -> None:
-        """Learn what the last symbol earned. Suspect a change if a loss follows many wins."""
+        """Take the reward of the last symbol. A loss after many wins looks like another world."""
         if reward < 0:
             self.belief = 0.6 if self.won > 200 else 0.0
             self.at, self.won = (self.at + 1) % len(self.symbols), 0
         self.won += reward > 0
 
     def next(self, symbol: str) -> str:
-        """Return the symbol that it tries now."""
+        """Return the symbol it stays with."""
         return self.symbols[self.at]

@@ -24,6 +24,9 @@ from openfield.metrics.gradual import (
     transfer,
 )
 
+BUDGETS = (10_000, 100_000, 1_000_000)
+"""Steps within which the table counts solved tasks."""
+
 
 @dataclass
 class TaskTotals:
@@ -85,9 +88,6 @@ def _section(title: str, rows: Iterable[tuple[str, object]]) -> Iterator[str]:
 
 def _ratio(reward: float, steps: int) -> float:
     return round(reward / steps, 6) if steps else 0.0
-
-
-BUDGETS = (10_000, 100_000, 1_000_000)
 
 
 def export_table(path: Path, target: Path, cell: str | None) -> str:
