@@ -80,11 +80,8 @@ class FakeSource:
     def note_machine(self, facts: dict[str, Any]) -> None:
         self.machine = facts
 
-    async def training(self) -> Any:
-        return self._open_remote()
-
-    async def trial(self) -> Any:
-        self._left -= 1
+    async def start(self, training: bool) -> Any:
+        self._left -= not training
         return self._open_remote() if self._left >= 0 else None
 
     async def settle(self) -> None:

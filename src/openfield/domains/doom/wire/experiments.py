@@ -231,19 +231,12 @@ class ExperimentTrials:
         """Record the machine the agent runs on."""
         self._facts[f"machine of {self._name}"] = msgspec.json.encode(facts).decode()[:MAX_FACT]
 
-    async def training(self) -> RemoteRollout | None:
-        """Start the training trial; return None if there is none, or if it is done."""
-        return await self._start(training=True)
-
-    async def trial(self) -> RemoteRollout | None:
-        """Start the next trial; return None if none is left."""
-        return await self._start(training=False)
-
     async def settle(self) -> None:
         """Record the rollouts that are over."""
         await self._dispatcher.settle()
 
-    async def _start(self, training: bool) -> RemoteRollout | None:
+    async def start(self, training: bool) -> RemoteRollout | None:
+        """Start the training or the next trial; return None if there is none left."""
         if self._new:
             await self._dispatcher.enroll(self._name, self._new, self._facts)
             self._new = []
@@ -261,20 +254,13 @@ class SingleTrial:
     def note_machine(self, facts: dict[str, Any]) -> None:
         """Do nothing: the program runs on this machine."""
 
-    async def training(self) -> RemoteRollout | None:
-        """Return the rollout if its trial is a training."""
-        return await self._open_remote("training")
-
-    async def trial(self) -> RemoteRollout | None:
-        """Return the rollout if its trial is a test."""
-        return await self._open_remote("test")
-
-    async def settle(self) -> None:
-        """Do nothing: the runner records this rollout."""
-
-    async def _open_remote(self, phase: str) -> RemoteRollout | None:
+    async def start(self, training: bool) -> RemoteRollout | None:
+        """Return the rollout if its trial is of this kind."""
         try:
             remote = await self._dispatcher.join()
         except AgentFault:
             return None
-        return remote if remote.rollout.turn.phase == phase else None
+        return remote if (remote.rollout.turn.phase == "training") is training else None
+
+    async def settle(self) -> None:
+        """Do nothing: the runner records this rollout."""

@@ -63,11 +63,11 @@ class Rpc:
             with suppress(Exception):
                 await self._connection.close()
 
-    async def call(self, queue: str, content: Message, wait: float | None = None) -> Message:
+    async def call(self, queue: str, content: Message) -> Message:
         """Send a request and return the reply; repeat it under the same id if the broker may have lost it."""
         correlation, body = str(uuid.uuid4()), encode(content)
-        clock, patience = asyncio.get_running_loop().time, wait or self._timeout
-        deadline, once = clock() + patience, queue == REGISTRATION_QUEUE  # two of these would be two experiments
+        clock = asyncio.get_running_loop().time
+        deadline, once = clock() + self._timeout, queue == REGISTRATION_QUEUE  # two of these would be two experiments
         while (left := deadline - clock()) > 0:
             try:
                 return await self._try(queue, correlation, body, left if once else min(left, RESEND_SECONDS))
@@ -75,7 +75,7 @@ class Rpc:
                 continue
             except (ConnectionError, self._pika.exceptions.AMQPError, RuntimeError):
                 await self._reconnect()
-        raise AgentFault(f"No reply from {queue} within {patience:g} s.")
+        raise AgentFault(f"No reply from {queue} within {self._timeout:g} s.")
 
     async def _try(self, queue: str, correlation: str, body: bytes, left: float) -> Message:
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()

@@ -50,12 +50,8 @@ class TrialSource(Protocol):
         """Record the machine the agent runs on."""
         ...
 
-    async def training(self) -> RemoteRollout | None:
-        """Start the training trial; return None if there is none, or if it is done."""
-        ...
-
-    async def trial(self) -> RemoteRollout | None:
-        """Start the next trial; return None if none is left."""
+    async def start(self, training: bool) -> RemoteRollout | None:
+        """Start the training or the next trial; return None if there is none left."""
         ...
 
     async def settle(self) -> None:
@@ -162,7 +158,7 @@ class AgentSession:
     async def _start_trial(self) -> Message:
         """Start the training or the next trial; if there is none, skip it."""
         training = self.state == "training_start"
-        self.remote = await (self._source.training() if training else self._source.trial())
+        self.remote = await self._source.start(training)
         self._episode, self._ending = 0, False
         if training:
             self.state = "training_episode_start" if self.remote is not None else "training_end"
