@@ -16,31 +16,14 @@ from openfield.capabilities import CharacterisesNovelties
 from openfield.core import Belief
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import built_in, undefined
 from openfield.metrics.periods import mean, split_periods
-from openfield.metrics.stats import FROM_ZERO
 from openfield.novelty import find_novelty
 from openfield.registry import find_domain
 
 WORDS = ("entity", "attribute", "change")
 MIN_PROBABILITY = 1e-6
 """The least probability of a level in the log loss: a wrong certainty costs 13.8, not infinity."""
-
-LEVEL_LOSS = Number(
-    name="level_loss",
-    title="Log loss of the level",
-    note="minus the logarithm of the probability given to the right level, over novel episodes with an opinion",
-    better="lower",
-    bounds=FROM_ZERO,
-)
-LEVEL_RIGHT = Number(
-    name="level_right", title="Right level", note="share of novel episodes whose most probable level is the right one"
-)
-WORDS_RIGHT = Number(
-    name="words_right",
-    title="Right words",
-    note="share of entity, attribute and change named rightly in novel episodes with words",
-)
 
 
 class _Level(msgspec.Struct, frozen=True):
@@ -56,7 +39,7 @@ def measure_characterisation(cell: CellRecord) -> dict[str, float | None]:
         domain = find_domain(cell.trial.domain)
         level = find_novelty(domain.novelties, cell.trial.novelty[0]).level
     except (OpenfieldError, IndexError):
-        return dict.fromkeys(number.name for number in (LEVEL_LOSS, LEVEL_RIGHT, WORDS_RIGHT))
+        return undefined(CHARACTERISATION)
     known = domain.characterise(cell.trial.novelty) if isinstance(domain, CharacterisesNovelties) else []
     beliefs = [episode.belief for episode in split_periods(cell).after if episode.novel and episode.belief is not None]
     levels = [found for belief in beliefs if (found := _levels(belief))]
@@ -108,9 +91,4 @@ def _characterization(belief: Belief) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-CHARACTERISATION = Metric(
-    name="characterisation",
-    note="How well the agent says what has changed.",
-    numbers=(LEVEL_LOSS, LEVEL_RIGHT, WORDS_RIGHT),
-    measure=measure_characterisation,
-)
+CHARACTERISATION = built_in("characterisation", measure_characterisation)

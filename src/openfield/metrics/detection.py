@@ -8,41 +8,8 @@ reached its onset there is nothing to detect: no rate and no delay are defined.
 from __future__ import annotations
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import built_in
 from openfield.metrics.periods import split_periods
-
-CORRECT = Number(
-    name="correct",
-    title="Correct detection",
-    note="share of trials with a detection from the onset on and no false alarm before it",
-    kind="rate",
-)
-DETECTED = Number(
-    name="detected", title="Detected", note="share of trials with a detection from the onset on", kind="rate"
-)
-DELAY = Number(
-    name="delay",
-    title="Delay of detection",
-    note="episodes from the onset to the first detection, 0 = at once; over the trials that have one",
-    kind="count",
-    better="lower",
-    bounds=None,
-)
-ALARMED = Number(
-    name="alarmed",
-    title="Any false alarm",
-    note="share of trials with a detection in the test before the onset",
-    kind="rate",
-    better="lower",
-)
-ALARMS = Number(
-    name="alarms",
-    title="False alarms",
-    note="test episodes before the onset that ended in a detection",
-    kind="count",
-    better="lower",
-    bounds=None,
-)
 
 
 def measure_detection(cell: CellRecord) -> dict[str, float | None]:
@@ -60,9 +27,4 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
-DETECTION = Metric(
-    name="detection",
-    note="Whether, how fast and how reliably the agent noticed that its world had changed.",
-    numbers=(CORRECT, DETECTED, DELAY, ALARMED, ALARMS),
-    measure=measure_detection,
-)
+DETECTION = built_in("detection", measure_detection)

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import built_in, undefined
 from openfield.metrics.periods import mean
-from openfield.metrics.stats import FROM_ZERO
 
 BLOCK = 100
 """Questions per point of a learning curve."""
@@ -112,7 +111,7 @@ def measure_gradual(cell: CellRecord) -> dict[str, float | None]:
     """Compute all numbers of a cell."""
     details = list(_instances(cell))
     if not details:
-        return dict.fromkeys(number.name for number in NUMBERS)
+        return undefined(GRADUAL)
     rows, marks = task_efforts(cell), "".join(detail["marks"] for detail in details)
     solved, size = [row for row in rows if row.solved], max(_size(cell) or len(rows), 1)
     verdicts = [detail for detail in details if detail["solved"] is not None]
@@ -180,35 +179,4 @@ def _accuracy(marks: str) -> float | None:
     return marks.count("+") / len(marks) if marks else None
 
 
-def _count(name: str, title: str, note: str) -> Number:
-    return Number(name=name, title=title, note=note, better="lower", bounds=FROM_ZERO)
-
-
-NUMBERS = (
-    Number(name="tasks_solved", title="Tasks solved", note="share of the curriculum, by the original criterion"),
-    Number(
-        name="tasks_solved_strictly",
-        title="Tasks solved strictly",
-        note="share of the curriculum, by streaks that cover all keys or are 20 instances long",
-    ),
-    Number(name="success", title="Success rate", note="share of instances solved, by the criterion in force"),
-    Number(name="success_original", title="Success rate (original)", note="share solved by the original criterion"),
-    Number(name="accuracy", title="Accuracy", note="share of right answers"),
-    Number(name="accuracy_last", title="Accuracy at last", note="share of right answers in the last 100 questions"),
-    _count("interruptions", "Interruptions", "symbols said while the teacher talked, per 100 questions"),
-    _count("steps_to_solve", "Steps to solve", "mean over the tasks solved"),
-    _count("questions_to_solve", "Questions to solve", "mean over the tasks solved"),
-    _count("instances_to_solve", "Instances to solve", "mean over the tasks solved"),
-    Number(
-        name="retention",
-        title="Retention",
-        note="accuracy when a task comes back, relative to when it was left",
-        bounds=FROM_ZERO,
-    ),
-)
-GRADUAL = Metric(
-    name="gradual",
-    note="How a curriculum was learnt: tasks solved, what they took, what was kept.",
-    numbers=NUMBERS,
-    measure=measure_gradual,
-)
+GRADUAL = built_in("gradual", measure_gradual)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
 from typing import Literal
 
 import msgspec
@@ -68,3 +70,25 @@ class Metric:
     def among(self, cells: Sequence[CellRecord], baseline: str | None = None) -> Metric:
         """Return the metric as it measures cells among these."""
         return self if self.relate is None else replace(self, measure=self.relate(cells, baseline), relate=None)
+
+
+class _Description(msgspec.Struct, frozen=True):
+    note: str
+    numbers: tuple[Number, ...]
+
+
+def built_in(name: str, measure: Measure, relate: Relate | None = None) -> Metric:
+    """Return a metric whose note and numbers are described in `metrics.json`."""
+    description = _read_descriptions()[name]
+    return Metric(name, description.note, description.numbers, measure, relate)
+
+
+def undefined(metric: Metric) -> dict[str, float | None]:
+    """Return the numbers of a cell in which a metric defines none."""
+    return dict.fromkeys(number.name for number in metric.numbers)
+
+
+@cache
+def _read_descriptions() -> dict[str, _Description]:
+    content = resources.files("openfield.metrics").joinpath("metrics.json").read_bytes()
+    return msgspec.json.decode(content, type=dict[str, _Description])

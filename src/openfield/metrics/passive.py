@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import built_in
 from openfield.metrics.periods import mean, performances, split_periods
 
 WINDOW = 10
@@ -42,48 +42,6 @@ PUBLISHED = (
     *(Rule(window, deviations) for window in (5, 10) for deviations in (1.5, 2.0)),
 )
 """All settings that the baselines were published with."""
-PASSIVE_CORRECT = Number(
-    name="passive_correct",
-    title="Correct passive detection",
-    note="share of trials that a moving average of the results alone detects from the onset on, and not before",
-    kind="rate",
-)
-PASSIVE_ALARMED = Number(
-    name="passive_alarmed",
-    title="Any passive false alarm",
-    note="share of trials in which that moving average raises an alarm in the test before the onset",
-    kind="rate",
-    better="lower",
-)
-PASSIVE_DELAY = Number(
-    name="passive_delay",
-    title="Delay of passive detection",
-    note="episodes from the onset to the first passive detection, 0 = at once; over the correct trials",
-    kind="count",
-    better="lower",
-    bounds=None,
-)
-FALL_CORRECT = Number(
-    name="fall_correct",
-    title="Correct detection of a fall",
-    note="the same for a moving average that falls below one half",
-    kind="rate",
-)
-FALL_ALARMED = Number(
-    name="fall_alarmed",
-    title="Any false alarm of a fall",
-    note="share of trials in which that average is below one half in the test before the onset",
-    kind="rate",
-    better="lower",
-)
-FALL_DELAY = Number(
-    name="fall_delay",
-    title="Delay of a fall",
-    note="episodes from the onset to the first such fall, 0 = at once; over the correct trials",
-    kind="count",
-    better="lower",
-    bounds=None,
-)
 
 
 def find_falls(results: Sequence[float], window: int, threshold: float) -> list[int]:
@@ -121,12 +79,7 @@ def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | N
     }
 
 
-PASSIVE = Metric(
-    name="passive",
-    note="What could be detected from the agent's results alone.",
-    numbers=(PASSIVE_CORRECT, PASSIVE_ALARMED, PASSIVE_DELAY, FALL_CORRECT, FALL_ALARMED, FALL_DELAY),
-    measure=measure_passive,
-)
+PASSIVE = built_in("passive", measure_passive)
 
 
 def _averages(results: Sequence[float], window: int) -> list[tuple[int, float]]:

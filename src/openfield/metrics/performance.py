@@ -8,30 +8,8 @@ from __future__ import annotations
 import math
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Metric, Number
+from openfield.metrics.metric import built_in
 from openfield.metrics.periods import last_third, mean, performances, split_periods
-
-TRAINING = Number(name="training", title="Performance in training", note="mean over the training episodes")
-BEFORE = Number(
-    name="before", title="Performance before the onset", note="mean over the test episodes before the onset"
-)
-AFTER = Number(name="after", title="Performance after the onset", note="mean over the test episodes from the onset on")
-CHANGE = Number(
-    name="change",
-    title="Change at the onset",
-    note="performance after the onset minus before it, within each trial",
-    bounds=(-1.0, 1.0),
-)
-ASYMPTOTIC = Number(
-    name="asymptotic",
-    title="Asymptotic performance",
-    note="mean over the last third (rounded up) of the episodes after the onset",
-)
-AREA = Number(
-    name="area",
-    title="Area under the curve",
-    note="area under the performance after the onset (trapezoids), divided by its length",
-)
 
 
 def measure_performance(cell: CellRecord) -> dict[str, float | None]:
@@ -65,15 +43,5 @@ def normalised_area(curve: list[float]) -> float | None:
     return (math.fsum(curve) - (curve[0] + curve[-1]) / 2) / (len(curve) - 1)
 
 
-PERFORMANCE = Metric(
-    name="performance",
-    note="How well the agent did: in training, and in the test before and after the world changed.",
-    numbers=(TRAINING, BEFORE, AFTER),
-    measure=measure_performance,
-)
-ADAPTATION = Metric(
-    name="adaptation",
-    note="What the change cost the agent, and how far it recovered.",
-    numbers=(BEFORE, AFTER, CHANGE, ASYMPTOTIC, AREA),
-    measure=measure_adaptation,
-)
+PERFORMANCE = built_in("performance", measure_performance)
+ADAPTATION = built_in("adaptation", measure_adaptation)

@@ -11,79 +11,16 @@ from collections.abc import Sequence
 
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
-from openfield.metrics.metric import Measure, Metric, Number
+from openfield.metrics.metric import Measure, built_in, undefined
 from openfield.metrics.periods import last_third, mean, performances, split_periods
-from openfield.metrics.stats import FROM_ZERO
 from openfield.registry import find_domain
-
-FIRST = Number(
-    name="first_detection",
-    title="First detection",
-    note="number of the first test episode that ended in a detection, from 1; one more than there are if none did",
-    kind="count",
-    better="",
-    bounds=None,
-)
-CDT = Number(
-    name="cdt",
-    title="M2: correctly detected",
-    note="share of trials whose first detection is after the onset",
-    kind="rate",
-)
-FALSE_POSITIVE = Number(
-    name="false_positive_trial",
-    title="M2.1: false positive",
-    note="share of trials with a detection before the onset",
-    kind="rate",
-    better="lower",
-)
-MISSED = Number(
-    name="m1",
-    title="M1: missed before detection",
-    note="episodes missed between the onset and the detection, over correctly detected trials only",
-    kind="count",
-    better="lower",
-    bounds=None,
-)
-PROGRAMME_NUMBERS = (FIRST, CDT, FALSE_POSITIVE, MISSED)
-NRP = Number(
-    name="nrp",
-    title="M3: NRP",
-    note="asymptotic performance after the onset over the baseline's before it, where detection is the agent's own",
-    bounds=FROM_ZERO,
-)
-NRP_GIVEN = Number(
-    name="nrp_given",
-    title="M4: NRP, detection given",
-    note="asymptotic performance after the onset over the baseline's before it, where the red light tells",
-    bounds=FROM_ZERO,
-)
-OPTI = Number(
-    name="opti",
-    title="M5: OPTI",
-    note="performance after the onset as a share of the agent's and the baseline's together; 0.5 is as good as it",
-)
-APTI = Number(
-    name="apti",
-    title="M6: APTI",
-    note="asymptotic performance after the onset over the baseline's",
-    bounds=FROM_ZERO,
-)
-DIFFICULTY = Number(
-    name="difficulty",
-    title="Difficulty of the novelty",
-    note="share of its normal performance that the baseline loses in novel episodes; given for the baseline only",
-    better="",
-    bounds=None,
-)
-BASELINE_NUMBERS = (NRP, NRP_GIVEN, OPTI, APTI, DIFFICULTY)
 
 
 def measure_programme(cell: CellRecord) -> dict[str, float | None]:
     """Compute the first detection, M1, M2 and M2.1; none is defined in a trial that never reached its onset."""
     parts = split_periods(cell)
     if not parts.after:
-        return dict.fromkeys(number.name for number in PROGRAMME_NUMBERS)
+        return undefined(PROGRAMME)
     test = [*parts.before, *parts.after]
     first = next((number for number, episode in enumerate(test) if episode.detected), None)
     correct = first is not None and first >= len(parts.before)
@@ -106,7 +43,7 @@ def relate_to_baseline(cells: Sequence[CellRecord], wanted: str | None) -> Measu
     def measure(cell: CellRecord) -> dict[str, float | None]:
         base = bases.get((cell.trial.id, cell.repeat)) or bases.get((cell.trial.id, 0))
         if base is None or not split_periods(cell).after:
-            return dict.fromkeys(number.name for number in BASELINE_NUMBERS)
+            return undefined(BASELINE)
         own = cell.agent == base.agent
         return {**_compare(cell, base), "difficulty": _loss(cell, normal(_conditions(cell))) if own else None}
 
@@ -151,16 +88,5 @@ def _ratio(above: float | None, below: float | None) -> float | None:
     return None if above is None or not below else above / below
 
 
-PROGRAMME = Metric(
-    name="programme",
-    note="The measures of the SAIL-ON programme that need one agent only.",
-    numbers=PROGRAMME_NUMBERS,
-    measure=measure_programme,
-)
-BASELINE = Metric(
-    name="baseline",
-    note="How performance held against a baseline agent's on the same trials: NRP, OPTI, APTI, difficulty.",
-    numbers=BASELINE_NUMBERS,
-    measure=relate_to_baseline((), None),
-    relate=relate_to_baseline,
-)
+PROGRAMME = built_in("programme", measure_programme)
+BASELINE = built_in("baseline", relate_to_baseline((), None), relate_to_baseline)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openfield.journal.reader import CellRecord
-from openfield.metrics.metric import Better, Kind, Metric, Number
+from openfield.metrics.metric import built_in, undefined
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.clusters import score_clusters
 
@@ -56,15 +56,14 @@ def read_answers(cell: CellRecord) -> Answers | None:
 
 def measure_openset(cell: CellRecord) -> dict[str, float | None]:
     """Compute how well known and unknown samples were told apart, and the known ones named."""
-    found: dict[str, float | None] = dict.fromkeys(number.name for number in NUMBERS)
     answers = read_answers(cell)
     if answers is None:
-        return found
+        return undefined(OPENSET)
     said = ~np.isnan(answers.confidence)
     label, guess, conf, named = (
         part[said] for part in (answers.label, answers.guess, answers.confidence, answers.named)
     )
-    found |= {
+    found = undefined(OPENSET) | {
         "auroc": measures.auroc(conf, label),
         "fpr95": measures.fpr95(conf, label),
         "fpr95_known": measures.fpr95(conf, label, "known"),
@@ -117,33 +116,4 @@ def _mean(flags: NDArray[Any]) -> float | None:
     return float(flags.mean()) if len(flags) else None
 
 
-def _number(name: str, title: str, note: str, better: Better = "higher", kind: Kind = "mean") -> Number:
-    bounds = None if kind == "count" else (0.0, 1.0)
-    return Number(name=name, title=title, note=note, better=better, kind=kind, bounds=bounds)
-
-
-NUMBERS = (
-    _number("auroc", "AUROC", "chance that an unknown sample looks less known than a known one"),
-    _number("fpr95", "FPR95, unknown positive", "known samples alarmed when 95 % of the unknown are found", "lower"),
-    _number("fpr95_known", "FPR95, known positive", "unknown samples let in when 95 % of the known are", "lower"),
-    _number("aupr_out", "AUPR out", "area under precision over recall of unknown samples"),
-    _number("aupr_in", "AUPR in", "area under precision over recall of known samples"),
-    _number("oscr", "OSCR", "known samples named rightly against unknown ones let in, area over all thresholds"),
-    _number("ccr10", "CCR at FPR 10 %", "known samples named rightly when a tenth of the unknown are let in"),
-    _number("closed_accuracy", "Closed accuracy", "known samples named rightly among the known classes"),
-    _number("novel_accuracy", "Accuracy on novel samples", "novel samples named as the test has them"),
-    _number("macro_f1", "Macro F1 over K+1", "mean F1 over the classes, the unknown one included"),
-    _number("ece", "Calibration error", "known samples: confidence against the share that is right (ECE)", "lower"),
-    _number("sample_delay", "Delay in samples", "samples from the onset to the alarm, none before", "lower", "count"),
-    _number("sample_alarm", "False alarm in samples", "share of tests with an alarm before the onset", "lower", "rate"),
-    _number("cluster_nmi", "Clusters: NMI", "information clusters and classes of novel samples share"),
-    _number("cluster_ari", "Clusters: ARI", "agreement on pairs of novel samples, corrected for chance"),
-    _number("cluster_purity", "Clusters: purity", "novel samples in clusters of their own class"),
-    _number("cluster_accuracy", "Clusters: accuracy", "novel samples right under the best matching of clusters"),
-)  # fmt: skip
-OPENSET = Metric(
-    name="openset",
-    note="How well known and unknown samples were told apart, the known classified, and the change noticed.",
-    numbers=NUMBERS,
-    measure=measure_openset,
-)
+OPENSET = built_in("openset", measure_openset)
