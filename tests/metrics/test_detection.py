@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from openfield.metrics.detection import measure_detection
+import pytest
+
+from openfield.metrics.detection import (
+    BAND,
+    PUBLISHED,
+    Rule,
+    find_departures,
+    find_falls,
+    measure_detection,
+    measure_passive,
+    measure_rule,
+)
 from support.records import make_cell
 
 
@@ -29,3 +40,58 @@ class TestDetection:
     def test_without_episodes_before_the_onset_there_are_no_false_alarms_to_count(self) -> None:
         found = measure_detection(make_cell([], [], [0.5], [0.9]))
         assert (found["alarms"], found["alarmed"], found["correct"]) == (None, None, 1)
+
+
+NAMES = ("passive_correct", "passive_alarmed", "passive_delay", "fall_correct", "fall_alarmed", "fall_delay")
+
+
+def test_a_fall_is_an_average_below_the_threshold():
+    results = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
+    assert find_falls(results, 5, 0.5) == [7, 8, 9]
+    assert find_falls(results, 5, 0.2) == [9]
+    assert find_falls(results[:4], 5, 0.5) == [], "too few to average"
+
+
+def test_a_departure_is_further_from_what_was_assumed_than_chance_explains():
+    assert find_departures([1] * 10 + [0] * 5, 10, 1.5, 0.9) == [12, 13, 14]
+    assert find_departures([0] * 10, 10, 2.0, 1.0) == [9]
+    assert find_departures([1, 0] * 10, 10, 1.5, 0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("training", "before", "after", "want"),
+    [
+        ([1] * 9 + [0], [1] * 10, [0] * 10, {"passive_correct": 1.0, "passive_alarmed": 0.0, "passive_delay": 2}),
+        ([1] * 10, [0] * 10, [0] * 10, {"passive_correct": 0.0, "passive_alarmed": 1.0, "passive_delay": None}),
+        ([], [1] * 10, [1] * 10, {"passive_correct": 0.0, "passive_alarmed": 0.0, "passive_delay": None}),
+    ],
+)
+def test_trials_are_correct_wrong_or_missed(training, before, after, want):
+    found = measure_passive(make_cell(training, before, after))
+    assert {name: value for name, value in found.items() if name.startswith("passive")} == want
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        ([1] * 10, [0] * 10, (1.0, 0.0, 5)),
+        ([0] * 10, [0] * 10, (0.0, 1.0, None)),
+        ([1] * 10, [1, 0] * 5, (0.0, 0.0, None)),
+        ([], [0] * 10, (1.0, None, 9)),
+    ],
+)
+def test_a_threshold_needs_nothing_to_be_assumed(before, after, want):
+    found = measure_passive(make_cell([], before, after))
+    assert tuple(found[name] for name in NAMES[3:]) == want
+
+
+def test_all_published_settings_can_be_measured():
+    assert len(PUBLISHED) == 18
+    assert BAND in PUBLISHED
+    cell = make_cell([1] * 10, [1] * 10, [0] * 10)
+    delays = {rule: measure_rule(cell, rule, "x")["x_delay"] for rule in PUBLISHED}
+    assert delays[Rule(5, threshold=0.8)] < delays[Rule(10, threshold=0.8)] < delays[Rule(10, threshold=0.2)]
+
+
+def test_without_an_onset_nothing_is_measured():
+    assert measure_passive(make_cell([1], [1, 0], [])) == dict.fromkeys(NAMES)

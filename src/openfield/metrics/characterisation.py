@@ -17,7 +17,7 @@ from openfield.core import Belief
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import built_in, undefined
-from openfield.metrics.periods import mean, split_periods
+from openfield.metrics.performance import mean, split_periods
 from openfield.novelty import find_novelty
 from openfield.registry import find_domain
 

@@ -1,15 +1,51 @@
-"""Whether, how fast and how reliably the agent noticed that its world had changed.
+"""Whether, how fast and how reliably the agent noticed that its world had changed; or its results would have told.
 
 One cell -> numbers of its trial. The last belief reported in an episode counts. Beliefs in training never count: there
 the agent still learns what normal is. Detections in the test before the onset are false alarms. In a trial that never
 reached its onset there is nothing to detect: no rate and no delay are defined.
+
+`passive` needs no belief. Its detectors are the baselines published with the birds test bed: a moving average of passed
+episodes that falls below a threshold, or that leaves a band around the expected average.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import built_in
-from openfield.metrics.periods import split_periods
+from openfield.metrics.performance import mean, performances, split_periods
+
+WINDOW = 10
+DEVIATIONS = 1.5
+"""With these two the published detector did best."""
+THRESHOLD = 0.5
+
+
+class Rule(NamedTuple):
+    """A detector: a moving average of results that falls below a threshold, or leaves a band around the expectation."""
+
+    window: int = WINDOW
+    deviations: float = DEVIATIONS
+    """Half the width of the band, in standard deviations."""
+    threshold: float | None = None
+    """Used instead of the band if it is given."""
+
+    def alarms(self, results: Sequence[float], expected: float) -> list[int]:
+        """Return the episodes after which it says that the world has changed."""
+        if self.threshold is not None:
+            return find_falls(results, self.window, self.threshold)
+        return find_departures(results, self.window, self.deviations, expected)
+
+
+BAND, FALL = Rule(), Rule(threshold=THRESHOLD)
+PUBLISHED = (
+    *(Rule(window, threshold=tenths / 10) for window in (5, 10) for tenths in range(2, 9)),
+    *(Rule(window, deviations) for window in (5, 10) for deviations in (1.5, 2.0)),
+)
+"""All settings that the baselines were published with."""
 
 
 def measure_detection(cell: CellRecord) -> dict[str, float | None]:
@@ -27,4 +63,45 @@ def measure_detection(cell: CellRecord) -> dict[str, float | None]:
     }
 
 
+def find_falls(results: Sequence[float], window: int, threshold: float) -> list[int]:
+    """Return the episodes after which the average of the last ones is below a threshold."""
+    return [index for index, average in _averages(results, window) if average < threshold]
+
+
+def find_departures(results: Sequence[float], window: int, deviations: float, expected: float) -> list[int]:
+    """Return the episodes after which that average is further from the expected one than chance explains."""
+    spread = math.sqrt(expected * (1 - expected) / window)
+    band = max(deviations * spread, 0.5 / window)
+    return [index for index, average in _averages(results, window) if abs(average - expected) > band]
+
+
+def measure_passive(cell: CellRecord) -> dict[str, float | None]:
+    """Measure a trial with the band and with the threshold."""
+    return {**measure_rule(cell, BAND, "passive"), **measure_rule(cell, FALL, "fall")}
+
+
+def measure_rule(cell: CellRecord, rule: Rule, name: str) -> dict[str, float | None]:
+    """Measure a trial with one detector, which expects the average of training, or else of the first test episodes."""
+    periods = split_periods(cell)
+    before, after = performances(periods.before), performances(periods.after)
+    known = performances(periods.training) or (before + after)[: rule.window]
+    expected = mean(known)
+    if not after or expected is None:
+        return dict.fromkeys((f"{name}_correct", f"{name}_alarmed", f"{name}_delay"))
+    found = rule.alarms(before + after, expected)
+    early, late = [index for index in found if index < len(before)], [index for index in found if index >= len(before)]
+    correct = bool(late) and not early
+    return {
+        f"{name}_correct": float(correct),
+        f"{name}_alarmed": float(bool(early)) if before else None,
+        f"{name}_delay": late[0] - len(before) if correct else None,
+    }
+
+
+def _averages(results: Sequence[float], window: int) -> list[tuple[int, float]]:
+    ends = range(window, len(results) + 1)
+    return [(end - 1, math.fsum(results[end - window : end]) / window) for end in ends]
+
+
 DETECTION = built_in("detection", measure_detection)
+PASSIVE = built_in("passive", measure_passive)

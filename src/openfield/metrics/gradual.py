@@ -16,7 +16,7 @@ import msgspec
 
 from openfield.journal.reader import CellRecord
 from openfield.metrics.metric import built_in, undefined
-from openfield.metrics.periods import mean
+from openfield.metrics.performance import mean
 
 BLOCK = 100
 """Questions per point of a learning curve."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
-from openfield.metrics.periods import last_third, mean, performances, split_periods
+from openfield.metrics.performance import last_third, mean, performances, split_periods
 from openfield.registry import find_domain
 
 

@@ -14,7 +14,7 @@ import msgspec
 from openfield.errors import InvalidInput
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Metric, Number
-from openfield.metrics.periods import mean, performances, split_periods
+from openfield.metrics.performance import mean, performances, split_periods
 from openfield.metrics.stats import (
     MIN_TRIALS,
     Estimate,

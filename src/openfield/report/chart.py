@@ -15,7 +15,7 @@ import msgspec
 
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.detection import measure_detection
-from openfield.metrics.periods import mean, performances, split_periods
+from openfield.metrics.performance import mean, performances, split_periods
 from openfield.metrics.summary import AgentResults, score_trials
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from openfield.journal.reader import CellRecord
 from openfield.metrics.openset import measures
 from openfield.metrics.openset.cells import Answers, read_answers
+from openfield.metrics.openset.compat import first_of
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
-from openfield.metrics.openset.ranks import first_of
 from openfield.report.chart import MAX_POINTS, Frame, draw_line, wrap_svg
 
 MAX_CLASSES, MAX_TESTS, BINS = 12, 24, 24

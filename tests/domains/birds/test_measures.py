@@ -9,7 +9,7 @@ import pytest
 import openfield as of
 from openfield.domains.birds import DOMAIN
 from openfield.domains.birds.exports import as_test, published, write_detectors, write_measures
-from openfield.metrics.passive import PUBLISHED
+from openfield.metrics.detection import PUBLISHED
 from support.records import make_cell
 
 NORMAL, NOVEL = 40, 60

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
 from openfield.metrics.openset import compat
-from openfield.metrics.openset.ranks import rank_labels
+from openfield.metrics.openset.compat import rank_labels
 
 H = compat.THRESHOLDS
 

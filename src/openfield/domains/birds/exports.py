@@ -19,10 +19,8 @@ from openfield.core import Ask, Belief
 from openfield.domains.birds.trials import configured
 from openfield.errors import InvalidInput
 from openfield.journal.reader import SCORED, CellRecord, Run
-from openfield.metrics.detection import measure_detection
-from openfield.metrics.passive import PUBLISHED, Rule, measure_passive, measure_rule
-from openfield.metrics.performance import measure_adaptation
-from openfield.metrics.periods import mean
+from openfield.metrics.detection import PUBLISHED, Rule, measure_detection, measure_passive, measure_rule
+from openfield.metrics.performance import mean, measure_adaptation
 from openfield.trial import Trial
 
 LEVEL_COLUMNS = (

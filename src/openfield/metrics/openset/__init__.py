@@ -2,5 +2,5 @@
 
 Start with `measures`, today's open-set measures. `compat` has the metrics of the open-world programme as published,
 `fixed` their corrected variants and the programme's M1 to M6, `clusters` the agreement of clusters with classes. All
-take plain arrays; `cells` reads those from recorded trials and makes a metric of them. `ranks` is shared.
+take plain arrays; `cells` reads those from recorded trials and makes a metric of them.
 """

@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openfield.errors import InvalidInput
-from openfield.metrics.openset.ranks import Floats, Ints, count_windows, first_of, rank_labels
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+NEVER = np.iinfo(np.int64).max
+"""The rank of a label that has no column: it is never among the best."""
 THRESHOLDS = (0.175, 0.225, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 RATES = ("accuracy", "precision", "recall", "f1_score", "TP", "FP", "TN", "FN")
 WINDOW, FIRST_ROUNDS = 100, 5
@@ -144,6 +147,32 @@ def m_is_cdt_and_is_early(gt_idx: int, ta2_idx: int, test_len: int) -> dict[str,
 def m_nrp(ta2_acc: dict[str, float], baseline_acc: dict[str, float]) -> dict[str, float | None]:
     """Return the agent's accuracy after the onset in percent of the baseline's before it; None if one is missing."""
     return {f"M_nrp_post_top{k}": _percent(ta2_acc[f"post_top{k}"], baseline_acc[f"pre_top{k}"]) for k in (1, 3)}
+
+
+def rank_labels(p_class: ArrayLike, gt_class: ArrayLike) -> Ints:
+    """Return how many classes come before the true one; a label without a column has the rank `NEVER`.
+
+    Of equal scores the lower index comes first: an unstable sort would give other numbers on other processors.
+    """
+    scores, labels = np.asarray(p_class), np.asarray(gt_class, dtype=np.int64)
+    within = (labels >= 0) & (labels < scores.shape[1])
+    safe = np.where(within, labels, 0)
+    own = scores[np.arange(len(scores)), safe][:, None]
+    before = np.arange(scores.shape[1]) < safe[:, None]
+    ranks = (scores > own).sum(axis=1) + ((scores == own) & before).sum(axis=1)
+    return np.where(within, ranks, NEVER)
+
+
+def first_of(flags: NDArray[Any]) -> int | None:
+    """Return the index of the first true flag, or None."""
+    found = np.flatnonzero(flags)
+    return int(found[0]) if len(found) else None
+
+
+def count_windows(hits: NDArray[np.bool_], width: int) -> Ints:
+    """Count the hits in each window of this width."""
+    total = np.concatenate([[0], np.cumsum(hits, dtype=np.int64)])
+    return total[width:] - total[: len(total) - width] if len(hits) >= width else np.zeros(0, np.int64)
 
 
 def check_novel(p_novel: ArrayLike, gt_novel: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:

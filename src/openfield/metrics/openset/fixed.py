@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from openfield.metrics.openset.compat import THRESHOLDS, check_novel
-from openfield.metrics.openset.ranks import Floats, Ints, first_of
+from openfield.metrics.openset.compat import THRESHOLDS, Floats, Ints, check_novel, first_of
 from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
 
 LAST_SAMPLES = 100

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openfield.errors import InvalidInput
-from openfield.metrics.openset.ranks import Floats
+from openfield.metrics.openset.compat import Floats, first_of
 from openfield.metrics.stats import Estimate
 
 UNKNOWN = -1
@@ -148,8 +148,7 @@ def detection_delay(p_world: ArrayLike, novel: ArrayLike, threshold: float = 0.5
     """Return the samples from the onset to the first alarm after it, None if never, and whether one came before."""
     said, flags = np.asarray(p_world) >= threshold, np.asarray(novel, dtype=bool)
     onset = int(np.argmax(flags)) if flags.any() else len(flags)
-    after = np.flatnonzero(said[onset:])
-    return (int(after[0]) if len(after) else None), bool(said[:onset].any())
+    return first_of(said[onset:]), bool(said[:onset].any())
 
 
 def resample(measure: SampleMeasure, unknown: NDArray[np.bool_], seed: int = 0) -> dict[str, Estimate]:

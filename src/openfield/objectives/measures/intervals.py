@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from openfield.errors import InvalidInput
-from openfield.metrics.quantiles import t_quantile
+from openfield.metrics.stats import t_quantile
 from openfield.objectives.evaluation import NAMES, WITHOUT_UNIT, Unit, evaluate
 from openfield.objectives.measures.gamma import EULER, rise
 from openfield.objectives.measures.information import PAPER_STEPS

@@ -2,7 +2,7 @@
 
 import openfield as of
 from openfield.domains.birds.agents import PassiveDetector
-from openfield.metrics.passive import Rule
+from openfield.metrics.detection import Rule
 
 
 def test_a_detector_around_any_agent_reports_for_it():

@@ -6,7 +6,7 @@ import math
 
 from openfield.core import Agent, Belief, Reply, Spec, Turn
 from openfield.domains.birds.agents.shooters import NaiveShooter
-from openfield.metrics.passive import Rule
+from openfield.metrics.detection import Rule
 
 WINDOW = 5
 """Levels in the moving average."""

@@ -28,8 +28,8 @@ from openfield.domains.ond.testset.evaluation import (
 from openfield.domains.ond.testset.results import NUMERIC, ResultTable, read_results, text_encoding
 from openfield.domains.ond.testset.test import Test
 from openfield.errors import InvalidInput, UnknownName
+from openfield.metrics.openset.compat import Floats
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
-from openfield.metrics.openset.ranks import Floats
 
 ENDINGS = {kind: f"_{kind}.csv" for kind in (*NUMERIC, "labels")}
 PART = 8 << 20

@@ -16,7 +16,7 @@ from openfield.domains.ond.actions import Carry
 from openfield.domains.ond.testset.locked_answers import UNSAID, LockedAnswers
 from openfield.domains.ond.testset.results import ResultTable
 from openfield.domains.ond.testset.test import Test
-from openfield.metrics.openset.ranks import NEVER, rank_labels
+from openfield.metrics.openset.compat import NEVER, rank_labels
 
 
 class AgentAnswers:

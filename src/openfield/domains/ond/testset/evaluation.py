@@ -18,7 +18,7 @@ from openfield.domains.ond.testset.layouts import name_unknown
 from openfield.domains.ond.testset.test import Test
 from openfield.metrics.openset import compat
 from openfield.metrics.openset.clusters import score_clusters
-from openfield.metrics.openset.ranks import NEVER
+from openfield.metrics.openset.compat import NEVER
 
 WRONG_WRITER = 3
 """The rank of a writer that was not named: not among the three best, though there is only one."""
