@@ -1,12 +1,14 @@
-"""The documentation is true: its snippets run, its files are the files, its links lead somewhere."""
+"""The documentation is true: its snippets run, its links lead somewhere, and what it names exists."""
 
 from __future__ import annotations
 
 import ast
 import base64
+import functools
 import inspect
 import json
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -18,20 +20,29 @@ from typing import NamedTuple, get_args
 import msgspec
 import pytest
 
+import openfield
 from openfield import capabilities
 from openfield.core import Turn
 from openfield.journal.reader import SCORED
 from openfield.metrics import BUILT_IN
-from openfield.registry import find_domain
+from openfield.options import COMMANDS
+from openfield.registry import find_domain, installed_domains
 from openfield.runner.experiment import Experiment
 from openfield.serving.jsonlines import FromAgent, LineDecoder, bye, load_line, save_line, turn_line, welcome
 from openfield.trial import Limits
-from support.places import MAZE, ROOT
+from support.places import MAZE, ROOT, load_generator
+from support.voice import NAMELESS
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTES = [ROOT / "CHANGELOG.md", *sorted((ROOT / "design").glob("*.md"))]
+READMES = [ROOT / "CONTRIBUTING.md", ROOT / "bench" / "README.md", *sorted(ROOT.glob("src/openfield/**/README.md"))]
+READ = [page for page in (*PAGES, *NOTES, *READMES) if page.name != "messages.md"]  # which is about mistakes
 GUIDE = ROOT / "docs" / "domain.md"
 CATCH = ROOT / "examples" / "catch.py"
+HAVE_OPTIONS = [domain for domain in installed_domains() if isinstance(domain, capabilities.HasOptions)]
+COMMON = {"--help", "--help-all", "--version"}
+OURS = {path.name for folder in (ROOT, ROOT / "src" / "openfield") for path in folder.iterdir() if path.is_dir()}
+"""The folders whose files pages name; other paths are those of users."""
 
 
 class Snippet(NamedTuple):
@@ -205,3 +216,71 @@ def test_every_check_of_a_world_is_documented() -> None:
 
 def test_the_screenshot_is_small() -> None:
     assert 10_000 < (ROOT / "docs" / "images" / "report.png").stat().st_size < 150_000
+
+
+def code_in(page: Path) -> Iterator[str]:
+    """The code in the running text of a page, and the commands in its blocks, each in one line."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```.*?^```$", text, re.MULTILINE | re.DOTALL):
+        yield from re.findall(r"^(?:\$ )?(openfield .*?)(?:  .*)?$", block, re.MULTILINE)
+    for span in re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)):
+        yield " ".join(span.split())
+
+
+@functools.cache
+def known_commands() -> dict[str, set[str]]:
+    """The options of every command, with those that domains add to it."""
+    generator = load_generator("help")
+    known = {" ".join(words): set[str]() for words, _ in generator.list_commands()}
+    asked = [*([*name.split()] for name in known), *([name, one.name] for name in COMMANDS for one in HAVE_OPTIONS)]
+    for words in asked:
+        name = " ".join(words) if " ".join(words) in known else words[0]
+        known[name] |= set(re.findall(r"--[a-z][a-z-]*", generator.print_text(*words, "--help-all")))
+    return known
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_commands_and_options_exist(page: Path) -> None:
+    known = known_commands()
+    every = set[str]().union(*known.values()) | COMMON
+    for code in code_in(page):
+        code = re.sub(r"'[^']*'|\"[^\"]*\"", "TEXT", code)  # commands of other programs
+        words = code.split()
+        if words[0] == "openfield" and len(words) > 1 and words[1].islower() and not words[1].startswith("-"):
+            (name, *_) = [" ".join(words[1:end]) for end in (4, 3, 2) if " ".join(words[1:end]) in known] or [""]
+            assert name, f"there is no command: {code}"
+            assert set(re.findall(r"(?<= )--[a-z][a-z-]*", code)) <= known[name] | COMMON, code
+        elif words[0].startswith("--"):
+            assert set(re.findall(r"(?:^|(?<= ))--[a-z][a-z-]*", code)) <= every, code
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_files_and_names_exist(page: Path) -> None:
+    folders = [ROOT, ROOT / "src" / "openfield", page.parent]
+    for code in code_in(page):
+        for name in re.findall(r"(?<![\w./])(?:[\w-]+/)+[\w-]+\.(?:py|md|toml|txt|yaml)\b", code):
+            if name.split("/")[0] in OURS:
+                assert any((folder / name).exists() for folder in folders), f"{page.name}: {name}"
+        for name in re.findall(r"\bopenfield(?:\.\w+)+", code):
+            if not name.endswith((".domains", ".agents", ".metrics")):
+                pkgutil.resolve_name(name)
+        for name in re.findall(r"\bof\.(\w+)", code):
+            assert hasattr(openfield, name), f"{page.name}: of.{name}"
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_sentences_say_who_does_it(page: Path) -> None:
+    assert not NAMELESS.findall(page.read_text(encoding="utf-8"))
+
+
+def test_every_format_of_a_domain_is_documented() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for domain in installed_domains():
+        for name in domain.exports if isinstance(domain, capabilities.HasExports) else ():
+            assert re.search(rf"further formats: .*{domain.name.split('-')[0]}.* `{name}`", page), name
+
+
+def test_the_front_page_is_short() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) < 120
+    assert re.findall(r"^!\[.*\]\((.*)\)$", page, re.MULTILINE) == ["docs/images/birds.gif", "docs/images/report.png"]

@@ -132,7 +132,7 @@ class World(Protocol):
         ...
 
     def step(self, reply: Reply) -> Turn:
-        """Take a reply and return the next turn; raise `AgentProtocol` if the action is none of its actions.
+        """Take a reply and return the next turn; raise `AgentProtocol` if it has no such action.
 
         A world that returns the last turn of an episode again, the very same object, lets the agent say more about it.
         """

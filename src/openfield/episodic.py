@@ -29,7 +29,7 @@ class Play(Protocol):
     ended: Ending | None
 
     def move(self, action: Any) -> None:
-        """Do what an action does; raise `AgentProtocol` if it is none."""
+        """Carry out an action. Raise `AgentProtocol` if there is no such action."""
         ...
 
 
