@@ -12,8 +12,9 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from openfield.agents.process import split_command
@@ -55,7 +56,7 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
     if wanted is None:
         wanted = 0 if "{port}" in command or hasattr(wire, "command") else wire.port
     async with _port_alone(wanted):
-        server, port = await _listen(wire, dispatcher, host, wanted)
+        server, port = await start_server(partial(wire.serve, dispatcher, host, wanted))
         remote.rollout.excuse(time.monotonic_ns() - asked)  # so long it waited for its turn, or for a broker to start
         try:
             if not command:
@@ -66,21 +67,17 @@ async def _play(remote: RemoteRollout, domain: Domain[Any], cell: Cell, command:
             dispatcher.close()
 
 
-async def _listen(wire: Any, dispatcher: SingleDispatcher, host: str, wanted: int) -> tuple[asyncio.Task[None], int]:
-    """Start the wire's server. Return its task and the port it listens on."""
-    port, listening = 0, asyncio.Event()
-
-    def ready(number: int) -> None:
-        nonlocal port
-        port = number
-        listening.set()
-
-    server = asyncio.create_task(wire.serve(dispatcher, host, wanted, ready))
-    opened = asyncio.create_task(listening.wait())
-    await asyncio.wait([opened, server], return_when=asyncio.FIRST_COMPLETED)
+async def start_server(
+    serve: Callable[[Callable[[int], None]], Coroutine[Any, Any, None]],
+) -> tuple[asyncio.Task[None], int]:
+    """Start a server that tells on which port it listens. Return its task and the port."""
+    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    server = asyncio.create_task(serve(port.set_result))
+    either: list[asyncio.Future[Any]] = [port, server]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     if server.done():
         await server  # raises what kept it from starting
-    return server, port
+    return server, port.result()
 
 
 def _say(command: str, host: str, port: int, wire: Any, cell: Cell) -> list[str]:

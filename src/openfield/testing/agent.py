@@ -22,7 +22,7 @@ from openfield.rollout import MAX_HESITATIONS
 from openfield.runner.deadline import Deadline
 from openfield.runner.plan import name_agents
 from openfield.testing.evidence import check_trials
-from openfield.testing.report import NotJudged, Report, judge
+from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import Transcript, compare_agent, record
 from openfield.testing.worker import Hung, Worker, global_random
 from openfield.trial import Trial
@@ -175,16 +175,7 @@ def _save_load(evidence: AgentEvidence) -> Iterator[str]:
         yield f"loaded after the first episode: {evidence.rehearsal.resumed}"
 
 
-CHECKS = {
-    "made": _made,
-    "in_time": _in_time,
-    "stands": _stands,
-    "moderate": _moderate,
-    "answers": _answers,
-    "same_seed": _same_seed,
-    "separate": _separate,
-    "save_load": _save_load,
-}
+CHECKS = name_checks(_made, _in_time, _stands, _moderate, _answers, _same_seed, _separate, _save_load)
 ESSENTIAL = ("made", "in_time", "stands", "moderate", "answers")
 
 

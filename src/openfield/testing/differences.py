@@ -30,6 +30,7 @@ class Difference(NamedTuple):
     usual: bytes
     changed: bytes
     turns: tuple[int, int]
+    """How many turns of either world show it."""
 
 
 Differences = Mapping[KeyPath, Difference]
@@ -147,11 +148,6 @@ def pick_innermost(places: Iterable[KeyPath]) -> list[KeyPath]:
     found = {place[1:]: place for place in sorted(places, reverse=True)}
     outer = {path[:depth] for path in found for depth in range(1, len(path))}
     return [place for path, place in sorted(found.items()) if path not in outer]
-
-
-def is_certain(difference: Difference) -> bool:
-    """Return whether enough turns show the difference."""
-    return min(difference.turns) >= MIN_TURNS
 
 
 def describe(place: KeyPath, difference: Difference, novelties: Sequence[str]) -> str:

@@ -86,6 +86,11 @@ class Played:
         """The first turn of a changed world; the number of turns if there is none."""
         return next((number for number, truth in enumerate(self.truths) if truth.novel), len(self.truths))
 
+    @property
+    def reaches_onset(self) -> bool:
+        """Whether the world has changed at any turn."""
+        return self.onset < len(self.truths)
+
 
 class Evidence:
     """Trials of a domain, played when a check first asks for them."""
@@ -95,18 +100,15 @@ class Evidence:
     ) -> None:
         if not agents:
             raise InvalidInput(f"{domain.name} has neither an action space nor an agent; name an agent to check with.")
-        self.domain = domain
-        self.trials = trials
-        self.agents = agents
-        self.worker = worker
+        self.domain, self.trials, self.agents, self.worker = domain, trials, agents, worker
+        self._source = domain_source(domain.name) or domain.name
         self._played: dict[tuple[str, int], Played] = {}
 
     def play(self, trial: Trial, agent: int = 0) -> Played:
         """Return a trial as one of the agents played it. Each is played once."""
         key = trial.id, agent
         if key not in self._played:
-            source = domain_source(self.domain.name) or self.domain.name
-            rehearsal = self.worker.call(Rehearsal, rehearse, source, trial, self.agents[agent])
+            rehearsal = self.worker.call(Rehearsal, rehearse, self._source, trial, self.agents[agent])
             with global_random(1):
                 watched, error = replay(self.domain, trial, rehearsal.transcript.steps)
             self._played[key] = _look(self.domain, trial, rehearsal, watched, str(error or ""))
@@ -134,9 +136,8 @@ class Evidence:
 
         The world may be unusable in that process afterwards.
         """
-        source = domain_source(self.domain.name) or self.domain.name
         steps = msgspec.msgpack.encode(self.play_whole(trial).rehearsal.transcript.steps)
-        return self.worker.call(str, rehearse_mutated, source, trial, steps)
+        return self.worker.call(str, rehearse_mutated, self._source, trial, steps)
 
     def play_all(self) -> Iterator[Played]:
         """Yield all trials as they were played, with their novelty and without."""

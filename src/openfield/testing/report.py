@@ -62,11 +62,13 @@ class NotJudged(Exception):
     """Raised by a check that cannot judge; its text says why."""
 
 
+def name_checks(*checks: Callable[[T], Iterable[str]]) -> dict[str, Callable[[T], Iterable[str]]]:
+    """Return checks by name, which is that of the function without its underscore."""
+    return {check.__name__.removeprefix("_"): check for check in checks}
+
+
 def judge(
-    subject: str,
-    checks: Mapping[str, Callable[[T], Iterable[str]]],
-    evidence: T,
-    essential: Iterable[str] = (),
+    subject: str, checks: Mapping[str, Callable[[T], Iterable[str]]], evidence: T, essential: Iterable[str] = ()
 ) -> Report:
     """Run checks on evidence and return their findings.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ def find_named(turns: Sequence[Turn], spec: Spec, trial: Trial, novelties: Itera
     for number, turn in enumerate(turns):
         if turn.phase not in ("training", "test"):
             yield f"turn {number} shows the phase '{turn.phase}'; only training and test may be shown"
-        for path, leaf, is_key in leaves_of_turn(turn):
+        for path, leaf, is_key in chain(walk(turn.observation, "observation"), walk(turn.feedback, "feedback")):
             if is_key and leaf in TELLING:
                 yield f"turn {number} shows a key '{leaf}' ({path})"
             if str(leaf) in secrets or (isinstance(leaf, str) and secrets & set(_words(leaf))):
@@ -56,12 +57,6 @@ def words_of(spec: Spec) -> Iterator[str]:
         if isinstance(leaf, str):
             yield leaf
             yield from _words(leaf)
-
-
-def leaves_of_turn(turn: Turn) -> Iterator[Leaf]:
-    """Yield the leaves of observation and feedback."""
-    yield from walk(turn.observation, "observation")
-    yield from walk(turn.feedback, "feedback")
 
 
 def walk(value: Any, path: str) -> Iterator[Leaf]:
@@ -109,11 +104,9 @@ def _distinctive(detail: Any, shown: frozenset[str]) -> Iterator[str | int]:
     if isinstance(detail, dict):
         detail = {key: value for key, value in detail.items() if key not in shown}
     for _, leaf, is_key in walk(detail, "detail"):
-        if is_key or isinstance(leaf, bool):
-            continue
-        if (isinstance(leaf, str) and len(leaf) >= MIN_WORD_LENGTH) or (
-            isinstance(leaf, int) and abs(leaf) >= MIN_NUMBER
-        ):
+        long = isinstance(leaf, str) and len(leaf) >= MIN_WORD_LENGTH
+        large = isinstance(leaf, int) and abs(leaf) >= MIN_NUMBER
+        if not is_key and (long or large):
             yield leaf
 
 

@@ -11,11 +11,13 @@ import json
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from openfield.agents.legacy import HOST, start_server
 from openfield.core import Agent, Ask, Reply, Turn
 from openfield.domain import Domain, spec_of
 from openfield.errors import OpenfieldError
@@ -26,11 +28,10 @@ from openfield.registry import AgentSource, find_agent, use_domain
 from openfield.serving.dispatch import TrialDispatcher, find_wire, serve_domain
 from openfield.serving.jsonlines import PROTOCOL, JsonLinesWire
 from openfield.testing.evidence import check_agents, check_trials
-from openfield.testing.report import Report, judge, skip_check
+from openfield.testing.report import Report, judge, name_checks, skip_check
 from openfield.testing.transcript import record
 from openfield.trial import Trial
 
-HOST = "127.0.0.1"
 MAX_REPLIES = 100
 """Each is made durable before it is acknowledged, which takes some milliseconds."""
 Peer = Callable[[str, int, Sequence[Reply]], Awaitable[None]]
@@ -121,14 +122,9 @@ def _play(domain: Domain[Any], trial: Trial, here: list[RawStep], peer: Peer, pa
 async def _serve(domain: Domain[Any], trial: Trial, journal: Journal, peer: Peer, replies: Sequence[Reply]) -> None:
     """Serve one trial and let the peer play it."""
     dispatcher = TrialDispatcher(journal, domain, [trial], "peer", None)
-    port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve_domain(find_wire(domain), dispatcher, HOST, 0, port.set_result))
+    server, port = await start_server(partial(serve_domain, find_wire(domain), dispatcher, HOST, 0))
     try:
-        server.add_done_callback(lambda _: port.cancel())
-        await asyncio.wait([port])
-        if port.cancelled():
-            await server  # raises what kept it from starting
-        await peer(HOST, port.result(), replies)
+        await peer(HOST, port, replies)
     finally:
         server.cancel()
         await asyncio.gather(server, return_exceptions=True)
@@ -165,7 +161,7 @@ def _equal_record(evidence: WireEvidence) -> Iterator[str]:
             return
 
 
-CHECKS = {"plays": _plays, "equal_record": _equal_record}
+CHECKS = name_checks(_plays, _equal_record)
 
 
 def _asks(step: RawStep) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -72,7 +73,8 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _other_hashes():
+        other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"  # it orders sets of words otherwise
+        with mock.patch.dict(os.environ, PYTHONHASHSEED=other):
             self._process.start()
         theirs.close()
         self._receive(START_SECONDS)
@@ -135,19 +137,6 @@ def _serve(connection: Connection) -> None:
             connection.send_bytes(msgspec.msgpack.encode(answer))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
-
-
-@contextmanager
-def _other_hashes() -> Iterator[None]:
-    """Give processes that start meanwhile another hash seed: they order sets of words otherwise."""
-    before = os.environ.get("PYTHONHASHSEED")
-    os.environ["PYTHONHASHSEED"] = "2" if before == "1" else "1"
-    try:
-        yield
-    finally:
-        del os.environ["PYTHONHASHSEED"]
-        if before is not None:
-            os.environ["PYTHONHASHSEED"] = before
 
 
 _HEARTBEAT = b""

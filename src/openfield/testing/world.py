@@ -19,17 +19,17 @@ from openfield.journal.reader import SCORED
 from openfield.record import RawStep
 from openfield.registry import AgentSource, domain_source, use_domain
 from openfield.testing.differences import (
+    MIN_TURNS,
     Differences,
     KeyPath,
     describe,
     find_common,
     intersect,
     is_binary,
-    is_certain,
     pick_innermost,
 )
 from openfield.testing.evidence import Evidence, check_agents, check_trials, name_trial, without_novelty
-from openfield.testing.report import NotJudged, Report, judge
+from openfield.testing.report import NotJudged, Report, judge, name_checks
 from openfield.testing.transcript import replay
 from openfield.testing.worker import Worker, global_random
 from openfield.trial import Trial, derive
@@ -48,10 +48,7 @@ ODD_ACTIONS: tuple[Any, ...] = (
 
 
 def check_world(
-    domain: Domain[Any],
-    trials: Sequence[Trial] = (),
-    agents: Sequence[AgentSource] = (),
-    patience: float = 5.0,
+    domain: Domain[Any], trials: Sequence[Trial] = (), agents: Sequence[AgentSource] = (), patience: float = 5.0
 ) -> Report:
     """Check a domain's worlds against every promise a world makes.
 
@@ -203,7 +200,7 @@ def _onset(evidence: Evidence) -> Iterator[str]:
     """Until the onset a trial with a novelty shows what the same trial without it shows."""
     for trial in evidence.trials:
         changed, normal = evidence.play_whole(trial), evidence.play_whole(without_novelty(trial))
-        if normal.onset < len(normal.truths):
+        if normal.reaches_onset:
             yield f"{name_trial(normal.trial)}: turn {normal.onset} is called novel"
         pairs = zip(changed.shown[: changed.onset], normal.shown, strict=False)
         differing = [number for number, (one, other) in enumerate(pairs) if one != other]
@@ -215,7 +212,7 @@ def _novelties(evidence: Evidence) -> Iterator[str]:
     """Every novelty changes what is shown after its onset."""
     for trial in evidence.trials:
         if trial.novelty and not any(_has_effect(evidence, *attempt) for attempt in evidence.attempts(trial)):
-            reached = evidence.play_whole(trial).onset < len(evidence.play_whole(trial).truths)
+            reached = evidence.play_whole(trial).reaches_onset
             yield f"{name_trial(trial)}: {'nothing shown changes' if reached else 'the onset is never reached'}"
 
 
@@ -264,13 +261,9 @@ def _confirm(evidence: Evidence, trial: Trial, found: Differences, common: set[K
         if not shown.intersection(place) and (place in common or is_binary(place, difference))
     }
     for like, agent in evidence.attempts(trial):
-        if left and (like, agent) != (trial, 0):
-            left = (
-                intersect(left, _compare_worlds(evidence, like, agent))
-                if _reaches_onset(evidence, like, agent)
-                else left
-            )
-    return {place: difference for place, difference in left.items() if is_certain(difference)}
+        if left and (like, agent) != (trial, 0) and evidence.play(like, agent).reaches_onset:
+            left = intersect(left, _compare_worlds(evidence, like, agent))
+    return {place: difference for place, difference in left.items() if min(difference.turns) >= MIN_TURNS}
 
 
 def _compare_worlds(evidence: Evidence, trial: Trial, agent: int) -> Differences:
@@ -279,35 +272,16 @@ def _compare_worlds(evidence: Evidence, trial: Trial, agent: int) -> Differences
     return changed.usual.join(normal.usual).compare(changed.changed)
 
 
-def _reaches_onset(evidence: Evidence, trial: Trial, agent: int) -> bool:
-    played = evidence.play(trial, agent)
-    return played.onset < len(played.truths)
-
-
-CHECKS = {
-    "answers": _answers,
-    "recorded": _recorded,
-    "actions": _actions,
-    "odd_actions": _odd_actions,
-    "plain_actions": _plain_actions,
-    "observations": _observations,
-    "same_seed": _same_seed,
-    "other_seed": _other_seed,
-    "replay": _replay,
-    "clock": _clock,
-    "global_random": _global_random,
-    "secrets": _secrets,
-    "red_light": _red_light,
-    "onset": _onset,
-    "novelties": _novelties,
-    "performance": _performance,
-    "own_turns": _own_turns,  # the last: a world that minds may be spoilt by it
-}
+PLAYABLE = (_answers, _recorded, _actions, _odd_actions, _plain_actions, _observations)
+REPEATABLE = (_same_seed, _other_seed, _replay, _clock, _global_random)
+SILENT = (_secrets, _red_light, _onset)
+CHECKS = name_checks(*PLAYABLE, *REPEATABLE, *SILENT, _novelties, _performance, _own_turns)
+"""All checks in order. `own_turns` is the last, because it may spoil a world that minds."""
 
 
 def _has_effect(evidence: Evidence, trial: Trial, agent: int) -> bool:
     changed, normal = evidence.play_whole(trial, agent), evidence.play_whole(without_novelty(trial), agent)
-    return changed.onset < len(changed.shown) and changed.shown[changed.onset :] != normal.shown[changed.onset :]
+    return changed.reaches_onset and changed.shown[changed.onset :] != normal.shown[changed.onset :]
 
 
 def _through_json(step: RawStep) -> RawStep:
