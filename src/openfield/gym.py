@@ -149,14 +149,8 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             return self._reply(from_gym(self._actions, action))
         except (IndexError, KeyError, TypeError, ValueError):
-            self._fail(fault := AgentProtocol(f"{action!r} is not an action of {self.action_space}."))
+            self._end(fault := AgentProtocol(f"{action!r} is not an action of {self.action_space}."))
             raise fault from None
-
-    def _fail(self, error: OpenfieldError) -> None:
-        """Record that the trial ended with a failure."""
-        if self._rollout is not None:
-            self._rollout.close(*explain(error))
-        self._rollout = None
 
     def _reply(self, action: Any = None) -> Turn:
         """Reply with an action, and with a belief if one was given or is asked for; a failure ends the trial."""
@@ -168,12 +162,14 @@ class DomainEnv(gymnasium.Env[Any, Any]):
         try:
             return rollout.reply(Reply(action, belief))
         except OpenfieldError as error:
-            self._fail(error)
+            self._end(error)
             raise
 
-    def _end(self) -> None:
+    def _end(self, error: OpenfieldError | None = None) -> None:
+        """Record how the trial ended, if one is under way."""
         if self._rollout is not None:
-            self._rollout.close(self._rollout.outcome if self._rollout.over else "cancelled")
+            ended = (self._rollout.outcome if self._rollout.over else "cancelled", "")
+            self._rollout.close(*(ended if error is None else explain(error)))
         self._rollout = None
         self._moved = False
 

@@ -49,6 +49,11 @@ def mean(values: list[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
+def ratio(above: float | None, below: float | None) -> float | None:
+    """Return a quotient, or None if a part of it is missing or would divide by 0."""
+    return None if above is None or not below else above / below
+
+
 def measure_performance(cell: CellRecord) -> dict[str, float | None]:
     """Compute the mean performance in training, before the onset and from it on."""
     periods = split_periods(cell)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from openfield.errors import OpenfieldError
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics.metric import Measure, built_in, undefined
-from openfield.metrics.performance import last_third, mean, performances, split_periods
+from openfield.metrics.performance import last_third, mean, performances, ratio, split_periods
 from openfield.registry import find_domain
 
 
@@ -59,13 +59,13 @@ def _own_baseline(domain: str) -> str | None:
 
 def _compare(cell: CellRecord, base: CellRecord) -> dict[str, float | None]:
     own, other = (performances(split_periods(one).after) for one in (cell, base))
-    relative = _ratio(mean(last_third(own)), mean(performances(split_periods(base).before)))
+    relative = ratio(mean(last_third(own)), mean(performances(split_periods(base).before)))
     after, theirs = mean(own), mean(other)
     return {
         "nrp": None if cell.trial.red_light else relative,
         "nrp_given": relative if cell.trial.red_light else None,
-        "opti": None if after is None or theirs is None else _ratio(after, after + theirs),
-        "apti": _ratio(mean(last_third(own)), mean(last_third(other))),
+        "opti": None if after is None or theirs is None else ratio(after, after + theirs),
+        "apti": ratio(mean(last_third(own)), mean(last_third(other))),
     }
 
 
@@ -80,12 +80,8 @@ def _conditions(cell: CellRecord) -> tuple[str, str]:
 
 
 def _loss(cell: CellRecord, normal: float | None) -> float | None:
-    kept = _ratio(mean(performances(episode for episode in split_periods(cell).after if episode.novel)), normal)
+    kept = ratio(mean(performances(episode for episode in split_periods(cell).after if episode.novel)), normal)
     return None if kept is None else 1.0 - kept
-
-
-def _ratio(above: float | None, below: float | None) -> float | None:
-    return None if above is None or not below else above / below
 
 
 PROGRAMME = built_in("programme", measure_programme)

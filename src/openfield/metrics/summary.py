@@ -203,17 +203,15 @@ def _averages(repeats: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def _compare_all(scores: Mapping[Key, Mapping[str, float]]) -> Iterator[Comparison]:
     for (scenario, first), (other, second) in itertools.combinations(scores, 2):
         if scenario == other:
-            yield _compare(scenario, (first, scores[scenario, first]), (second, scores[scenario, second]))
+            ours, theirs = scores[scenario, first], scores[scenario, second]
+            yield Comparison(scenario, first, second, *_compare(ours, theirs))
 
 
-def _compare(
-    scenario: Scenario, first: tuple[str, Mapping[str, float]], second: tuple[str, Mapping[str, float]]
-) -> Comparison:
-    (name, ours), (rival, theirs) = first, second
+def _compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[bool, Estimate, Estimate]:
+    """Return whether trials are compared one by one, the difference, and the probability of doing better."""
     shared = [trial for trial in ours if trial in theirs]
     pairs = [ours[trial] for trial in shared], [theirs[trial] for trial in shared]
     difference = estimate_mean([a - b for a, b in zip(*pairs, strict=True)], (-1.0, 1.0))
     if len(shared) >= MIN_TRIALS:
-        return Comparison(scenario, name, rival, True, difference, estimate_paired_improvement(*pairs))
-    improvement = estimate_improvement(list(ours.values()), list(theirs.values()))
-    return Comparison(scenario, name, rival, False, difference, improvement)
+        return True, difference, estimate_paired_improvement(*pairs)
+    return False, difference, estimate_improvement(list(ours.values()), list(theirs.values()))

@@ -6,7 +6,7 @@ Stands in report: cells -> curves -> page. Coordinates are whole numbers and pat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 from typing import TypeVar
@@ -16,7 +16,7 @@ import msgspec
 from openfield.journal.reader import CellRecord, Episode
 from openfield.metrics.detection import measure_detection
 from openfield.metrics.performance import mean, performances, split_periods
-from openfield.metrics.summary import AgentResults, score_trials
+from openfield.metrics.summary import score_trials
 
 T = TypeVar("T")
 
@@ -69,21 +69,20 @@ class Frame(msgspec.Struct, frozen=True):
         return round(self.top + inner * (1 - min(1.0, max(0.0, value))))
 
 
-def draw_curves(played: Sequence[tuple[AgentResults, Sequence[CellRecord]]], faint: int, single: int) -> str:
-    """Draw small multiples: every agent's trials in one panel, then some trials one by one.
+def draw_curves(played: Mapping[str, Sequence[CellRecord]], faint: int, single: int) -> str:
+    """Draw small multiples of the agents' scored cells: all trials in one panel, then some trials one by one.
 
     Args:
         played: The scored cells of each agent.
         faint: How many single trials a panel shows at most.
         single: How many trials are drawn one by one for each agent, at most.
     """
-    known = [(group, cells) for group, cells in played if cells]
-    if not known:
+    traced = [(agent, cells, trace_all(cells)) for agent, cells in played.items() if cells]
+    if not traced:
         return ""
-    traced = [(group.agent, cells, trace_all(cells)) for group, cells in known]
     panels = "".join(_draw_agent(agent, cells, curves, faint) for agent, cells, curves in traced)
     singles = "".join(_draw_singles(agent, cells, curves, single) for agent, cells, curves in traced if single)
-    key = _draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells in known) else []))
+    key = _draw_key(*KEY, *([ONSET] if any(_has_onset(cells) for _, cells, _ in traced) else []))
     return f'<h3>Episode by episode</h3>{key}<div class="panels">{panels}</div>{singles}'
 
 
@@ -110,14 +109,8 @@ def draw_panel(label: str, curves: Sequence[Curve], faint: int, onset: bool) -> 
     lines = "".join(
         draw_line("f", frame, [(p.at, p.performance) for p in curve]) for curve in pick_evenly(curves, faint)
     )
-    body = (
-        _ground(frame, onset)
-        + _test_start(frame, curves[0])
-        + lines
-        + _both_lines(frame, middle)
-        + _end_labels(frame, middle)
-    )
-    return wrap_svg(frame, label, body)
+    ground = _ground(frame, onset) + _test_start(frame, curves[0])
+    return wrap_svg(frame, label, ground + lines + _both_lines(frame, middle) + _end_labels(frame, middle))
 
 
 def draw_trial(label: str, curve: Curve, onset: bool) -> str:
@@ -170,18 +163,22 @@ def wrap_svg(frame: Frame, label: str, body: str) -> str:
 
 
 def _ground(frame: Frame, onset: bool) -> str:
-    """Draw grid lines at 0, ½ and 1, the tinted stretch after the onset, and the ends of both axes."""
-    right = frame.x(frame.last)
-    grid = "".join(
-        f'<path class="g" d="M{frame.left} {frame.y(value)}H{right}"/>'
-        f'<text class="t e" x="{frame.left - 5}" y="{frame.y(value) + 3}">{text}</text>'
-        for value, text in ((0.0, "0"), (0.5, ".5"), (1.0, "1"))
-    )
+    """Draw the grid, the tinted stretch after the onset, and the ends of both axes."""
     ends = [0] * onset + [at for at in (frame.first, frame.last) if abs(frame.x(at) - frame.x(0)) > 20 or not onset]
     ticks = "".join(
         f'<text class="t m" x="{frame.x(at)}" y="{frame.height - 4}">{_signed(at, onset)}</text>' for at in ends
     )
-    return _band(frame, onset) + grid + ticks
+    return _band(frame, onset) + draw_grid(frame) + ticks
+
+
+def draw_grid(frame: Frame) -> str:
+    """Draw lines at 0, ½ and 1, with their numbers."""
+    right = frame.x(frame.last)
+    return "".join(
+        f'<path class="g" d="M{frame.left} {frame.y(value)}H{right}"/>'
+        f'<text class="t e" x="{frame.left - 5}" y="{frame.y(value) + 3}">{text}</text>'
+        for value, text in ((0.0, "0"), (0.5, ".5"), (1.0, "1"))
+    )
 
 
 def _test_start(frame: Frame, curve: Curve) -> str:
@@ -220,14 +217,10 @@ def draw_line(kind: str, frame: Frame, points: Iterable[tuple[float, float | Non
 
 def _end_labels(frame: Frame, curve: Curve) -> str:
     """Write the names of both lines at their ends, pushed apart where they would touch."""
-    ends = [
-        (frame.y(value), kind, name)
-        for kind, name, value in (
-            ("p", "performance", next((p.performance for p in reversed(curve) if p.performance is not None), None)),
-            ("b", "belief", next((p.belief for p in reversed(curve) if p.belief is not None), None)),
-        )
-        if value is not None
-    ]
+    ends = []
+    for name in ("performance", "belief"):
+        values = [value for point in curve if (value := getattr(point, name)) is not None]
+        ends += [(frame.y(value), name[0], name) for value in values[-1:]]
     return "".join(
         f'<text class="l {kind}" x="{frame.x(frame.last) + 6}" y="{y + 4}">{name}</text>'
         for y, kind, name in _apart(ends, frame.y(0) - 4)
@@ -251,12 +244,9 @@ def _first_detections(curve: Curve, onset: bool) -> list[Point]:
 
 def _mark(frame: Frame, point: Point, onset: bool) -> str:
     """Draw a filled triangle for a detection, a hollow one for a false alarm."""
-    right = onset and point.at >= 0
-    words = f"detected after {point.at}" if right else "false alarm"
-    return (
-        f'<path class="{"d" if right else "d h"}" d="M{frame.x(point.at)} {frame.height - 9}l4 7h-8z">'
-        f"<title>{words}</title></path>"
-    )
+    kind, words = ("d", f"detected after {point.at}") if onset and point.at >= 0 else ("d h", "false alarm")
+    path = f"M{frame.x(point.at)} {frame.height - 9}l4 7h-8z"
+    return f'<path class="{kind}" d="{path}"><title>{words}</title></path>'
 
 
 def _signed(at: int, onset: bool) -> str:

@@ -6,9 +6,9 @@ Stands at the end of plan -> rollout -> journal -> metrics -> report, beside the
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,8 +16,6 @@ from openfield.atomic import replacing
 from openfield.errors import MissingExtra, UnknownName
 from openfield.journal.reader import CellRecord
 
-Format = Literal["csv", "jsonl", "parquet"]
-FORMATS: tuple[str, ...] = get_args(Format)
 SQL_TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 """DuckDB would otherwise download what it lacks."""
@@ -144,8 +142,5 @@ def _sql_type(annotation: Any) -> str:
     return next(SQL_TYPES[each] for each in get_args(annotation) or (annotation,) if each in SQL_TYPES)
 
 
-_WRITERS: dict[str, Callable[[Path, type[msgspec.Struct], Sequence[msgspec.Struct]], None]] = {
-    "csv": _write_csv,
-    "jsonl": _write_jsonl,
-    "parquet": _write_parquet,
-}
+_WRITERS = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
+FORMATS = tuple(_WRITERS)

@@ -17,7 +17,7 @@ from openfield.metrics.openset import measures
 from openfield.metrics.openset.cells import Answers, read_answers
 from openfield.metrics.openset.compat import first_of
 from openfield.metrics.openset.fixed import TestFacts, make_facts, program_measures
-from openfield.report.chart import MAX_POINTS, Frame, draw_line, wrap_svg
+from openfield.report.chart import MAX_POINTS, Frame, draw_grid, draw_line, wrap_svg
 
 MAX_CLASSES, MAX_TESTS, BINS = 12, 24, 24
 """Larger confusions and longer lists are left to the export."""
@@ -28,14 +28,13 @@ Played = Mapping[str, Sequence[CellRecord]]
 def draw_openset(played: Played, baseline: str | None = None) -> str:
     """Draw all figures of a scenario, agent by agent; nothing if its cells are not about samples.
 
-    Args:
-        played: The scored cells of each agent.
-        baseline: The agent that M3 to M6 are measured against; the agent `baseline`, or else the first, if not given.
+    M3 to M6 are measured against the baseline, by default the agent `baseline`, or else the first.
     """
     known = {
-        agent: [(cell, answers) for cell in cells if (answers := read_answers(cell))] for agent, cells in played.items()
+        agent: found
+        for agent, cells in played.items()
+        if (found := [(cell, answers) for cell in cells if (answers := read_answers(cell))])
     }
-    known = {agent: found for agent, found in known.items() if found}
     if not known:
         return ""
     panels = "".join(_draw_agent(agent, [answers for _, answers in found]) for agent, found in known.items())
@@ -52,29 +51,20 @@ def _draw_agent(agent: str, tests: Sequence[Answers]) -> str:
     }
     said = ~np.isnan(joined["confidence"])
     label, guess, named, conf = (joined[name][said] for name in ("label", "guess", "named", "confidence"))
-    figures = [
-        _figure("P(world changed) over the stream; the line is the red light, the dashes the threshold", _stream(tests))
-    ]
+    figures = {"P(world changed) over the stream; the line is the red light, the dashes the threshold": _stream(tests)}
     if len(label) and (label < 0).any() and (label >= 0).any():
-        figures.append(
-            _figure(
-                f"ROC of unknown samples found, AUROC {measures.auroc(conf, label):.3f}",
-                _curve(*measures.roc_curve(conf, label), "known samples alarmed"),
-            )
-        )
-        figures.append(
-            _figure(
-                f"Known samples let in and named rightly, OSCR {measures.oscr(guess, conf, label):.3f}",
-                _curve(*measures.oscr_curve(guess, conf, label), "unknown samples let in"),
-            )
-        )
-        figures.append(_figure("How known samples look: known solid, unknown dashed", _histogram(conf, label)))
-    body = "".join(figures) + _draw_confusion(named, label)
-    return f'<h4>{escape(agent)}</h4><div class="panels">{body}</div>'
-
-
-def _figure(caption: str, drawing: str) -> str:
-    return f"<figure><figcaption><small>{escape(caption)}</small></figcaption>{drawing}</figure>"
+        auroc, oscr = measures.auroc(conf, label), measures.oscr(guess, conf, label)
+        roc, correct = measures.roc_curve(conf, label), measures.oscr_curve(guess, conf, label)
+        figures |= {
+            f"ROC of unknown samples found, AUROC {auroc:.3f}": _curve(*roc, "known samples alarmed"),
+            f"Known samples let in and named rightly, OSCR {oscr:.3f}": _curve(*correct, "unknown samples let in"),
+            "How known samples look: known solid, unknown dashed": _histogram(conf, label),
+        }
+    body = "".join(
+        f"<figure><figcaption><small>{escape(caption)}</small></figcaption>{drawing}</figure>"
+        for caption, drawing in figures.items()
+    )
+    return f'<h4>{escape(agent)}</h4><div class="panels">{body}{_draw_confusion(named, label)}</div>'
 
 
 def _stream(tests: Sequence[Answers]) -> str:
@@ -120,31 +110,20 @@ def _histogram(conf: NDArray[np.float64], label: NDArray[np.float64]) -> str:
     shares = [part / max(part.sum(), 1) for part in parts]
     top = max(float(share.max()) for share in shares) or 1.0
     frame = _frame(0, BINS - 1)
-    ends = f"{edges[0]:.2g}", f"{edges[-1]:.2g}"
-    lines = [
+    axes = _axes(frame, f"{edges[0]:.2g}", "confidence, each outline to the common highest", f"{edges[-1]:.2g}")
+    lines = "".join(
         draw_line(kind, frame, [(at, float(v) / top) for at, v in enumerate(share)])
         for kind, share in zip("pb", shares, strict=True)
-    ]
-    return wrap_svg(
-        frame,
-        "histogram of scores",
-        _axes(frame, ends[0], "confidence, each outline to the common highest", ends[1]) + lines[0] + lines[1],
     )
+    return wrap_svg(frame, "histogram of scores", axes + lines)
 
 
 def _axes(frame: Frame, left: str, across: str, right: str) -> str:
-    """Draw lines at 0, one half and 1, and the ends of the other axis below them."""
+    """Draw the grid, and the ends and the name of the other axis below it."""
     end = frame.x(frame.last)
-    lines = "".join(
-        f'<path class="g" d="M{frame.left} {frame.y(value)}H{end}"/>'
-        f'<text class="t e" x="{frame.left - 5}" y="{frame.y(value) + 3}">{text}</text>'
-        for value, text in ((0.0, "0"), (0.5, ".5"), (1.0, "1"))
-    )
     places = (("", frame.left, left), ("m", (frame.left + end) // 2, across), ("e", end, right))
-    texts = "".join(
-        f'<text class="t {at}" x="{x}" y="{frame.y(0) + 16}">{escape(text)}</text>' for at, x, text in places
-    )
-    return lines + texts
+    texts = (f'<text class="t {at}" x="{x}" y="{frame.y(0) + 16}">{escape(text)}</text>' for at, x, text in places)
+    return draw_grid(frame) + "".join(texts)
 
 
 def _draw_confusion(named: NDArray[np.float64], label: NDArray[np.float64]) -> str:
@@ -175,10 +154,8 @@ def _draw_programme(known: Mapping[str, list[tuple[CellRecord, Answers]]], basel
         cells = "".join(f"<td>{escape(str(value))}</td>" for value in numbers.values())
         rows += f"<tr><th>{escape(agent)}</th>{cells}</tr>"
     head = "".join(f"<th>{name}</th>" for name in names)
-    against = (
-        f"<p><small>M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT.</small></p>"
-    )
-    note = (against if len(known) > 1 else "") + _say_unanswered(known)
+    against = f"M3 to M6 are told against {escape(baseline)}; name another: report --baseline AGENT."
+    note = (f"<p><small>{against}</small></p>" if len(known) > 1 else "") + _say_unanswered(known)
     return f"<h4>The programme's measures</h4>{note}{_table('', head, rows)}"
 
 
@@ -215,9 +192,8 @@ def _draw_tests(agent: str, found: Sequence[tuple[CellRecord, Answers]]) -> str:
         rows += f"<tr><th>{escape(name)}</th>" + "".join(f'<td class="num">{text}</td>' for text in numbers) + "</tr>"
     head = "".join(f'<th class="num">{name}</th>' for name in COLUMNS)
     left = f" <small>{len(found) - MAX_TESTS} more are left out</small>" if len(found) > MAX_TESTS else ""
-    return (
-        f"<details><summary><b>{escape(agent)}</b>, test by test{left}</summary>{_table('test', head, rows)}</details>"
-    )
+    summary = f"<b>{escape(agent)}</b>, test by test{left}"
+    return f"<details><summary>{summary}</summary>{_table('test', head, rows)}</details>"
 
 
 def _share(hits: NDArray[np.float64]) -> str:
@@ -227,6 +203,5 @@ def _share(hits: NDArray[np.float64]) -> str:
 
 
 def _table(corner: str, head: str, rows: str) -> str:
-    return (
-        f'<div class="wide"><table><thead><tr><th>{corner}</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    table = f"<thead><tr><th>{corner}</th>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="wide"><table>{table}</table></div>'

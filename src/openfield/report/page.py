@@ -18,7 +18,7 @@ from openfield.atomic import replacing
 from openfield.capabilities import HasFigures
 from openfield.journal.reader import SCORED, CellRecord
 from openfield.metrics import BUILT_IN, Metric
-from openfield.metrics.summary import AgentResults, Key, Scenario, Summary, group_cells, summarise
+from openfield.metrics.summary import Key, Scenario, Summary, group_cells, summarise
 from openfield.report.chart import draw_curves
 from openfield.report.openset import draw_openset
 from openfield.report.tables import draw_comparisons, draw_outcomes, draw_results
@@ -92,7 +92,7 @@ def render_page(
         page = Template(_read("page.html")).substitute(
             title=escape(title),
             style=_read("page.css"),
-            facts=_draw_facts(_list_facts(cells, summary) | dict(facts)),
+            facts=_draw_facts(cells, summary, facts),
             body="\n".join(_draw_body(summary, members, domains, detail, baseline)),
             reading=f"<p>{escape(READING)}</p>",
         )
@@ -105,18 +105,16 @@ def _read(name: str) -> str:
     return resources.files("openfield.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _list_facts(cells: Sequence[CellRecord], summary: Summary) -> dict[str, str]:
-    """Return the run in a few figures."""
-    return {
+def _draw_facts(cells: Sequence[CellRecord], summary: Summary, facts: Mapping[str, str]) -> str:
+    """Draw the run in a few figures, and the given facts."""
+    figures = {
         "agents": str(len({cell.agent for cell in cells})),
         "trials": str(len({cell.trial.id for cell in cells})),
         "cells": say_outcomes(summary.outcomes),
         "episodes": f"{sum(len(cell.episodes) for cell in cells):,}",
     }
-
-
-def _draw_facts(facts: Mapping[str, str]) -> str:
-    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in facts.items())
+    shown = (figures | dict(facts)).items()
+    pairs = "".join(f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in shown)
     return f'<dl class="facts">{pairs}</dl>'
 
 
@@ -127,7 +125,7 @@ def _draw_body(
     detail: Detail,
     baseline: str | None,
 ) -> Iterator[str]:
-    """Yield what failed, then a section for each scenario."""
+    """Yield what failed, then a section for each scenario, with the figures of samples and of its domain."""
     if count_failed(summary.outcomes):
         yield draw_outcomes(summary, [cell for cells in members.values() for cell in cells])
     if not summary.groups:
@@ -135,8 +133,12 @@ def _draw_body(
     scenarios = [(key, list(found)) for key, found in groupby(summary.groups, key=lambda group: group.scenario)]
     yield _say_omissions(len(scenarios), detail)
     for scenario, groups in scenarios[: detail.scenarios]:
-        charts = _draw_charts(groups, members, detail) if detail.charts else ""
-        charts += _draw_figures(groups, members, domains, baseline) if detail.figures else ""
+        played = {group.agent: _scored(members[scenario, group.agent]) for group in groups}
+        charts = draw_curves(played, detail.faint, detail.single) if detail.charts else ""
+        if detail.figures:
+            domain = domains.get(scenario.domain)
+            own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
+            charts += draw_openset(played, baseline) + own
         results = draw_results(summary.numbers, groups)
         rivals = draw_comparisons(*pick_comparisons(summary.comparisons, groups))
         yield f"<section>{_draw_heading(scenario, domains)}{charts}{results}{rivals}</section>"
@@ -166,22 +168,6 @@ def _sentence(words: str) -> str:
     return words and words[0].upper() + words[1:].rstrip(".") + "."
 
 
-def _draw_figures(
-    groups: Sequence[AgentResults], members: Mapping[Key, Sequence[CellRecord]], domains: Domains, baseline: str | None
-) -> str:
-    """Draw the figures of samples, where cells are about samples, and those of the domain itself."""
-    domain, played = domains.get(groups[0].scenario.domain), _scored(groups, members)
-    own = domain.draw_figures(played, baseline) if isinstance(domain, HasFigures) else ""
-    return draw_openset(played, baseline) + own
-
-
-def _scored(groups: Sequence[AgentResults], members: Mapping[Key, Sequence[CellRecord]]) -> dict[str, list[CellRecord]]:
-    """Return the cells of each agent that are scored and have episodes."""
-    found = {group.agent: members[group.scenario, group.agent] for group in groups}
-    return {name: [cell for cell in cells if cell.outcome in SCORED and cell.episodes] for name, cells in found.items()}
-
-
-def _draw_charts(groups: Sequence[AgentResults], members: Mapping[Key, Sequence[CellRecord]], detail: Detail) -> str:
-    """Draw the curves of all scored cells, agent by agent."""
-    played = _scored(groups, members)
-    return draw_curves([(group, played[group.agent]) for group in groups], detail.faint, detail.single)
+def _scored(cells: Sequence[CellRecord]) -> list[CellRecord]:
+    """Return the cells that are scored and have episodes."""
+    return [cell for cell in cells if cell.outcome in SCORED and cell.episodes]

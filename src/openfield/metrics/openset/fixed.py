@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openfield.metrics.openset.compat import THRESHOLDS, Floats, Ints, check_novel, first_of
+from openfield.metrics.performance import ratio
 from openfield.metrics.stats import FROM_ZERO, Estimate, estimate_count, estimate_mean, estimate_rate
 
 LAST_SAMPLES = 100
@@ -123,9 +124,11 @@ def program_measures(tests: Iterable[TestFacts], given: bool = False) -> dict[st
         "M1": _over_tests(estimate_count, _present(test.missed for test in novel)),
         "M2": _over_tests(estimate_rate, [float(test.correct) for test in novel]),
         "M2.1": _over_tests(estimate_rate, [float(_early(test)) for test in novel]),
-        "M4" if given else "M3": _over_tests(quotient, _present(map(_relative, novel))),
+        "M4" if given else "M3": _over_tests(
+            quotient, _present(ratio(test.last, test.baseline_before) for test in novel)
+        ),
         "M5": _over_tests(estimate_mean, _present(map(_share_of_both, novel))),
-        "M6": _over_tests(quotient, _present(map(_last_quotient, novel))),
+        "M6": _over_tests(quotient, _present(ratio(test.last, test.baseline_last) for test in novel)),
     }
 
 
@@ -141,20 +144,9 @@ def _early(test: TestFacts) -> bool:
     return test.detection is not None and test.onset is not None and test.detection < test.onset
 
 
-def _relative(test: TestFacts) -> float | None:
-    if test.last is None or not test.baseline_before:
-        return None
-    return test.last / test.baseline_before
-
-
 def _share_of_both(test: TestFacts) -> float | None:
-    if test.after is None or test.baseline_after is None or not test.after + test.baseline_after:
-        return None
-    return test.after / (test.after + test.baseline_after)
-
-
-def _last_quotient(test: TestFacts) -> float | None:
-    return None if test.last is None or not test.baseline_last else test.last / test.baseline_last
+    both = None if test.after is None or test.baseline_after is None else test.after + test.baseline_after
+    return ratio(test.after, both)
 
 
 def _present(values: Iterable[float | None]) -> Sequence[float]:
