@@ -51,3 +51,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(finished: Path, tmp_path: Path) -> Path:
     """A copy of the finished run."""
     return Path(shutil.copy(finished, tmp_path / "maze.sqlite"))
+
+
+@pytest.fixture
+def narrow(openfield: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Gives a command on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    return openfield

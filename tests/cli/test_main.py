@@ -83,19 +83,6 @@ def test_a_run_that_was_stopped_before_it_began_says_what_to_do(tmp_path: Path) 
     )
 
 
-def test_the_demo_end_to_end(tmp_path: Path) -> None:
-    done = shell(tmp_path, "demo", MAZE)
-    assert done.returncode == 0, done.stderr
-    assert "compass and random meet a change (left and right are swapped)." in done.stdout
-    assert "Correct detection" in done.stdout
-    assert f"openfield run {MAZE} --agent" in done.stdout
-    assert "150/150 episodes" in done.stderr
-    page = (tmp_path / "runs" / "demo.html").read_text()
-    assert len(page) < 300_000
-    with Run(tmp_path / "runs" / "demo.sqlite") as run:
-        assert {cell.outcome for cell in run.cells()} == {"done"}
-
-
 def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from openfield.cli import run_command\n"

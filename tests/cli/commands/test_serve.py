@@ -1,8 +1,7 @@
-"""`openfield play` and `openfield serve`: people and foreign programs, recorded like any agent."""
+"""`openfield serve`: foreign programs, recorded like any agent."""
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import socket
@@ -15,48 +14,10 @@ from typing import Any
 
 import pytest
 
-from openfield.core import Belief
 from openfield.journal.reader import Run
 from support.places import MAZE
 
 SMALL = ("--set", "training=0", "--set", "before=1", "--set", "after=1", "--set", "patience=3")
-
-
-def play(openfield: Any, monkeypatch: pytest.MonkeyPatch, typed: str, *words: str) -> Any:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    return openfield("play", MAZE, *SMALL, "-o", "x.sqlite", *words)
-
-
-def test_a_typed_script_plays_a_whole_trial(openfield: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    typed = "right\nfly\n? 0.7\n? 7\nright\nright\nright\nright\nright\n"
-    said = play(openfield, monkeypatch, typed, "--agent-name", "ada", "--redlight")
-    assert said.status == 0
-    assert "Reach the goal." in said.out
-    assert "'fly' is not an action here." in said.out
-    assert "A belief is a number from 0 to 1." in said.out
-    assert "RED LIGHT: the world has changed" in said.out
-    with Run("x.sqlite") as run:
-        (cell,) = run.cells()
-        replies = [step.reply for step in run.steps(cell.id, cell.attempt)]
-    assert (cell.agent, cell.outcome, len(cell.episodes)) == ("ada", "done", 2)
-    assert cell.episodes[0].belief == Belief(0.7)
-    assert sum(reply is not None and reply.action == "right" for reply in replies) == 6
-
-
-@pytest.mark.parametrize("leave", ["QUIT\n", ""], ids=["QUIT", "end of input"])
-def test_who_leaves_goes_on_later(openfield: Any, monkeypatch: pytest.MonkeyPatch, leave: str) -> None:
-    said = play(openfield, monkeypatch, f"right\nup\n{leave}", "--trials", "2")
-    assert said.status == 130
-    assert said.err == "openfield: Stopped; what you played is in x.sqlite. The same command goes on.\n"
-    with Run("x.sqlite") as run:
-        assert [cell.outcome for cell in run.cells()] == ["cancelled", None]
-    said = play(openfield, monkeypatch, "up\n" * 10, "--trials", "2")
-    assert said.status == 0
-    with Run("x.sqlite") as run:
-        cells = run.cells()
-        first = [step.reply.action for step in run.steps(cells[0].id, cells[0].attempt) if step.reply]
-    assert [(cell.outcome, cell.attempt) for cell in cells] == [("done", 1)] * 2
-    assert first[:3] == ["right", "up", "up"]
 
 
 @contextmanager

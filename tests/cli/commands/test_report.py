@@ -1,64 +1,16 @@
-"""The commands that look and do not change anything: list, doctor, show, report, export, verify."""
+"""`openfield report`: numbers, pages, metrics of one's own, baselines."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
-import shutil
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.places import MAZE
-
-
-def test_lists_name_everything_of_a_domain(openfield: Any) -> None:
-    assert "A small maze in which left and right may be swapped" in openfield("list", "domains", MAZE).out
-    assert {"random", "compass"} <= set(openfield("list", "agents", MAZE).out.split())
-    assert {"swapped", "slip:easy", "slip:hard"} <= set(openfield("list", "novelties", MAZE).out.split())
-    assert "integer >= 3 <= 20  6        Cells along each side." in openfield("list", "settings", MAZE).out
-    assert {"performance", "detection", "adaptation"} <= set(openfield("list", "metrics").out.split())
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["list"],
-        *(["list", what, MAZE] for what in ("domains", "agents", "novelties", "metrics", "settings", "flags")),
-        ["doctor"],
-    ],
-    ids=lambda words: " ".join(words[:2]),
-)
-def test_json_of_lists_parses(openfield: Any, words: list[str]) -> None:
-    said = openfield(*words, "--json")
-    assert said.status == 0
-    assert isinstance(json.loads(said.out), list | dict)
-
-
-def test_doctor_names_every_extra(openfield: Any) -> None:
-    parts = json.loads(openfield("doctor", "--json").out)["extras"]
-    assert {"data", "gym"} <= parts.keys()
-    assert not {"all", "dev"} & parts.keys()
-    assert {line.split()[0] for line in openfield("doctor").out.splitlines()[3:] if line.strip()} == parts.keys()
-
-
-def test_show_goes_from_cells_to_turns_to_one_turn(openfield: Any, run: Path) -> None:
-    cells = json.loads(openfield("show", run, "--json").out)
-    assert [cell["agent"] for cell in cells] == ["compass", "random"] * 5
-    assert {cell["outcome"] for cell in cells} == {"done"}
-    cell = cells[0]
-    turns = json.loads(openfield("show", run, "--cell", cell["cell"], "--json").out)
-    assert len(turns) == cell["turns"]
-    assert turns[0]["reply"] is None
-    assert turns[-1]["turn"] is None
-    said = openfield("show", run, "--cell", cell["cell"][:6], "--turn", "1")
-    assert json.loads(said.out) == turns[1]
-    table = openfield("show", run, "--cell", cell["cell"]).out.splitlines()
-    assert len(table) == cell["turns"] + 1
-    assert any("novel" in line for line in table)
 
 
 def test_report_prints_the_numbers_and_writes_the_page(openfield: Any, run: Path, tmp_path: Path) -> None:
@@ -128,24 +80,6 @@ def test_several_runs_are_reported_as_one(openfield: Any, run: Path) -> None:
     assert summary["outcomes"] == {"done": 15}
 
 
-def test_export_writes_the_same_episodes_in_three_formats(openfield: Any, run: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    for form in ("csv", "jsonl", "parquet"):
-        said = openfield("export", run, "--format", form)
-        assert said.out == f"50 episodes in {tmp_path / 'maze'}.{form}\n"
-    with (tmp_path / "maze.csv").open(newline="") as file:
-        from_csv = list(csv.DictReader(file))
-    from_jsonl = [json.loads(line) for line in (tmp_path / "maze.jsonl").read_text().splitlines()]
-    assert parquet.read_table(tmp_path / "maze.parquet").to_pylist() == from_jsonl
-    assert [row["cell"] for row in from_csv] == [row["cell"] for row in from_jsonl]
-    assert [float(row["performance"]) for row in from_csv] == [row["performance"] for row in from_jsonl]
-
-
-def test_export_of_several_runs_goes_where_it_is_told(openfield: Any, run: Path, tmp_path: Path) -> None:
-    copy = shutil.copy(run, tmp_path / "copy.sqlite")
-    assert openfield("export", run, copy, "-f", "jsonl", "-o", "all/x.jsonl").out == "100 episodes in all/x.jsonl\n"
-
-
 def test_numbers_against_a_baseline_in_any_domain(openfield: Any, run: Path, tmp_path: Path) -> None:
     chosen = ("--metric", "baseline", "--baseline", "random")
     assert "M3: NRP" in openfield("report", run, *chosen).out
@@ -169,23 +103,3 @@ def test_numbers_against_nobody_are_refused(openfield: Any) -> None:
     assert openfield("report", "one.sqlite").status == 0
     said = openfield("report", "one.sqlite", "--metric", "baseline")
     assert (said.status, said.err) == (2, "openfield: Against which agent? Name it with --baseline: compass.\n")
-
-
-def test_verify_names_a_damaged_chunk(openfield: Any, run: Path) -> None:
-    assert openfield("verify", run).out == f"{run} is as it was written.\n"
-    assert json.loads(openfield("verify", run, "--json").out) == {"run": str(run), "faults": []}
-    with sqlite3.connect(run) as db:
-        (cell,) = db.execute("SELECT cell FROM chunks LIMIT 1").fetchone()
-        db.execute("UPDATE chunks SET data = zeroblob(9) WHERE cell = ?", (cell,))
-    db.close()
-    said = openfield("verify", run)
-    assert said.status == 2
-    assert f"A chunk of the record is damaged (cell {cell}, attempt 1, turns 0 to " in said.err
-    assert json.loads(openfield("verify", run, "--json").out)["faults"]
-
-
-def test_check_finds_nothing_wrong_with_the_maze(openfield: Any) -> None:
-    pytest.importorskip("openfield.testing")
-    said = openfield("check", MAZE, "--json")
-    assert said.status == 0
-    assert json.loads(said.out)
