@@ -22,44 +22,47 @@ _living: set[str] = set()
 """The holders of this process whose journals are open."""
 
 
-def new_holder() -> str:
-    """Return a name under which a journal of this process holds cells, until `retire`."""
-    holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
-    _living.add(holder)
-    return holder
+class Leases:
+    """The cells that a journal of this process holds. All but `retire` is called by the journal's thread."""
 
+    def __init__(self) -> None:
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{uuid.uuid4().hex}"
+        self._cells: set[str] = set()  # those that are ours until we end them
+        _living.add(self._holder)
 
-def retire(holder: str) -> None:
-    """Forget a holder whose journal is closed."""
-    _living.discard(holder)
+    def take(self, db: sqlite3.Connection, cell: str) -> bool:
+        """Take a cell; return False if another living holder has it."""
+        now = time.time()
+        other, until = db.execute("SELECT holder, held_until FROM cells WHERE id = ?", (cell,)).fetchone()
+        if other not in (None, self._holder) and until > now and not _is_dead(other):
+            return False
+        row = (self._holder, now + LEASE_SECONDS, cell)
+        db.execute("UPDATE cells SET holder = ?, held_until = ? WHERE id = ?", row)
+        self._cells.add(cell)
+        return True
 
+    def check(self, db: sqlite3.Connection, cell: str) -> None:
+        """Refuse to write into a cell that another process took over or ended while this one stood still."""
+        (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
+        if other != self._holder and (cell in self._cells or other is not None):
+            raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")
 
-def take_lease(db: sqlite3.Connection, cell: str, holder: str, leased: set[str]) -> bool:
-    """Take a cell for a holder; return False if another living one has it.
+    def end(self, db: sqlite3.Connection, cell: str) -> None:
+        """End the lease of a cell."""
+        db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (cell,))
+        self._cells.discard(cell)
 
-    Args:
-        db: The run file.
-        cell: The id of the cell.
-        holder: Takes the cell.
-        leased: The cells of the holder, to which this one is added.
-    """
-    now = time.time()
-    other, until = db.execute("SELECT holder, held_until FROM cells WHERE id = ?", (cell,)).fetchone()
-    if other not in (None, holder) and until > now and not _is_dead(other):
-        return False
-    db.execute("UPDATE cells SET holder = ?, held_until = ? WHERE id = ?", (holder, now + LEASE_SECONDS, cell))
-    leased.add(cell)
-    return True
+    def renew(self, db: sqlite3.Connection) -> None:
+        """Renew all leases."""
+        db.execute("UPDATE cells SET held_until = ? WHERE holder = ?", (time.time() + LEASE_SECONDS, self._holder))
 
+    def give_up(self, db: sqlite3.Connection) -> None:
+        """End all leases."""
+        db.execute("UPDATE cells SET holder = NULL WHERE holder = ?", (self._holder,))
 
-def renew_leases(db: sqlite3.Connection, holder: str) -> None:
-    """Renew all leases of a holder."""
-    db.execute("UPDATE cells SET held_until = ? WHERE holder = ?", (time.time() + LEASE_SECONDS, holder))
-
-
-def give_up_leases(db: sqlite3.Connection, holder: str) -> None:
-    """End all leases of a holder."""
-    db.execute("UPDATE cells SET holder = NULL WHERE holder = ?", (holder,))
+    def retire(self) -> None:
+        """Forget the holder when its journal is closed."""
+        _living.discard(self._holder)
 
 
 def _is_dead(holder: str) -> bool:
@@ -85,10 +88,3 @@ def _birth(process: int) -> str:
         except PermissionError:
             pass
         return UNKNOWN_BIRTH
-
-
-def check_lease(db: sqlite3.Connection, cell: str, holder: str, ours: bool) -> None:
-    """Keep a process that slept through its lease from writing into a cell that another one took over or ended."""
-    (other,) = db.execute("SELECT holder FROM cells WHERE id = ?", (cell,)).fetchone() or (None,)
-    if other != holder and (ours or other is not None):
-        raise RunBusy(f"Cell {cell} was taken over by another process while this one stood still.")

@@ -219,14 +219,11 @@ class Run:
 
     def _keyed_trials(self, cell: str | None = None) -> Iterator[tuple[str, Trial]]:
         """Yield all trials with their ids, or only the trial of a cell."""
-        rows = self._rows(_TRIALS, tuple[str, str], (cell, cell))
-        return ((key, self._trial(key, content)) for key, content in rows)
-
-    def _trial(self, key: str, content: str) -> Trial:
-        try:
-            return msgspec.json.decode(content, type=Trial)
-        except msgspec.DecodeError as error:
-            raise DamagedRun(f"{self.path}: trial {key} cannot be read: {error}.") from None
+        for key, content in self._rows(_TRIALS, tuple[str, str], (cell, cell)):
+            try:
+                yield key, msgspec.json.decode(content, type=Trial)
+            except msgspec.DecodeError as error:
+                raise DamagedRun(f"{self.path}: trial {key} cannot be read: {error}.") from None
 
     def _known(self, trials: dict[str, Trial], key: str, cell: str) -> Trial:
         if key not in trials:

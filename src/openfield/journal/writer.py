@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 from openfield.cell import Cell
 from openfield.errors import JournalError, OpenfieldError, RunBusy
-from openfield.journal import leases
+from openfield.journal.leases import LEASE_SECONDS, Leases
 from openfield.journal.receipt import Receipt
 from openfield.journal.recorder import keep_first
 from openfield.journal.schema import close_written, commit, explain_error, open_to_write
@@ -38,10 +39,9 @@ class Journal:
         """Open a run file, or make one."""
         self.path = Path(path)
         self._db, self.note = open_to_write(self.path)
-        self._holder = leases.new_holder()
+        self._leases = Leases()
         self._queue: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._failure: OpenfieldError | None = None
-        self._leased: set[str] = set()  # cells that are ours until we end them; only the thread looks
         self._thread = threading.Thread(target=self._serve, name=f"journal of {self.path.name}", daemon=True)
         self._thread.start()
 
@@ -59,11 +59,11 @@ class Journal:
     def add(self, *entries: Entry) -> Receipt[None]:
         """Write entries that belong together. The receipt is settled when they are safely on disk."""
         hurry = not entries or not all(isinstance(entry, Chunk) and entry.full for entry in entries)
-        return self._submit(lambda db: _write(db, entries, self._holder, self._leased), hurry)
+        return self._submit(lambda db: _write(db, entries, self._leases), hurry)
 
     def add_anew(self, cell: str, attempt: int, *entries: Entry) -> Receipt[None]:
         """Start a new attempt at a cell with its first entries: both will be on disk, or neither."""
-        return self._submit(lambda db: _write_anew(db, cell, attempt, entries, self._holder, self._leased))
+        return self._submit(lambda db: _write_anew(db, cell, attempt, entries, self._leases))
 
     def flush(self) -> None:
         """Wait until everything added so far is safely on disk."""
@@ -76,7 +76,7 @@ class Journal:
             self._thread.join()
         self._failure = self._failure or self._closed()
         self._turn_away()
-        leases.retire(self._holder)
+        self._leases.retire()
         close_written(self._db)
 
     def enter(self, cells: Iterable[Cell], agents: Mapping[str, str | None], facts: Mapping[str, str]) -> None:
@@ -86,7 +86,7 @@ class Journal:
 
     def lease(self, cell: str) -> bool:
         """Take a cell for this journal; return False if another living one has it."""
-        return self._submit(lambda db: leases.take_lease(db, cell, self._holder, self._leased)).result()
+        return self._submit(lambda db: self._leases.take(db, cell)).result()
 
     def begin(self, cell: str) -> int:
         """Start a new attempt at a cell and return its number. An earlier one is superseded."""
@@ -114,15 +114,15 @@ class Journal:
 
     def _serve(self) -> None:
         """Do all waiting work in one commit, again and again: the slower the disk, the larger the groups."""
-        renew_at = time.monotonic() + leases.LEASE_SECONDS / 4
+        renew_at = time.monotonic() + LEASE_SECONDS / 4
         going_on = True
         while going_on:
             tasks, going_on = self._gather(renew_at - time.monotonic())
             if not going_on:
-                tasks.append(_Task(lambda db: leases.give_up_leases(db, self._holder), Receipt()))
+                tasks.append(_Task(self._leases.give_up, Receipt()))
             elif time.monotonic() >= renew_at:
-                tasks.append(_Task(lambda db: leases.renew_leases(db, self._holder), Receipt()))
-                renew_at = time.monotonic() + leases.LEASE_SECONDS / 4
+                tasks.append(_Task(self._leases.renew, Receipt()))
+                renew_at = time.monotonic() + LEASE_SECONDS / 4
             self._commit(tasks)
 
     def _gather(self, patience: float) -> tuple[list[_Task], bool]:
@@ -152,7 +152,7 @@ class Journal:
                 self._failure = error
             except sqlite3.Error as error:
                 self._failure = explain_error(error, self.path)
-            except Exception as error:  # whoever waits for this work must hear of it, whatever it was
+            except Exception as error:  # the one that waits for this work must hear of it
                 self._failure = JournalError(f"{self.path}: {type(error).__name__}: {error}.")
         for number, task in enumerate(tasks):
             task.receipt.settle(None if self._failure else results[number], copy.copy(self._failure))
@@ -166,9 +166,9 @@ class _Task(NamedTuple):
     hurry: bool = True
 
 
-def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leased: set[str]) -> None:
+def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], leases: Leases) -> None:
     for cell in {entry.cell for entry in entries}:
-        leases.check_lease(db, cell, holder, cell in leased)
+        leases.check(db, cell)
     for entry in entries:
         match entry:
             case Chunk():
@@ -178,21 +178,17 @@ def _write(db: sqlite3.Connection, entries: tuple[Entry, ...], holder: str, leas
             case EpisodeEnd():
                 _write_episode(db, entry)
             case AgentState():
-                row: tuple[Any, ...] = (entry.cell, entry.attempt, entry.step, entry.data)
-                db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", row)
+                db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", astuple(entry))
             case AttemptEnd():
                 row = (entry.outcome, entry.note, entry.seconds, entry.cell, entry.attempt)
                 db.execute("UPDATE attempts SET outcome = ?, note = ?, seconds = ? WHERE cell = ? AND number = ?", row)
-                db.execute("UPDATE cells SET holder = NULL WHERE id = ?", (entry.cell,))
-                leased.discard(entry.cell)
+                leases.end(db, entry.cell)
 
 
-def _write_anew(
-    db: sqlite3.Connection, cell: str, attempt: int, entries: tuple[Entry, ...], holder: str, leased: set[str]
-) -> None:
+def _write_anew(db: sqlite3.Connection, cell: str, attempt: int, entries: tuple[Entry, ...], leases: Leases) -> None:
     if _begin(db, cell) != attempt:
         raise RunBusy(f"Another process has started cell {cell} again.")
-    _write(db, entries, holder, leased)
+    _write(db, entries, leases)
 
 
 def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
@@ -211,17 +207,13 @@ def _make_room(db: sqlite3.Connection, chunk: Chunk) -> None:
 
 
 def _write_chunk(db: sqlite3.Connection, chunk: Chunk) -> None:
-    row = (chunk.cell, chunk.attempt, chunk.first, chunk.count, chunk.crc, chunk.data)
-    db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", row)
+    db.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?)", astuple(chunk)[:6])
 
 
 def _write_episode(db: sqlite3.Connection, episode: EpisodeEnd) -> None:
     belief, detail = (None if part is None else REPLY_ENCODER.encode(part) for part in (episode.belief, episode.detail))
-    place = (episode.cell, episode.attempt, episode.number, episode.phase, episode.novel, episode.turns)
-    db.execute(
-        "INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*place, episode.performance, belief, episode.ended, detail),
-    )
+    row = (*astuple(episode)[:7], belief, episode.ended, detail)
+    db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _enter(
