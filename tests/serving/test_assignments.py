@@ -21,10 +21,6 @@ def journal(path: Path) -> Iterator[Journal]:
         yield record
 
 
-def free(cell: Cell) -> bool:
-    return False
-
-
 def end(journal: Journal, cell: Cell, attempt: int, outcome: str) -> None:
     journal.add(AttemptEnd(cell.id, attempt, outcome, "", 0.0))
 
@@ -50,17 +46,17 @@ def test_who_enrolled_before_a_restart_is_found_again(journal: Journal) -> None:
 def test_a_trial_goes_on_is_tried_again_or_is_over(journal: Journal, outcome: str, attempt: int | None) -> None:
     assignments = Assignments(journal, tiny_trials(1))
     (cell,) = assignments.enter("ada")
-    assert assignments.attempt(cell, lambda _: True) is None
-    assert assignments.attempt(cell, free) == 1
+    assert assignments.attempt(cell, {cell.id}) is None
+    assert assignments.attempt(cell, ()) == 1
     end(journal, cell, 1, outcome)
-    assert assignments.attempt(cell, free) == attempt
+    assert assignments.attempt(cell, ()) == attempt
 
 
 def test_our_own_failures_are_not_tried_for_ever(journal: Journal) -> None:
     assignments = Assignments(journal, tiny_trials(1))
     (cell,) = assignments.enter("ada")
     tried = 0
-    while (attempt := assignments.attempt(cell, free)) is not None:
+    while (attempt := assignments.attempt(cell, ())) is not None:
         tried += 1
         end(journal, cell, attempt, "harness_error")
     assert tried == 1 + MAX_RETRIES

@@ -5,7 +5,7 @@ Stands between the dispatchers, which open rollouts, and the journal, which know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from openfield.cell import Cell
 from openfield.journal.reader import MAX_RETRIES, OUR_FAILURES, RESUMABLE, CellRecord, Run
@@ -47,14 +47,14 @@ class Assignments:
         with Run(self._journal.path) as run:
             return run.cells(with_episodes=False)
 
-    def attempt(self, cell: Cell, is_taken: Callable[[Cell], bool]) -> int | None:
+    def attempt(self, cell: Cell, taken: Container[str]) -> int | None:
         """Return the attempt in which to play a cell, new or resumed; None if it cannot be played now."""
         self._journal.flush()
         with Run(self._journal.path) as run:
             (record,) = run.cells(with_episodes=False, only=cell.id)
         again = record.outcome in OUR_FAILURES and record.attempt <= MAX_RETRIES
         playable = again or record.outcome in RESUMABLE
-        if is_taken(cell) or not playable or not self._journal.lease(cell.id):
+        if cell.id in taken or not playable or not self._journal.lease(cell.id):
             return None
         return self._journal.begin(cell.id) if again or not record.attempt else record.attempt
 

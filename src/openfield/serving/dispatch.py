@@ -6,7 +6,9 @@ A wire is to a foreign agent what `drive` is to one that lives here; both go thr
 from __future__ import annotations
 
 import asyncio
+import hmac
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,10 +26,53 @@ from openfield.runner.player import explain, open_rollout
 from openfield.serving.assignments import Assignments
 from openfield.serving.jsonlines import JsonLinesWire
 from openfield.serving.listen import check_port
-from openfield.serving.recovery import RecordingDispatcher
 from openfield.serving.remote import RemoteRollout
 from openfield.serving.wire import Dispatcher, Serving, Wire
 from openfield.trial import Trial
+
+
+class RecordingDispatcher(ABC):
+    """A dispatcher whose rollouts are recorded in a journal."""
+
+    def __init__(self, journal: Journal, token: str | None) -> None:
+        self._journal = journal
+        self._token = token
+        self._lock = asyncio.Lock()
+        self._reopened = False
+
+    def check(self, token: str | None) -> None:
+        """Refuse a wrong token, if one is needed."""
+        if self._token is not None and not hmac.compare_digest(self._token.encode(), (token or "").encode()):
+            raise AgentFault("The token is wrong.")
+
+    async def recover(self) -> None:
+        """Go on from what is on disk after the journal has failed, as on a full disk; do nothing otherwise.
+
+        What could not be written was never acknowledged, and is forgotten.
+
+        Raises:
+            JournalError: It still cannot be written.
+        """
+        if self._journal.failed:
+            async with self._lock:
+                await asyncio.to_thread(self._recover)
+
+    @abstractmethod
+    def _start_over(self) -> None:
+        """Forget what is in memory, and read it again from the journal that `_reopen` opens."""
+
+    def _recover(self) -> None:
+        if self._journal.failed:  # otherwise another request was faster
+            self._start_over()
+
+    def _reopen(self) -> None:
+        self._journal.close()
+        self._journal, self._reopened = Journal(self._journal.path), True
+
+    def _close_reopened(self) -> None:
+        """Close the journal if it was opened here. The one that was given is closed by its owner."""
+        if self._reopened:
+            self._journal.close()
 
 
 class TrialDispatcher(RecordingDispatcher):
@@ -124,7 +169,7 @@ class TrialDispatcher(RecordingDispatcher):
     def _open(self, name: str) -> RemoteRollout:
         """Open, or resume, the first of an agent's trials that is not being played."""
         for cell in self._assignments.enter(name):
-            while (attempt := self._assignments.attempt(cell, self._is_taken)) is not None:
+            while (attempt := self._assignments.attempt(cell, self._taken())) is not None:
                 remote = self._open_remote(cell, attempt)
                 if remote is not None and not remote.rollout.over:
                     return remote
@@ -134,12 +179,12 @@ class TrialDispatcher(RecordingDispatcher):
     def _start(self, cells: list[Cell]) -> RemoteRollout | None:
         """Begin the first of these cells that is neither being played nor finished."""
         broken = ""
-        for cell, attempt in self._assignments.begin(cells, {cell.id for cell, _ in list(self._remotes.values())}):
+        for cell, attempt in self._assignments.begin(cells, self._taken()):
             remote = self._open_remote(cell, attempt)
             if remote is not None:
                 return remote
             broken = cell.trial.id
-        if broken:  # whoever hears that none is left would think all were played
+        if broken:  # an agent that hears that none is left would think all were played
             raise WorldFault(f"Trial {broken} cannot be opened.")
         return None
 
@@ -153,8 +198,9 @@ class TrialDispatcher(RecordingDispatcher):
     def _domain_of(self, trial: Trial) -> Domain[Any]:
         return self._domain if trial.domain == self._domain.name else find_domain(trial.domain)
 
-    def _is_taken(self, cell: Cell) -> bool:
-        return any(cell.id == other.id for other, _ in list(self._remotes.values()))
+    def _taken(self) -> set[str]:
+        """Return the cells that are being played."""
+        return {cell.id for cell, _ in list(self._remotes.values())}
 
     def _open_remote(self, cell: Cell, attempt: int) -> RemoteRollout | None:
         """Open a rollout in an attempt; return None if that fails, which is recorded."""
@@ -180,7 +226,7 @@ class TrialDispatcher(RecordingDispatcher):
                 continue  # another thread was faster
             remote.settle()
             if closing and remote.rollout.turn.last is not None and not remote.rollout.over:
-                remote.rollout.reply(Reply())  # nobody will say anything more of the episode that has ended
+                remote.rollout.reply(Reply())  # no agent will say anything more of the episode that has ended
             outcome, note = remote.rollout.outcome if remote.rollout.over else "cancelled", ""
             if remote.fault is not None:
                 outcome, note = explain(remote.fault)

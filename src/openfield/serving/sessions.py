@@ -1,7 +1,7 @@
 """Keep sessions of several trials, which one foreign agent plays in any order.
 
-For wires whose sessions hold many tests. A group is entered into the journal with its cells; what is said of
-it later (when it ended, which tests are finished) are further facts of the journal. There is no second store.
+For wires whose sessions hold many tests. A session is entered into the journal with its cells; what is said of it
+later (when it ended, which tests are finished) are further facts of the journal. There is no second store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from openfield.journal.writer import Journal
 from openfield.record import Step
 from openfield.runner.plan import check_agent_name, facts_of
 from openfield.runner.player import open_rollout
-from openfield.serving.recovery import RecordingDispatcher
+from openfield.serving.dispatch import RecordingDispatcher
 from openfield.serving.remote import RemoteRollout
 from openfield.trial import Trial
 
@@ -80,14 +80,14 @@ class SessionDispatcher(RecordingDispatcher):
         self.groups[name] = group
         self._trials |= {trial.id: trial for trial in trials.values()}
         cells = [Cell(agent, trial, repeat) for trial in trials.values()]
-        said = facts_of(cells) | {f"session {name}": _TEXT.encode(group).decode()}
+        said = facts_of(cells) | {f"session {name}": msgspec.json.encode(group).decode()}
         await asyncio.to_thread(self._journal.enter, cells, {agent: None}, said)
         return group
 
     async def note(self, group: Session, key: str, value: Any) -> None:
         """Add a fact about a session, and return when it is safely on disk."""
         group.facts[key] = value
-        text = _TEXT.encode(value).decode()
+        text = msgspec.json.encode(value).decode()
         await asyncio.to_thread(self._journal.enter, [], {}, {f"session {group.id} {key}": text})
 
     async def join(
@@ -108,30 +108,20 @@ class SessionDispatcher(RecordingDispatcher):
     async def take(self, group: Session, trial: str) -> RemoteRollout:
         """Return the rollout of a trial, which is opened or resumed if it is not at hand."""
         found = self.at_hand(group, trial)
-        if found is not None:
-            return found
-        async with self._lock_of(group, trial):
-            found = self.at_hand(group, trial)
-            if found is None:
-                found = await asyncio.to_thread(self._open_remote, group, trial)
-                self._keep((group.id, trial), found)
+        if found is None:
+            async with self._lock_of(group, trial):
+                found = await self._find_or_open(group, trial)
         return found
 
     async def restart(self, group: Session, trial: str, carry: Callable[[RemoteRollout], Reply]) -> RemoteRollout:
         """Start a new attempt at a trial. The old one stays on record as superseded.
 
         A request that comes meanwhile waits for the new attempt: what it did in the old one would not be carried over.
-
-        Args:
-            group: The session.
-            trial: Its own name of the trial.
-            carry: Returns the first reply of the new attempt, from the rollout of the old one.
+        `carry` returns the first reply of the new attempt, from the rollout of the old one.
         """
         async with self._lock_of(group, trial):
-            old = self.at_hand(group, trial)
-            if old is None:
-                old = await asyncio.to_thread(self._open_remote, group, trial)
-            first = carry(old)
+            first = carry(await self._find_or_open(group, trial))
+            self._finished.pop((group.id, trial), None)
             self._remotes.pop((group.id, trial), None)
             remote = await asyncio.to_thread(self._open_remote, group, trial, True)
             _, written = remote.take(first)
@@ -178,10 +168,8 @@ class SessionDispatcher(RecordingDispatcher):
         for key, value in facts.items():
             _, name, *rest = key.split(" ", 2)
             if not rest:
-                self.groups[name] = _GROUP.decode(value)
-        for key, value in facts.items():
-            _, name, *rest = key.split(" ", 2)
-            if rest and name in self.groups:
+                self.groups[name] = msgspec.json.decode(value, type=Session)
+            elif name in self.groups:
                 self.groups[name].facts[rest[0]] = msgspec.json.decode(value)
 
     def _start_over(self) -> None:
@@ -197,6 +185,13 @@ class SessionDispatcher(RecordingDispatcher):
         with Run(self._journal.path) as run:
             found = [record for key in names for record in run.cells(with_episodes=False, only=key)]
         return [names[record.id] for record in found if record.attempt]
+
+    async def _find_or_open(self, group: Session, trial: str) -> RemoteRollout:
+        found = self.at_hand(group, trial)
+        if found is None:
+            found = await asyncio.to_thread(self._open_remote, group, trial)
+            self._keep((group.id, trial), found)
+        return found
 
     def _open_remote(self, group: Session, trial: str, again: bool = False) -> RemoteRollout:
         """Open a trial: start a new attempt, or replay what is recorded of the latest one."""
@@ -235,7 +230,3 @@ class SessionDispatcher(RecordingDispatcher):
         self._finished[key] = remote
         while len(self._finished) > KEPT:
             self._finished.popitem(last=False)
-
-
-_TEXT = msgspec.json.Encoder()
-_GROUP = msgspec.json.Decoder(Session)

@@ -686,7 +686,7 @@ def test_a_full_disk_is_told_and_gone_on_from(
             with pytest.raises(AgentFault, match="No room left"):
                 await first._episode("training")
             with monkeypatch.context() as patch:
-                patch.setattr("openfield.serving.recovery.Journal", refuse)
+                patch.setattr("openfield.serving.dispatch.Journal", refuse)
                 with pytest.raises(AgentFault, match="No room left"):
                     await AmqpClient(rpc, agent(), "hasty").play()
             second = AmqpClient(rpc, agent(), "second")
