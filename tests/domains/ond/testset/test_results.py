@@ -14,6 +14,9 @@ from openfield.domains.ond.testset.evaluation import _short
 from openfield.domains.ond.testset.results import read_numbers
 from support.ond.protocol import OTHER, TEST, Client, answers, known, refused, write_test
 
+MANY = 2_000
+"""How often rows are repeated to make a table so large that it is read in the faster way."""
+
 
 def rows(client: Client, number: int = 0, value: object = 0.1) -> list[str]:
     return [f"{key},{value}" for key in known(client).ids[number * 10 : number * 10 + 10]]
@@ -135,8 +138,9 @@ def test_ids_with_commas_are_taken_as_a_round_shows_them(client: Client, data: P
 def test_numbers_are_read_to_the_last_bit(decimals: int, columns: int, data: st.DataObject) -> None:
     values = st.floats(0, 1, allow_nan=False).map(lambda value: f"{value:.{decimals}f}")
     table = data.draw(st.lists(st.lists(values, min_size=columns, max_size=columns), min_size=1, max_size=6))
-    found = read_numbers([",".join(row) for row in table], "classification")
-    assert found.tolist() == [[float(value) for value in row] for row in table]
+    rests, expected = [",".join(row) for row in table], [[float(value) for value in row] for row in table]
+    assert read_numbers(rests, "classification").tolist() == expected
+    assert (read_numbers(rests * MANY, "classification") == np.array(expected * MANY)).all()
 
 
 def test_numbers_may_be_written_in_many_ways() -> None:
@@ -163,8 +167,9 @@ def test_numbers_may_be_written_in_many_ways() -> None:
     ],
 )
 def test_tables_that_are_not_all_numbers_from_0_to_1_are_refused(rests: list[str]) -> None:
-    with pytest.raises(Refusal):
-        read_numbers(rests, "classification")
+    for times in (1, MANY):
+        with pytest.raises(Refusal):
+            read_numbers(rests * times, "classification")
 
 
 def test_rounds_are_described_with_nine_digits_and_nothing_for_what_was_not_said() -> None:

@@ -36,8 +36,10 @@ def make_app(api: Api, check: Callable[[str | None], None]) -> Starlette:
         api: The API.
         check: Raises an error for a token that is not the right one.
     """
-    pages = [Route("/openapi.json", _send_description), Route("/docs", _send_docs)]
-    routes = [*pages, Route("/{path:path}", Endpoint(api))]
+    description = Response(msgspec.json.encode(describe()), media_type="application/json")
+    page = resources.files("openfield.domains.ond.server").joinpath("docs.html").read_text("utf-8")
+    docs = HTMLResponse(page, headers={"content-security-policy": "default-src 'self' 'unsafe-inline'"})
+    routes = [Route("/openapi.json", description), Route("/docs", docs), Route("/{path:path}", Endpoint(api))]
     return Starlette(routes=routes, middleware=[Middleware(TokenGuard, check=check)])
 
 
@@ -104,12 +106,3 @@ def _find_token(scope: Scope) -> tuple[str | None, str]:
         return first, f"/{rest}"
     shown = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
     return shown or read_query(scope).get("token"), path
-
-
-async def _send_description(request: Request) -> Response:
-    return Response(msgspec.json.encode(describe()), media_type="application/json")
-
-
-async def _send_docs(request: Request) -> Response:
-    page = resources.files("openfield.domains.ond.server").joinpath("docs.html").read_text("utf-8")
-    return HTMLResponse(page, headers={"content-security-policy": "default-src 'self' 'unsafe-inline'"})

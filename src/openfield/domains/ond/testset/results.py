@@ -32,6 +32,10 @@ TYPES = (
     "appearance",
 )
 """The types of results; further ones begin with `x_`."""
+MAX_DIGITS = 15
+"""Digits of whole numbers that are exact in 64 bits."""
+MIN_BYTES = 10_000
+"""Length of text from which on numbers of equally many digits are read in a way of their own."""
 
 
 class ResultTable(msgspec.Struct, frozen=True):
@@ -96,13 +100,36 @@ def check_columns(kind: str, columns: int, test: Test, protocol: str) -> None:
 
 def read_numbers(rests: Sequence[str], kind: str) -> NDArray[np.float64]:
     """Read rows of comma separated numbers from 0 to 1, all of one length."""
-    rows = _read_rows(rests, kind)
-    if len({len(row) for row in rows}) > 1 or not rows[0]:
-        raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
-    table = np.array(rows, dtype=np.float64)
+    table = _read_even(rests)
+    if table is None:
+        rows = _read_rows(rests, kind)
+        if len({len(row) for row in rows}) > 1 or not rows[0]:
+            raise Refusal("InvalidResults", f"The {kind} rows differ in their number of columns.")
+        table = np.array(rows, dtype=np.float64)
     if not (table.min() >= 0 and table.max() <= 1):  # which a NaN is not
         raise Refusal("InvalidResults", f"The {kind} values must be numbers from 0 to 1.")
     return table
+
+
+def _read_even(rests: Sequence[str]) -> NDArray[np.float64] | None:
+    """Read numbers such as 0.125 that all have equally many digits, as in most large tables; None if they have not.
+
+    Their digits make whole numbers that are exact, so that one division gives what any reader gives, six times as fast.
+    """
+    size, uneven = divmod(len(rests[0]) + 1, rests[0].count(",") + 1)
+    if uneven or not 4 <= size <= MAX_DIGITS + 2 or len(rests) * len(rests[0]) < MIN_BYTES:
+        return None
+    text = (",".join(rests) + ",").encode()
+    if len(text) % size or {len(rest) for rest in rests} != {len(rests[0])}:
+        return None
+    signs = np.frombuffer(text, np.uint8).reshape(-1, size)
+    digits = signs - np.uint8(ord("0"))
+    digits[:, 1] = digits[:, -1] = 0
+    if (signs[:, 1] != ord(".")).any() or (signs[:, -1] != ord(",")).any() or digits.max() > 9:
+        return None
+    worth = 10.0 ** np.array([size - 3, 0, *range(size - 4, -1, -1), 0])
+    numbers: NDArray[np.float64] = digits.astype(np.float64) @ worth / worth[0]
+    return numbers.reshape(len(rests), -1)
 
 
 def _read_rows(rests: Sequence[str], kind: str) -> list[list[float]]:
