@@ -94,19 +94,14 @@ class AttemptEnd(msgspec.Struct, frozen=True, tag="end"):
 Entry = Chunk | EpisodeEnd | AgentState | AttemptEnd
 
 
-def write_step(step: tuple[Any, ...], buffer: bytearray) -> None:
-    """Append a step to a buffer. Large arrays of a reply are written in full for replay, those of a turn as digests."""
-    size = len(buffer)
-    try:
-        _STEP_ENCODER.encode_into(step, buffer, -1)
-    except _LargeArray:
-        del buffer[size:]
-        buffer += bytes([_FIXARRAY | len(step)]) + REPLY_ENCODER.encode(step[0])
-        for part in step[1:]:
-            ENCODER.encode_into(part, buffer, -1)
-    except BaseException:
-        del buffer[size:]
-        raise
+def write_large_step(step: tuple[Any, ...], buffer: bytearray) -> None:
+    """Append a step that `STEP_ENCODER` refuses.
+
+    Large arrays of a reply are written in full, since replay needs them, those of a turn as digests.
+    """
+    buffer += bytes([_FIXARRAY | len(step)]) + REPLY_ENCODER.encode(step[0])
+    for part in step[1:]:
+        ENCODER.encode_into(part, buffer, -1)
 
 
 def is_same_turn(turn: Turn, recorded: msgspec.Raw) -> bool:
@@ -157,7 +152,7 @@ def array_digest(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     return {"array": digest, "shape": list(array.shape), "dtype": str(array.dtype)}
 
 
-class _LargeArray(Exception):
+class LargeArray(Exception):
     """A step holds a large array, so that it cannot be written in one go."""
 
 
@@ -185,7 +180,7 @@ def _digest_large(value: Any) -> Any:
 
 def _refuse_large(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.size > SMALL_ARRAY:
-        raise _LargeArray
+        raise LargeArray
     return _write_out(value)
 
 
@@ -193,8 +188,9 @@ ENCODER = msgspec.msgpack.Encoder(enc_hook=_digest_large)
 """Writes turns and truths."""
 REPLY_ENCODER = msgspec.msgpack.Encoder(enc_hook=_write_out)
 """Writes replies, and entries that hold parts of them."""
+STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refuse_large)
+"""Writes whole steps fast; raises `LargeArray` if they hold one."""
 _KEY_ENCODER = msgspec.json.Encoder(enc_hook=_digest_large, order="sorted")
-_STEP_ENCODER = msgspec.msgpack.Encoder(enc_hook=_refuse_large)
 _FIXARRAY = 0x90
 _TURNS, _REPLIES = msgspec.msgpack.Decoder(Turn), msgspec.msgpack.Decoder(Reply)
 _BELIEFS = msgspec.msgpack.Decoder(Belief)

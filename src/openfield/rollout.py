@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from openfield.journal.receipt import Receipt
     from openfield.journal.recorder import Recorder
 
+ACT, BELIEF = Ask.ACT, Ask.BELIEF  # looking up a member of an enumeration takes as long as calling a method
 MAX_HESITATIONS = 1_000
 """How often in a row an agent may answer an ACT turn without acting."""
 NEVER = 1 << 62
@@ -161,7 +162,7 @@ class Rollout:
                 if type(reply) is not Reply or reply.belief is not None:
                     self._check(reply)
                 self._take(reply, took)
-                if self._recorder is not None:
+                if self._recorder is not None and self._recorder.due:
                     self._recorder.settle(took)
                 if self.turns >= self._pause_at:
                     self._pause()
@@ -252,14 +253,14 @@ class Rollout:
         turn, truth, world = self.turn, self._truth, self.world
         if reply.belief is not None:
             self._episode.belief = reply.belief
-        again = turn.ask is Ask.ACT and reply.action is None
+        again = reply.action is None and turn.ask is ACT
         shown: Turn | msgspec.Raw | None = None
         try:
             if turn.last is not None and world.over and not self._stays(reply):
                 self.over = True
             elif again:
                 shown = self._as_recorded(turn)
-            elif turn.ask is Ask.BELIEF and reply.belief is None:
+            elif reply.belief is None and turn.ask is BELIEF:
                 raise AgentProtocol("a belief was asked for and the reply has none")
             else:
                 self.turn = shown = world.step(Reply(reply.action, reply.belief, took / 1e9) if self._timed else reply)

@@ -15,7 +15,18 @@ import msgspec
 from openfield.core import Reply, Truth, Turn
 from openfield.errors import DamagedRun
 from openfield.journal.receipt import Receipt
-from openfield.record import AgentState, AttemptEnd, Chunk, Entry, EpisodeEnd, RawStep, Step, write_step
+from openfield.record import (
+    STEP_ENCODER,
+    AgentState,
+    AttemptEnd,
+    Chunk,
+    Entry,
+    EpisodeEnd,
+    LargeArray,
+    RawStep,
+    Step,
+    write_large_step,
+)
 
 CHUNK_BYTES = 64 * 1024
 """Size of a chunk: with 16 kB a turn costs more, and 256 kB leave the processor's cache."""
@@ -51,6 +62,8 @@ class Recorder:
         self.attempt = attempt
         self.written = written
         """Steps in finished chunks."""
+        self.due = False
+        """Whether the steps so far should be emitted with `settle` before the next one."""
         self._steps = self._committed = written  # all steps, and those emitted early
         self._emit = emit
         self._buffer = bytearray()
@@ -74,15 +87,27 @@ class Recorder:
             turn: The turn it led to; None if there is no new one.
             truth: What is true of the turn; None if that is the same as before.
         """
-        write_step((reply, took, turn) if truth is None else (reply, took, turn, truth), self._buffer)
+        step = (reply, took, turn) if truth is None else (reply, took, turn, truth)
+        buffer, size = self._buffer, len(self._buffer)
+        try:
+            try:
+                STEP_ENCODER.encode_into(step, buffer, -1)
+            except LargeArray:
+                del buffer[size:]
+                write_large_step(step, buffer)
+        except BaseException:
+            del buffer[size:]  # no half step stays
+            raise
         self._steps += 1
+        self.due = took > COSTLY_REPLY or size > CHUNK_BYTES
 
     def settle(self, took: int) -> None:
-        """Emit the steps so far if the chunk is full or the last reply was costly."""
+        """Emit the steps so far, because the chunk is full or the last reply was costly."""
         if len(self._buffer) > CHUNK_BYTES:
             self.flush()
         if took > COSTLY_REPLY:
             self.commit()
+        self.due = False
 
     def flush(self) -> None:
         """Emit the steps so far as a chunk. Its commit may wait for company."""
