@@ -26,8 +26,9 @@ import numpy as np
 
 from calibrate import calls_per_second
 from openfield.errors import InvalidInput
+from openfield.objectives.formats.database import Database
 from openfield.objectives.formats.load import load_table
-from openfield.objectives.formats.parquet import Header, TableWriter
+from openfield.objectives.formats.parquet import FIELDS, KEY
 from openfield.objectives.frames.encode import discretize, downscale, encode, encode_frames
 from openfield.objectives.tables import counts as counting
 from openfield.objectives.tables.counts import count_columns
@@ -327,10 +328,13 @@ def save_sorted(path: Path, size: int, block: int = 1_000_000) -> Path:
     """A sorted table of any size, written a block of inputs at a time."""
     part = in_order(make_columns(block))
     width = int(part.obs.max()) + 1
-    with TableWriter(path) as writer:
+    header = json.dumps({"ordered": True, "num_inputs": width * size // block})
+    with Database(path) as base:
+        base.run("CREATE TABLE rows (obs BIGINT, next_obs BIGINT, action BIGINT, count BIGINT)")
         for number in range(size // block):
-            writer.add(part._replace(obs=part.obs.astype(np.int64) + number * width))
-        writer.finish(Header(num_inputs=width * size // block))
+            rows = part._replace(obs=part.obs.astype(np.int64) + number * width)
+            base.insert("rows", dict(zip(FIELDS, rows, strict=True)))
+        base.write_parquet("SELECT * FROM rows", path, {KEY: header})
     return path
 
 

@@ -87,7 +87,7 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from openfield.cli import run_command\n"
         "assert run_command(['--help']) == run_command(['run', '--help']) == run_command(['--version']) == 0\n"
-        "heavy = {'numpy', 'pyarrow', 'gymnasium', 'numba', 'sqlite3', 'asyncio'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'duckdb', 'gymnasium', 'numba', 'sqlite3', 'asyncio'} & set(sys.modules)\n"
         "sys.exit(', '.join(sorted(heavy)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from openfield.errors import InvalidInput, UnknownName
+from openfield.objectives.formats.large_tables import summarise_file
 from openfield.objectives.formats.load import load_table
 from openfield.objectives.measures.empowerment import correct_empowerment, empowerment_of
 from openfield.objectives.measures.entropy import Inputs, correct_entropy, entropy_of, input_histogram
@@ -24,9 +25,9 @@ from openfield.objectives.measures.information import (
     log_counts,
     sqrt_counts,
 )
-from openfield.objectives.outofcore.stream import Summary, summarise, summarise_file
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Histogram
+from openfield.objectives.tables.summary import TableSummary, summarise
 from openfield.objectives.tables.table import TableLike, as_table
 
 Unit = Literal["nats", "bits"]
@@ -69,7 +70,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluate(
-    table: TableLike | Summary,
+    table: TableLike | TableSummary,
     *,
     num_obs: int | None = None,
     num_actions: int | None = None,
@@ -92,7 +93,7 @@ def evaluate(
         UnknownName: There is no objective of that name.
     """
     check_names(only)
-    summary = table if isinstance(table, Summary) else summarise(as_table(table))
+    summary = table if isinstance(table, TableSummary) else summarise(as_table(table))
     visits = _visits(table, inputs) if inputs == "all" else summary.counts.inputs
     num_obs = summary.meta.num_obs if num_obs is None else num_obs
     num_actions = summary.meta.num_actions if num_actions is None else num_actions
@@ -132,15 +133,15 @@ def check_names(only: Sequence[str]) -> None:
             raise UnknownName("objective", name, NAMES, label="Known")
 
 
-def _visits(table: TableLike | Summary, inputs: Inputs) -> Histogram:
+def _visits(table: TableLike | TableSummary, inputs: Inputs) -> Histogram:
     """The inputs at both ends of transitions, which a summary no longer tells."""
-    if isinstance(table, Summary):
+    if isinstance(table, TableSummary):
         raise InvalidInput(f"{table.name}: counting both ends of transitions needs the table in memory.")
     return input_histogram(as_table(table), inputs)
 
 
 def _values(
-    summary: Summary, visits: Histogram, num_obs: int | None, fault: str | None, names: Sequence[str]
+    summary: TableSummary, visits: Histogram, num_obs: int | None, fault: str | None, names: Sequence[str]
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     values: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
@@ -159,7 +160,7 @@ def _values(
     return values, reasons
 
 
-def _fault(summary: Summary, num_obs: int | None, num_actions: int | None) -> str | None:
+def _fault(summary: TableSummary, num_obs: int | None, num_actions: int | None) -> str | None:
     """What is wrong with the sizes the environment is said to have, whatever is computed from them."""
     try:
         check_sizes(summary, summary.num_inputs if num_obs is None else num_obs, num_actions)
@@ -175,7 +176,7 @@ _PLAIN: dict[str, Callable[[Counts], float]] = {
 }
 
 
-def _corrected(summary: Summary, visits: Histogram, values: dict[str, float | None]) -> dict[str, float]:
+def _corrected(summary: TableSummary, visits: Histogram, values: dict[str, float | None]) -> dict[str, float]:
     corrected = {}
     if "input_entropy" in values:
         corrected["input_entropy"] = correct_entropy(visits)
@@ -196,7 +197,7 @@ def _forms(counts: Counts, num_obs: int | None, values: dict[str, float | None])
     }
 
 
-def _distinct(summary: Summary) -> dict[str, int]:
+def _distinct(summary: TableSummary) -> dict[str, int]:
     counts = summary.counts
     return {
         "inputs": summary.num_inputs,

@@ -128,8 +128,7 @@ def similarity(
         openfield objectives similarity human.pkl agent.pkl
     """
     from openfield.objectives.formats.hashes import file_hash
-    from openfield.objectives.outofcore.conditional_joins import compare_conditional_files
-    from openfield.objectives.outofcore.joins import compare_files
+    from openfield.objectives.formats.large_tables import compare_conditional_files, compare_files
     from openfield.objectives.render import (
         compat_similarity_lines,
         similarity_failure,

@@ -18,9 +18,8 @@ from msgspec.structs import replace
 from openfield.atomic import replacing
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.load import check_form, is_parquet, load_table
-from openfield.objectives.formats.parquet import Header, TableWriter, read_columns, read_header, write_table
-from openfield.objectives.outofcore.spill import BookSpill, Spill, read_codes_in_order
-from openfield.objectives.outofcore.stream import Seen
+from openfield.objectives.formats.parquet import Header, HugeIds, book_path, codes_in, open_rows, opened, read_header
+from openfield.objectives.formats.table_builder import TableBuilder, write_table
 from openfield.objectives.pickle.reader import read_pickle
 from openfield.objectives.tables.checks import check_counts, check_rows
 from openfield.objectives.tables.codes import make_book
@@ -28,6 +27,8 @@ from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Codes, Rows, as_column
 from openfield.objectives.tables.table import Table, meta_of_name
 
+CHUNK = 1 << 20
+"""Rows or codes written at once."""
 BATCH = 1000
 """Entries between two SETITEMS, as picklers write them."""
 
@@ -66,21 +67,37 @@ def check_target(target: Path) -> None:
 
 
 def _to_parquet(source: Path, target: Path) -> Conversion:
-    """Through the disk, unless ids are too large for columns: such tables are small enough for memory."""
-    before = (read_header(source) if is_parquet(source) else None) or Header(meta=meta_of_name(source.name))
-    notes = dict.fromkeys(before.notes)
-    with Spill() as spill, BookSpill(str(source)) as book:
-        for piece in _pieces(source):
-            if isinstance(piece, Codes):
-                book.add(make_book(piece.codes, piece.indices, str(source)))
-            elif any(column.dtype == object for column in piece):
-                return _through_memory(source, target)
-            else:
-                rows, remarks = check_counts(piece, str(source))
-                notes |= dict.fromkeys(remarks)
-                spill.add(rows)
-        header = Header(meta=before.meta, zeros=before.zeros + spill.zeros, notes=tuple(notes))
-        return Conversion(_write_in_order(spill, target, header, book, source), tuple(notes))
+    """Convert through the disk, unless ids are too large for columns: such tables are small enough for memory."""
+    check_form(source)
+    try:
+        with TableBuilder(target, source) as builder:
+            found = _add_parquet(builder, source) if is_parquet(source) else _add_pickle(builder, source)
+            written = builder.write(found, single=not is_parquet(source))
+            return Conversion(builder.rows, written.notes)
+    except HugeIds:
+        return _through_memory(source, target)
+
+
+def _add_parquet(builder: TableBuilder, source: Path) -> Header:
+    """Add a Parquet table, and return its description."""
+    header, _, _, notes, _ = builder.add_parquet(source)
+    header = header if header.ordered else replace(header, meta=meta_of_name(source.name), ordered=True)
+    return replace(header, notes=header.notes or notes, num_inputs=None)
+
+
+def _add_pickle(builder: TableBuilder, source: Path) -> Header:
+    """Add a pickled table, and return its description."""
+    notes = dict[str, None]()
+    for piece in read_pickle(source):
+        if isinstance(piece, Codes):
+            builder.add_codes(make_book(piece.codes, piece.indices, str(source)))
+        elif any(column.dtype == object for column in piece):
+            raise HugeIds
+        else:
+            rows, remarks = check_counts(piece, str(source))
+            notes |= dict.fromkeys(remarks)
+            builder.add(rows)
+    return Header(meta=meta_of_name(source.name), notes=tuple(notes))
 
 
 def _through_memory(source: Path, target: Path) -> Conversion:
@@ -89,41 +106,6 @@ def _through_memory(source: Path, target: Path) -> Conversion:
         _ = table.counts  # which sees that every key is there once
     write_table(table, target)
     return Conversion(len(table.obs), table.notes)
-
-
-def _write_in_order(spill: Spill, target: Path, header: Header, book: BookSpill, source: Path) -> int:
-    seen, written = Seen(), 0
-    with TableWriter(target) as writer:
-        for part in spill.in_order():
-            seen.add(part.obs, part.next_obs)
-            written += len(part.obs)
-            writer.add(part)
-        if spill.repeated is not None and not is_parquet(source):
-            raise InvalidInput(f"{source}: key {spill.repeated} occurs more than once.")
-        writer.finish(replace(header, num_inputs=seen.count), book.in_order())
-    return written
-
-
-def _pieces(source: Path) -> Iterator[Rows | Codes]:
-    """Rows and codes with the ids the file means, a stretch at a time."""
-    check_form(source)
-    if not is_parquet(source):
-        yield from read_pickle(source)
-        return
-    if (header := read_header(source)) is not None and header.ids is not None:
-        yield from _pieces_in_memory(load_table(source))
-        return
-    for part in read_columns(source):
-        yield Rows(part.obs, part.action, part.next_obs, part.counts)
-    for book in read_codes_in_order(source):
-        yield Codes(as_column(book.codes), book.indices)
-
-
-def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
-    ids = np.array([*(table.ids or ()), None], object)[:-1]  # with None among them NumPy leaves integers alone
-    yield Rows(ids[table.obs], table.action, ids[table.next_obs], table.count)
-    if table.book is not None:
-        yield Codes(as_column(table.book.codes), ids[table.book.indices])
 
 
 @contextmanager
@@ -156,6 +138,28 @@ def _to_pickle(source: Path, target: Path) -> Conversion:
             rows, notes = rows + len(checked.obs), notes | dict.fromkeys(remarks)
         file.write(b"\x86." if has_book else b".")
     return Conversion(rows, before or tuple(notes))
+
+
+def _pieces(path: Path) -> Iterator[Rows | Codes]:
+    """Yield the rows and codes of a sorted Parquet table with the ids the file means, many at a time."""
+    with opened(path) as base:
+        if open_rows(base, 1, path, path).huge:
+            yield from _pieces_in_memory(load_table(path))
+            return
+        for found in base.chunks("SELECT obs, action, next_obs, count AS counts FROM all1", CHUNK):
+            yield Rows(**found)
+        if book_path(path).exists():
+            yield Codes(as_column([]), as_column([]))
+            for found in base.chunks(codes_in(base, book_path(path)), CHUNK):
+                codes = [int.from_bytes(code, "big") for code in found["code"]]
+                yield Codes(as_column(codes), found["index"])
+
+
+def _pieces_in_memory(table: Table) -> Iterator[Rows | Codes]:
+    ids = np.array([*(table.ids or ()), None], object)[:-1]  # with None among them NumPy leaves integers alone
+    yield Rows(ids[table.obs], table.action, ids[table.next_obs], table.count)
+    if table.book is not None:
+        yield Codes(as_column(table.book.codes), ids[table.book.indices])
 
 
 def _entries(rows: Rows) -> Iterator[bytes]:

@@ -13,7 +13,8 @@ import numpy as np
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.convert import convert
 from openfield.objectives.formats.load import is_parquet
-from openfield.objectives.formats.parquet import read_header, write_table
+from openfield.objectives.formats.parquet import read_header
+from openfield.objectives.formats.table_builder import write_table
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.table import Table
 

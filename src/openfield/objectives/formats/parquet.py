@@ -1,37 +1,35 @@
-"""Our own form of a table at rest: sorted Parquet, four bytes a row, with what is known about it in the file.
+"""Our own form of a table on disk: sorted Parquet, four bytes a row, with a description of the table in the file.
 
-Beside `pickles`; the only place that touches pyarrow (extra `data`). A code book lies beside its table as
-`NAME.codes.parquet`.
+The code book of a table lies beside it as `NAME.codes.parquet`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from openfield.atomic import replacing
-from openfield.errors import InvalidInput, MissingExtra
-from openfield.objectives.tables.checks import LARGEST
+from openfield.errors import InvalidInput
+from openfield.objectives.formats.database import Database, quoted, reading
+from openfield.objectives.tables.checks import BEYOND_64_BITS, FRACTIONS, LARGEST, wrong_count
 from openfield.objectives.tables.codes import CodeBook
-from openfield.objectives.tables.histograms import Array
-from openfield.objectives.tables.rows import Columns, Rows
-from openfield.objectives.tables.sortedness import Order
+from openfield.objectives.tables.rows import Array, Columns, Rows
 from openfield.objectives.tables.table import Meta, Table, make_table
 
-KEY = b"openfield"
-ROW_GROUP = 1 << 20
-BATCH = 1 << 16
-BUFFER = 1 << 20
-"""Bytes read at once; by default whole columns would be held, 400 MB for 10^8 rows."""
+KEY = "openfield"
 SCHEMA = 1
 """Raised when older versions can no longer read what newer ones write."""
 FIELDS = ("obs", "next_obs", "action", "count")
+WHOLE = {f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")}
+UNREADABLE, DAMAGED = "cannot be read as Parquet", "the file is damaged"
+
+
+class HugeIds(Exception):
+    """A table with ids beyond 64 bits. It is small enough for memory."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -41,84 +39,39 @@ class Header(msgspec.Struct, frozen=True):
     ordered: bool = True
     meta: Meta = Meta()
     num_inputs: int | None = None
-    """Distinct inputs; None where nobody counted."""
+    """Distinct inputs; None if they were not counted."""
     zeros: int = 0
     notes: tuple[str, ...] = ()
     ids: tuple[str, ...] | None = None
-    """The ids behind the numbers in the file, in digits, where they are beyond 64 bits."""
+    """The ids behind the numbers in the file, in digits, if they are beyond 64 bits."""
+    sums: tuple[str, ...] | None = None
+    """The sums of the columns with whole numbers, in digits, by which damage is seen; 0.1.0 wrote none."""
 
 
-class TableWriter:
-    """A Parquet table under way: it appears under its name when it is complete, or not at all."""
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open a session that may read a table and the code book beside it.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._place = replacing(path)
-        self._writer: Any = None
-
-    def __enter__(self) -> TableWriter:
-        self._draft = self._place.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.close()
-        self._place.__exit__(kind, error, trace)
-
-    def add(self, rows: Columns) -> None:
-        """Append rows; they follow all rows before them in order."""
-        arrow, parquet = _arrow()
-        arrays = dict(zip(FIELDS, rows, strict=True))
-        table = arrow.table({name: arrow.array(_wide(array)) for name, array in arrays.items()})
-        if self._writer is None:
-            self._writer = parquet.ParquetWriter(
-                self._draft,
-                table.schema,
-                compression="zstd",
-                use_dictionary=["action", "count"],
-                column_encoding={"obs": "DELTA_BINARY_PACKED", "next_obs": "DELTA_BINARY_PACKED"},
-                write_page_checksum=True,
-            )
-        self._writer.write_table(table, row_group_size=ROW_GROUP)
-
-    def finish(self, header: Header, book: Iterable[CodeBook] = ()) -> None:
-        """Write what is known about the table, and its code book, in parts by rising code; it appears at the end."""
-        if self._writer is None:
-            self.add(Columns(*(np.empty(0, np.int64) for _ in FIELDS)))
-        self._writer.add_key_value_metadata({KEY: msgspec.json.encode(header)})
-        self._writer.close()
-        if not write_book(book, book_path(self.path)):
-            book_path(self.path).unlink(missing_ok=True)  # that of a table this one replaces
-
-
-def write_table(table: Table, path: str | Path) -> None:
-    """Write a table in memory as sorted Parquet."""
-    path = Path(path)
-    order = np.lexsort((table.action, table.next_obs, table.obs))
-    columns = Columns(table.obs[order], table.next_obs[order], table.action[order], table.count[order])
-    header = Header(
-        meta=table.meta,
-        num_inputs=table.num_inputs,
-        zeros=table.zeros,
-        notes=table.notes,
-        ids=None if table.ids is None else tuple(map(str, table.ids)),
-    )
-    with TableWriter(path) as writer:
-        for at in range(0, len(order), ROW_GROUP):
-            writer.add(columns.part(at, at + ROW_GROUP))
-        writer.finish(header, [] if table.book is None else [table.book])
+    Raises:
+        InvalidInput: The file is not Parquet.
+    """
+    with Database(path, book_path(path)) as base:
+        with reading(path, UNREADABLE):
+            base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))
+        with reading(path, DAMAGED):
+            yield base
 
 
 def read_header(path: Path) -> Header | None:
-    """What the file says about itself; None if it is not of our making."""
-    with _open(path) as file:
-        return _header_in(file, path)
+    """Return what a file says about itself, or None if it is not of our making."""
+    with opened(path) as base:
+        return header_in(base, path)
 
 
-def _header_in(file: Any, path: Path) -> Header | None:
-    text = (file.schema_arrow.metadata or {}).get(KEY) or (file.metadata.metadata or {}).get(KEY)
+def header_in(base: Database, path: Path) -> Header | None:
+    """Return what a file says about itself, in a session that may read it."""
+    found = dict(base.rows("SELECT key, value FROM parquet_kv_metadata(?)", base.name_of(path)))
+    text = found.get(KEY.encode())
     try:
         header = msgspec.json.decode(text, type=Header) if text else None
     except msgspec.DecodeError as error:
@@ -130,12 +83,99 @@ def _header_in(file: Any, path: Path) -> Header | None:
     return header
 
 
+def rows_in(base: Database, path: Path) -> str:
+    """Check that a file has the columns of a table, and return a query for them.
+
+    Raises:
+        InvalidInput: A column is missing or is not of numbers.
+    """
+    kinds = dict(row[:2] for row in base.rows("DESCRIBE SELECT * FROM read_parquet(?)", base.name_of(path)))
+    for name in FIELDS:
+        if name not in kinds:
+            raise InvalidInput(f"{path}: no column {name}; a table has {', '.join(FIELDS)}.")
+        if kinds[name] not in (WHOLE | {"FLOAT", "DOUBLE"} if name == "count" else WHOLE):
+            raise _wrong_column(path, name, kinds[name].lower())
+    return f"SELECT {', '.join(FIELDS)} FROM read_parquet({quoted(base.name_of(path))})"
+
+
+class RowFacts(NamedTuple):
+    """What is known about the rows of a table."""
+
+    header: Header
+    rows: int
+    zeros: int
+    notes: tuple[str, ...]
+    """What a reader should know about the counts; they are fractions if there is anything."""
+    huge: bool
+    """True if ids are beyond 64 bits."""
+
+
+def open_rows(base: Database, number: int, table: Path, name: Path) -> RowFacts:
+    """Make the view `all1` or `all2` of the rows of a table, once they are checked.
+
+    Args:
+        base: The session, which may read the file.
+        number: Which of two tables it is.
+        table: The file with the rows.
+        name: The file that messages speak of.
+
+    Raises:
+        InvalidInput: A count is no number from 0 on, or rows are not in the order the file says they are.
+    """
+    header = header_in(base, table) or Header(ordered=False)
+    base.run(f"CREATE VIEW all{number} AS {rows_in(base, table)}")
+    fractions = base.row(f"SELECT any_value(typeof(count)) FROM all{number}")[0] in ("DOUBLE", "FLOAT")
+    size, zeros, *facts = base.row(
+        f"SELECT count(*), count(*) FILTER (count = 0), {_each('count(*) - count({})')}, {_each('max({})')}, "
+        f"{_each('sum({})')} FROM all{number}"
+    )
+    gaps, tops, (*whole, total) = facts[:4], facts[4:8], facts[8:]
+    for field, gap in zip(FIELDS, gaps, strict=True):
+        if gap:
+            raise _wrong_column(name, field, "numbers")
+    bad = "count < 0 OR NOT isfinite(count)" if fractions else "count < 0"
+    wrong = base.row(f"SELECT obs, action, next_obs, count FROM all{number} WHERE {bad} LIMIT 1")
+    if wrong is not None:
+        raise wrong_count(wrong[:3], wrong[3], str(name))
+    check_sums(header, [int(value or 0) for value in (whole if fractions else (*whole, total))], name)
+    if header.ordered:
+        _check_rows_follow(base, number, name, header)
+    notes = (FRACTIONS,) if fractions else (BEYOND_64_BITS,) if (total or 0) > LARGEST else ()
+    huge = header.ids is not None or any((top or 0) > LARGEST for top in tops[:3])
+    return RowFacts(header, size, zeros, notes, huge)
+
+
+def _each(form: str) -> str:
+    return ", ".join(form.format(name) for name in FIELDS)
+
+
+def _check_rows_follow(base: Database, number: int, name: Path, header: Header) -> None:
+    """Compare every row with the one before it."""
+    before = ", ".join(f"lag({field}) OVER () AS {field}_before" for field in FIELDS[:3])
+    behind = """obs < obs_before OR (obs = obs_before AND (next_obs < next_obs_before
+        OR (next_obs = next_obs_before AND action <= action_before)))"""
+    found = base.row(
+        f"SELECT obs, action, next_obs, obs = obs_before AND next_obs = next_obs_before AND action = action_before "
+        f"FROM (SELECT obs, next_obs, action, {before} FROM all{number}) WHERE {behind} LIMIT 1"
+    )
+    if found is not None and not found[3]:
+        raise InvalidInput(f"{name}: the rows are not in the order the file says they are.")
+    if found is not None:
+        raise repeated_key(found[:3], str(name), header.ids)
+
+
 def read_table(path: Path) -> Table:
-    """A Parquet table in memory: ours, or any with the columns obs, action, next_obs and count."""
-    header = read_header(path) or Header(ordered=False)
-    pieces = [Rows(part.obs, part.action, part.next_obs, part.counts) for part in read_columns(path)]
-    table = make_table(pieces, name=str(path), meta=header.meta, single=header.ordered, ordered=header.ordered)
-    book = read_book(path)
+    """Read a Parquet table into memory: ours, or any with the columns obs, action, next_obs and count."""
+    with opened(path) as base:
+        header = header_in(base, path) or Header(ordered=False)
+        columns = read_columns(base, path)
+        book = read_book(base, path)
+    if header.ordered:
+        check_order(columns, str(path), header.ids)
+    check_sums(header, [_sum(column) for column in columns], path)
+    rows = Rows(columns.obs, columns.action, columns.next_obs, columns.counts)
+    table = make_table([rows], name=str(path), meta=header.meta, single=header.ordered, ordered=header.ordered)
+    check_inputs(header, table.num_inputs, path)
     return msgspec.structs.replace(
         table,
         book=book,
@@ -143,6 +183,110 @@ def read_table(path: Path) -> Table:
         notes=header.notes or table.notes,
         ids=table.ids if header.ids is None else _ids(header.ids, table, book, path),
     )
+
+
+def read_columns(base: Database, path: Path) -> Columns:
+    """Read the rows of a table into memory."""
+    found = base.columns(rows_in(base, path))
+    return Columns(*(_whole(found[name], name, path) for name in FIELDS))
+
+
+def count_rows(path: Path) -> int:
+    """Return how many rows a file has."""
+    with opened(path) as base:
+        return int(base.row("SELECT num_rows FROM parquet_file_metadata(?)", base.name_of(path))[0])
+
+
+def check_order(rows: Columns, name: str, ids: Sequence[str] | None = None) -> None:
+    """Check that rows are in the order (obs, next_obs, action) and that every key is there once.
+
+    Raises:
+        InvalidInput: They are not. The message names a key that occurs twice.
+    """
+    behind, same = (np.full(max(len(rows.obs) - 1, 0), value) for value in (False, True))
+    for column in (rows.action, rows.next_obs, rows.obs):  # the last one decides first
+        equal = column[1:] == column[:-1]
+        behind, same = (column[1:] < column[:-1]) | (equal & behind), same & equal
+    if behind.any():
+        raise InvalidInput(f"{name}: the rows are not in the order the file says they are.")
+    if same.any():
+        at = int(np.argmax(same))
+        raise repeated_key((rows.obs[at], rows.action[at], rows.next_obs[at]), name, ids)
+
+
+def repeated_key(key: tuple[int, int, int], name: str, ids: Sequence[str] | None = None) -> InvalidInput:
+    """Return the error for a key that occurs twice, with the ids the description of the file gives to inputs."""
+
+    def id_of(number: int) -> int:
+        word = ids[number] if ids is not None and 0 <= number < len(ids) else ""
+        return int(word) if word.removeprefix("-").isdecimal() else int(number)
+
+    obs, action, next_obs = key
+    return InvalidInput(f"{name}: key {(id_of(obs), int(action), id_of(next_obs))} occurs more than once.")
+
+
+def check_sums(header: Header, sums: Sequence[int | None], path: Path) -> None:
+    """Compare the sums of columns with those in the description of the file.
+
+    Raises:
+        InvalidInput: They differ, so the file is damaged.
+    """
+    for name, said, found in zip(FIELDS, header.sums or (), sums, strict=False):
+        if found is not None and said != str(found):
+            raise InvalidInput(f"{path}: {DAMAGED} (column {name} adds up to {found}, not to {said}).")
+
+
+def check_inputs(header: Header, inputs: int, path: Path) -> None:
+    """Check that the description of a file counts the inputs that its rows have.
+
+    Raises:
+        InvalidInput: It counts fewer.
+    """
+    if header.num_inputs is not None and header.num_inputs < inputs:
+        raise InvalidInput(f"{path}: its description speaks of {header.num_inputs} inputs, its rows have {inputs}.")
+
+
+def _sum(column: Array) -> int | None:
+    if column.dtype.kind == "f":
+        return None
+    if column.dtype == object:
+        return int(sum(column.tolist()))
+    low, high = column & 0xFFFFFFFF, column >> 32  # exact sums of 64-bit numbers
+    return int(low.sum(dtype=np.int64)) + (int(high.sum(dtype=np.int64)) << 32)
+
+
+def book_path(path: Path) -> Path:
+    """Return where the code book of a table lies."""
+    return path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
+
+
+def read_book(base: Database, path: Path) -> CodeBook | None:
+    """Read the code book beside a table, if there is one, in the order of the book it was made from."""
+    if not book_path(path).exists():
+        return None
+    beside = book_path(path)
+    with reading(beside, UNREADABLE):
+        found = base.columns(codes_in(base, beside))
+    raw = b"".join(found["code"])
+    width = len(raw) // max(len(found["code"]), 1) or 16
+    words = np.frombuffer(raw, ">u8").reshape(-1, width // 8)[:, ::-1].astype(np.uint64)
+    return CodeBook(words, _whole(found["index"], "index", beside).astype(np.int64))
+
+
+def codes_in(base: Database, path: Path) -> str:
+    """Check that a file is a code book, and return a query for its codes in the order of the book it was made from.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    kinds = dict(row[:2] for row in base.rows("DESCRIBE SELECT * FROM read_parquet(?)", base.name_of(path)))
+    if kinds.get("code") == "BLOB" and kinds.get("index") in WHOLE:
+        sizes = "SELECT min(octet_length(code)), max(octet_length(code)), count(*) - count(code) FROM read_parquet(?)"
+        low, high, gaps = base.row(sizes, base.name_of(path))
+        if not gaps and (low is None or low == high) and (low or 16) % 8 == 0:
+            order = " ORDER BY place" if "place" in kinds else ""
+            return f'SELECT code, "index" FROM read_parquet({quoted(base.name_of(path))}){order}'
+    raise InvalidInput(f"{path}: no code book; it has columns code, of whole 64-bit words, and index.")
 
 
 def _ids(words: Sequence[str], table: Table, book: CodeBook | None, path: Path) -> tuple[int, ...]:
@@ -156,142 +300,15 @@ def _ids(words: Sequence[str], table: Table, book: CodeBook | None, path: Path) 
     return ids
 
 
-def read_columns(path: Path) -> Iterator[Columns]:
-    """The rows of a Parquet table, a batch at a time.
-
-    Raises:
-        InvalidInput: The file has no such rows, or says that they are in order and they are not.
-    """
-    with _open(path) as file:
-        missing = [name for name in FIELDS if name not in file.schema_arrow.names]
-        if missing:
-            raise InvalidInput(f"{path}: no column {missing[0]}; a table has {', '.join(FIELDS)}.")
-        header = _header_in(file, path)
-        order = Order(str(path), header.ids) if header is not None and header.ordered else None
-        for batch in _batches(file, FIELDS, path):
-            part = Columns(*(_column(batch.column(name), name, path) for name in FIELDS))
-            if order is not None:
-                order.check(part)
-            yield part
+def _wrong_column(path: Path, name: str, kind: str) -> InvalidInput:
+    return InvalidInput(f"{path}: column {name} holds {kind} or gaps; whole numbers are needed.")
 
 
-def count_rows(path: Path) -> int:
-    """How many rows the file has."""
-    with _open(path) as file:
-        return int(file.metadata.num_rows)
-
-
-def book_path(path: Path) -> Path:
-    """Where the code book of a table lies."""
-    return path.with_name(f"{path.name.removesuffix('.parquet')}.codes.parquet")
-
-
-def write_book(parts: Iterable[CodeBook], path: Path) -> bool:
-    """Write a code book that comes in parts by rising code; says whether there is any part."""
-    _, parquet = _arrow()
-    tables = map(_book_table, parts)
-    first = next(tables, None)
-    if first is None:
-        return False
-    settings = {"compression": "zstd", "write_page_checksum": True}
-    with replacing(path) as draft, parquet.ParquetWriter(draft, first.schema, **settings) as writer:
-        for table in chain([first], tables):
-            writer.write_table(table)
-    return True
-
-
-def _book_table(book: CodeBook) -> Any:
-    """Codes as bytes of one width, the most significant first, so that they sort as numbers."""
-    arrow, _ = _arrow()
-    raw = np.ascontiguousarray(book.words[:, ::-1].astype(">u8")).view(np.uint8)
-    order = np.lexsort(book.words.T)
-    width = 8 * book.words.shape[1]
-    codes = arrow.FixedSizeBinaryArray.from_buffers(
-        arrow.binary(width), len(order), [None, arrow.py_buffer(np.ascontiguousarray(raw[order]))]
-    )
-    places = np.arange(len(order)) if book.places is None else book.places
-    return arrow.table(
-        {"code": codes, "index": arrow.array(book.indices[order]), "place": arrow.array(places[order].astype(np.int64))}
-    )
-
-
-def read_book(path: Path) -> CodeBook | None:
-    """The code book beside a table, if there is one, in the order of the book it was made from."""
-    parts = list(read_codes(path))
-    if not parts:
-        return None
-    words, indices = (np.concatenate([getattr(part, name) for part in parts]) for name in ("words", "indices"))
-    places = [part.places for part in parts[1:] if part.places is not None]
-    order = np.argsort(np.concatenate(places), kind="stable") if places else slice(None)
-    return CodeBook(words[order], indices[order])
-
-
-def read_codes(path: Path) -> Iterator[CodeBook]:
-    """The code book beside a table, a batch at a time, one at least; nothing if there is none.
-
-    Raises:
-        InvalidInput: It is something else.
-    """
-    beside = book_path(path)
-    if not beside.exists():
-        return
-    with _open(beside) as file:
-        _check_book(file.schema_arrow, beside)
-        width = file.schema_arrow.field("code").type.byte_width
-        yield CodeBook(np.empty((0, width // 8), np.uint64), np.empty(0, np.int64))
-        names = [name for name in ("code", "index", "place") if name in file.schema_arrow.names]
-        for batch in _batches(file, names, beside):
-            codes = batch.column("code")
-            start = codes.offset * width
-            raw = np.frombuffer(codes.buffers()[1], np.uint8)[start : start + len(codes) * width]
-            words = raw.reshape(len(codes), width).view(">u8")[:, ::-1].astype(np.uint64)
-            index, *place = (_column(batch.column(name), name, beside).astype(np.int64) for name in names[1:])
-            yield CodeBook(words, index, *place)
-
-
-def _check_book(schema: Any, path: Path) -> None:
-    arrow, _ = _arrow()
-    fields = dict(zip(schema.names, schema.types, strict=True))
-    code = fields.get("code")
-    if code is None or "index" not in fields or not arrow.types.is_fixed_size_binary(code) or code.byte_width % 8:
-        raise InvalidInput(f"{path}: no code book; it has columns code, of whole 64-bit words, and index.")
-
-
-def _arrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("data", "Reading and writing Parquet") from None
-    return pyarrow, pyarrow.parquet
-
-
-def _open(path: Path) -> Any:
-    arrow, parquet = _arrow()
-    try:
-        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}).") from None
-
-
-def _batches(file: Any, columns: Sequence[str], path: Path) -> Iterator[Any]:
-    arrow, _ = _arrow()
-    try:
-        yield from file.iter_batches(BATCH, columns=list(columns), use_threads=False)
-    except (arrow.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path}: the file is damaged ({str(error).splitlines()[0]}).") from None
-
-
-def _wide(array: Array) -> Array:
-    """Columns have one type in all row groups: 64 bits, which cost nothing once encoded."""
-    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
-
-
-def _column(column: Any, name: str, path: Path) -> Array:
-    array: Array = column.to_numpy(zero_copy_only=False)
-    if column.null_count or array.dtype.kind not in ("iuf" if name == "count" else "iu"):
-        raise InvalidInput(f"{path}: column {name} holds {column.type} or gaps; whole numbers are needed.")
-    # Beyond 63 bits numbers become Python's, as they do from pickles; whoever gets them numbers them anew.
-    if array.dtype == np.uint64:  # the rest are brought to one type with a sign: NumPy mixes the two as fractions
-        return array.astype(object if len(array) and array.max() > LARGEST else np.int64)
-    return array
+def _whole(array: Any, name: str, path: Path) -> Array:
+    """Return a column without gaps, with numbers beyond 63 bits as Python's integers, as pickles give them."""
+    if np.ma.is_masked(array):
+        raise _wrong_column(path, name, str(array.dtype))
+    column: Array = np.asarray(array)
+    if column.dtype == np.uint64:  # the rest are brought to one type with a sign: NumPy mixes the two as fractions
+        return column.astype(object if len(column) and column.max() > LARGEST else np.int64)
+    return column

@@ -9,15 +9,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.objectives.formats.convert import check_target, convert
-from openfield.objectives.formats.parquet import Header, TableWriter
-from openfield.objectives.frames.encode import encode_frames, index_words
-from openfield.objectives.frames.numbering import Numbering
+from openfield.objectives.formats.database import Database
+from openfield.objectives.formats.parquet import Header
+from openfield.objectives.formats.table_builder import TableBuilder
+from openfield.objectives.frames.encode import index_words
 from openfield.objectives.frames.table_of_episodes import (
     Recipe,
     bins_for,
@@ -27,16 +28,13 @@ from openfield.objectives.frames.table_of_episodes import (
     open_episode,
     taken_actions,
 )
-from openfield.objectives.outofcore.spill import BookSpill, Spill
+from openfield.objectives.tables.codes import as_bytes
 from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.transitions import Alignment, sum_rows
 
 BATCH = 1 << 16
 """Frames whose codes are compared in memory; what repeats within them is put aside once."""
-HANDLED = 500_000
-"""Codes or rows handled at once."""
-_MOVE = np.dtype([("obs", "<i4"), ("action", "<i8"), ("next_obs", "<i4"), ("count", "<i8")])
 
 
 class Written(NamedTuple):
@@ -77,30 +75,42 @@ def _write(paths: Sequence[Path], recipe: Recipe, target: Path, thresholds: Arra
 
 def _write_parquet(paths: Sequence[Path], recipe: Recipe, target: Path, thresholds: Array | None) -> Written:
     bins = bins_for(map(open_episode, paths), recipe, thresholds)
-    width = encode_frames(np.empty((0, *bins.shape[:2])), bins).shape[1]
-    with (
-        Numbering(width, recipe.start, HANDLED) as numbering,
-        Spill(HANDLED) as spill,
-        BookSpill(str(target), HANDLED) as book,
-        tempfile.TemporaryFile(prefix="openfield-") as moves,
-    ):
-        sizes = _put_aside(_batches(_pieces(paths, recipe.alignment, bins)), numbering, moves)
-        for rows in _numbered(numbering.numbers(book), moves, sizes):
-            spill.add(rows)
-        if not spill.rows:
+    with TableBuilder(target) as builder:
+        base = builder.base
+        base.run("CREATE TABLE met (batch INTEGER, number INTEGER, code BLOB)")
+        base.run("CREATE TABLE moves (batch INTEGER, obs INTEGER, action BIGINT, next_obs INTEGER, count BIGINT)")
+        for number, batch in enumerate(_batches(_pieces(paths, recipe.alignment, bins))):
+            _put_aside(base, number, batch)
+        _number_codes(builder, recipe.start)
+        rows, transitions = base.row("SELECT count(*), sum(count)::BIGINT FROM rows")
+        if not rows:
             raise no_transition([str(path) for path in paths])
-        header = Header(meta=described(None, bins, recipe, len(paths)), num_inputs=numbering.inputs)
-        return _write_in_order(spill, target, header, book)
+        written = builder.write(Header(meta=described(None, bins, recipe, len(paths))), single=True)
+        return Written(rows, transitions, written.num_inputs or 0)
 
 
-def _write_in_order(spill: Spill, target: Path, header: Header, book: BookSpill) -> Written:
-    rows = transitions = 0
-    with TableWriter(target) as writer:
-        for part in spill.in_order():
-            writer.add(part)
-            rows, transitions = rows + len(part.obs), transitions + int(part.counts.sum())
-        writer.finish(header, book.in_order())
-    return Written(rows, transitions, header.num_inputs or 0)
+def _put_aside(base: Database, number: int, batch: _Batch) -> None:
+    """Keep the codes and transitions of a batch."""
+    size = len(batch.words)
+    base.insert("met", {"batch": np.full(size, number), "number": np.arange(size), "code": as_bytes(batch.words)})
+    rows = dict(zip(("obs", "action", "next_obs", "count"), batch.rows, strict=True))
+    base.insert("moves", {"batch": np.full(len(batch.rows.obs), number), **rows})
+
+
+def _number_codes(builder: TableBuilder, start: int) -> None:
+    """Number all codes in the order they first appear, and add the transitions between them."""
+    builder.base.run(
+        "INSERT INTO codes SELECT code, place + ?, place FROM (SELECT code, row_number() OVER (ORDER BY first) - 1 "
+        "AS place FROM (SELECT code, min((batch, number)) AS first FROM met GROUP BY code))",
+        start,
+    )
+    builder.has_book = True
+    builder.base.run("CREATE TABLE numbered AS SELECT batch, number, codes.index FROM met JOIN codes USING (code)")
+    builder.base.run(
+        "INSERT INTO rows SELECT one.index, two.index, moves.action, sum(count)::BIGINT FROM moves "
+        "JOIN numbered AS one ON one.batch = moves.batch AND one.number = moves.obs "
+        "JOIN numbered AS two ON two.batch = moves.batch AND two.number = moves.next_obs GROUP BY ALL"
+    )
 
 
 class _Piece(NamedTuple):
@@ -129,20 +139,6 @@ class _Batch(NamedTuple):
     words: Array
     rows: Rows
 
-    @property
-    def used(self) -> Array:
-        """Which codes are in a transition."""
-        used = np.zeros(len(self.words), bool)
-        used[self.rows.obs] = used[self.rows.next_obs] = True
-        return used
-
-
-class _Size(NamedTuple):
-    """How much of a batch was put aside."""
-
-    codes: int
-    rows: int
-
 
 def _batches(pieces: Iterable[_Piece]) -> Iterator[_Batch]:
     waiting: list[_Piece] = []
@@ -163,27 +159,3 @@ def _batch(pieces: Sequence[_Piece]) -> _Batch:
     at = np.delete(np.arange(len(local)), ends)
     actions = np.concatenate([piece.actions for piece in pieces])
     return _Batch(words, sum_rows(Rows(local[at], actions, local[at + 1], np.ones(len(at), np.int64))))
-
-
-def _put_aside(batches: Iterable[_Batch], numbering: Numbering, moves: IO[bytes]) -> list[_Size]:
-    sizes = []
-    for batch in batches:
-        numbering.add(batch.words, batch.used)
-        records = np.empty(len(batch.rows.obs), _MOVE)
-        for name, column in zip(_MOVE.names or (), batch.rows, strict=True):
-            records[name] = column
-        moves.write(records.tobytes())
-        sizes.append(_Size(len(batch.words), len(records)))
-    return sizes
-
-
-def _numbered(numbers: Iterator[Array], moves: IO[bytes], sizes: Iterable[_Size]) -> Iterator[Rows]:
-    """The rows of every batch with the numbers of its codes, which come in the same order."""
-    held = np.empty(0, np.int64)
-    moves.seek(0)
-    for size in sizes:
-        while len(held) < size.codes:
-            held = np.concatenate((held, next(numbers)))
-        records = np.frombuffer(moves.read(size.rows * _MOVE.itemsize), _MOVE)
-        yield Rows(held[records["obs"]], records["action"], held[records["next_obs"]], records["count"])
-        held = held[size.codes :]

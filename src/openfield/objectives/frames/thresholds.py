@@ -1,27 +1,23 @@
 """The distinct values of every pixel, and the thresholds they give: in memory while they are few, else on disk.
 
-Under `episodes`; thresholds are those that `frames.find_bins` finds for the same frames in memory, bit for bit.
+Thresholds are those that `encode.find_bins` finds for the same frames in memory, bit for bit.
 """
 
 from __future__ import annotations
 
-import tempfile
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 import numpy as np
 
+from openfield.objectives.formats.database import Database
 from openfield.objectives.frames.encode import marks_of, percentiles
-from openfield.objectives.outofcore.partitions import Parts
-from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.rows import Array
 
-MOST_HELD = 1 << 21
-"""Values of all pixels together that are held in memory: 16 MB, and several times that while they are put in order."""
+MAX_HELD = 1 << 21
+"""Values of all pixels together that are held in memory: 16 MB, and several times that while they are sorted."""
 WAITING = 1 << 20
-"""Values that wait, at least, before they are put among the known ones."""
-HANDLED = 500_000
-"""Values of one pixel that are put in order at once."""
-_VALUE = np.dtype([("value", "<f8")])
+"""Values that wait, at least, before they are merged into the known ones."""
 
 
 class PixelValues:
@@ -31,8 +27,7 @@ class PixelValues:
         self._known = [np.empty(0) for _ in range(pixels)]
         self._waiting: list[Array] = []
         self._held = self._waits = 0
-        self._file = tempfile.TemporaryFile(prefix="openfield-")  # noqa: SIM115 - closed with this
-        self._runs: list[Array] = []  # where the values of each pixel begin in the file, and where the last ones end
+        self._base: Database | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -40,7 +35,8 @@ class PixelValues:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        if self._base is not None:
+            self._base.__exit__(kind, error, trace)
 
     def add(self, frames: Array) -> None:
         """Note the values of frames, one frame a row."""
@@ -48,17 +44,17 @@ class PixelValues:
         self._waits += frames.size
         if self._waits > max(WAITING, self._held):
             self._merge()
-            if self._held > MOST_HELD:
-                self._put_aside()
+            if self._held > MAX_HELD:
+                self._spill()
 
     def thresholds(self, levels: int) -> Array | None:
-        """The thresholds of each pixel, a row each; None if there has been no frame."""
+        """Return the thresholds of each pixel, a row each; None if there has been no frame."""
         self._merge()
-        if not self._runs:
+        if self._base is None:
             found = [percentiles(values, levels) for values in self._known if len(values)]
             return np.array(found) if found else None
-        self._put_aside()
-        return np.array([self._from_disk(pixel, levels) for pixel in range(len(self._known))])
+        base = self._spill()
+        return np.array([_thresholds(base, pixel, levels) for pixel in range(len(self._known))])
 
     def _merge(self) -> None:
         if self._waiting:
@@ -67,29 +63,25 @@ class PixelValues:
             self._waiting, self._waits = [], 0
             self._held = sum(map(len, self._known))
 
-    def _put_aside(self) -> None:
-        start = self._file.seek(0, 2)
-        self._runs.append(start + 8 * np.cumsum([0, *map(len, self._known)]))
-        for values in self._known:
-            self._file.write(values.astype("<f8", copy=False).tobytes())
+    def _spill(self) -> Database:
+        """Move the known values into a database."""
+        if self._base is None:
+            self._base = Database()
+            self._base.run("CREATE TABLE seen (pixel INTEGER, value DOUBLE)")
+        for pixel, values in enumerate(self._known):
+            self._base.insert("seen", {"pixel": np.full(len(values), pixel), "value": values})
         self._known, self._held = [np.empty(0) for _ in self._known], 0
-
-    def _from_disk(self, pixel: int, levels: int) -> Array:
-        """The thresholds of one pixel: its values in order on disk, of which a few are looked at."""
-        with Parts(_VALUE, "value", HANDLED) as parts, tempfile.TemporaryFile(prefix="openfield-") as ordered:
-            for run in self._runs:
-                self._file.seek(run[pixel])
-                parts.add(np.frombuffer(self._file.read(run[pixel + 1] - run[pixel]), _VALUE))
-            for part in parts.in_parts():
-                ordered.write(np.unique(part["value"]).tobytes())
-            return np.array([_percentile(ordered, mark) for mark in marks_of(levels)])
+        return self._base
 
 
-def _percentile(ordered: IO[bytes], mark: float) -> float:
-    """As `np.percentile` of all values in the file, from the two beside the place that is asked for."""
-    last = ordered.seek(0, 2) // 8 - 1
-    place = last * np.true_divide(mark, 100)
-    below = int(np.floor(place))
-    ordered.seek(8 * below)
-    beside = np.frombuffer(ordered.read(16), "<f8")
-    return float(np.quantile(beside, place - below))
+def _thresholds(base: Database, pixel: int, levels: int) -> list[float]:
+    """Return what `percentiles` finds, from the two values beside each place that is asked for."""
+    base.run("CREATE OR REPLACE TABLE ordered AS SELECT DISTINCT value FROM seen WHERE pixel = ? ORDER BY value", pixel)
+    (size,) = base.row("SELECT count(*) FROM ordered")
+    found = []
+    for mark in marks_of(levels):
+        place = (size - 1) * np.true_divide(mark, 100)
+        below = int(np.floor(place))
+        beside = base.columns("SELECT value FROM ordered WHERE rowid >= ? AND rowid < ?", below, below + 2)["value"]
+        found.append(float(np.quantile(beside, place - below)))
+    return found

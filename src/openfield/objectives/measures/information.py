@@ -13,9 +13,9 @@ import numpy as np
 
 from openfield.errors import InvalidInput
 from openfield.objectives.measures.gamma import EULER, rise, spread
-from openfield.objectives.outofcore.stream import Summary, summarise
 from openfield.objectives.tables.counts import Counts
 from openfield.objectives.tables.histograms import Array
+from openfield.objectives.tables.summary import TableSummary, summarise
 from openfield.objectives.tables.table import TableLike, as_table
 
 PAPER_STEPS = 100_000_000
@@ -92,7 +92,7 @@ def gain_counts(counts: Counts, num_obs: int) -> float:
     return math.fsum((counts.pairs.sum_of(lambda count: rise(count, float(num_obs))), counts.triples.sum_of(spread)))
 
 
-def check_sizes(table: Summary, num_obs: int, num_actions: int | None = None) -> None:
+def check_sizes(table: TableSummary, num_obs: int, num_actions: int | None = None) -> None:
     """An environment has at least the inputs and actions that were seen in it.
 
     Raises:

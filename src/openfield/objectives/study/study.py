@@ -23,11 +23,10 @@ from openfield.atomic import replacing
 from openfield.errors import InvalidInput, OpenfieldError
 from openfield.objectives.evaluation import NAMES, evaluate_file
 from openfield.objectives.formats.hashes import content_hash
+from openfield.objectives.formats.large_tables import pair_files, summarise_file
 from openfield.objectives.measures.correlations import Correlation, Observation, Pair, correlate
 from openfield.objectives.measures.rarefaction import RarefiedJaccard, coverage_of, rarefy_pairs
 from openfield.objectives.measures.similarity import similarity_of
-from openfield.objectives.outofcore.joins import pair_files
-from openfield.objectives.outofcore.stream import summarise_file
 from openfield.objectives.study.manifest import HUMAN, Entry
 from openfield.runner.processes import end_with_parent, undisturbed
 

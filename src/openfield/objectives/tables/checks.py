@@ -16,6 +16,8 @@ from openfield.objectives.tables.histograms import Array
 from openfield.objectives.tables.rows import Rows
 
 LARGEST = 2**63 - 1
+FRACTIONS = "fractional counts: sums are rounded and may depend on the order of rows"
+BEYOND_64_BITS = "counts beyond 64 bits: computed as float64"
 
 
 def check_rows(rows: Rows, name: str) -> tuple[Rows, int, tuple[str, ...]]:
@@ -91,12 +93,17 @@ def _checked_counts(rows: Rows, name: str) -> tuple[Array, tuple[str, ...]]:
     if wrong.any():
         at = int(np.argmax(wrong))
         key = tuple(int(column[at]) for column in rows[:3])
-        raise InvalidInput(f"{name}: the count of key {key} is {counts[at]}; counts are positive numbers.")
+        raise wrong_count(key, counts[at], name)
     if counts.dtype.kind == "f":
-        return counts, ("fractional counts: sums are rounded and may depend on the order of rows",)
+        return counts, (FRACTIONS,)
     if counts.dtype == object or _overflows(counts):
-        return _rounded(counts, name), ("counts beyond 64 bits: computed as float64",)
+        return _rounded(counts, name), (BEYOND_64_BITS,)
     return counts, ()
+
+
+def wrong_count(key: tuple[int, ...], count: float, name: str) -> InvalidInput:
+    """Return the error for a count that is no positive number."""
+    return InvalidInput(f"{name}: the count of key {key} is {count}; counts are positive numbers.")
 
 
 def _overflows(counts: Array) -> bool:

@@ -25,8 +25,6 @@ class CodeBook(msgspec.Struct, frozen=True, eq=False):
     """(K, W) of uint64, the lowest word first."""
     indices: Array
     """(K,) of int64."""
-    places: Array | None = None
-    """Where each code stood in the book it comes from, if codes no longer stand in that order."""
 
     @property
     def codes(self) -> list[int]:
@@ -87,6 +85,12 @@ def integers_of(words: Array) -> list[int]:
     size = 8 * words.shape[1]
     raw = np.ascontiguousarray(words, "<u8").tobytes()
     return [int.from_bytes(raw[at : at + size], "little") for at in range(0, len(raw), size)]
+
+
+def as_bytes(words: Array) -> Array:
+    """Return codes as bytes objects of one width, the most significant first, so that they sort as numbers."""
+    raw, size = np.ascontiguousarray(words[:, ::-1].astype(">u8")).tobytes(), 8 * words.shape[1]
+    return np.array([raw[at : at + size] for at in range(0, len(raw), size)], object)
 
 
 def same_width(first: Array, second: Array) -> tuple[Array, Array]:

@@ -76,11 +76,11 @@ def find_codes(ids: Array, counts: Array, book: CodeBook, rule: Rule, names: Nam
     zero = names.zero
     if rule == "exact" and (wrong := (sizes > 1) & (indices != zero)).any():
         index = names.id_of(int(indices[np.argmax(wrong)]))
-        raise InvalidInput(f"{names.table}: index {index} has more than one code; only index 0 may.")
+        raise several_codes(names.table, index)
     at, known = _find(indices, ids)
     if not (known | (ids == zero if rule == "zero" else False)).all():
         index = names.id_of(int(ids[np.argmin(known | ((ids == zero) & (rule == "zero")))]))
-        raise InvalidInput(f"{names.table}: index {index} has no code in its code book.")
+        raise no_code(names.table, index)
     # The last of an index's codes, as when a mapping of codes to indices is turned around.
     words = np.zeros((len(ids), book.words.shape[1]), np.uint64)
     words[known] = book.words[order[starts + sizes - 1][at[known]]]
@@ -90,6 +90,16 @@ def find_codes(ids: Array, counts: Array, book: CodeBook, rule: Rule, names: Nam
     if not len(bucket) or sizes[at[bucket[0]]] < 2:
         return Images(ids, counts, words, -1, book.words[:0])
     return Images(ids, counts, words, int(bucket[0]), book.words[book.indices == zero])
+
+
+def several_codes(table: str, index: int) -> InvalidInput:
+    """Return the error for an index with several codes."""
+    return InvalidInput(f"{table}: index {index} has more than one code; only index 0 may.")
+
+
+def no_code(table: str, index: int) -> InvalidInput:
+    """Return the error for an index without a code."""
+    return InvalidInput(f"{table}: index {index} has no code in its code book.")
 
 
 def book_of(table: Table) -> CodeBook:

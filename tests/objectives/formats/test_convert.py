@@ -1,32 +1,33 @@
+import json
 import pickle
-import tracemalloc
+import tempfile
 from collections import defaultdict
 from contextlib import nullcontext, suppress
 from itertools import pairwise
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openfield.errors import InvalidInput
 from openfield.objectives import compare, evaluate, evaluate_file, load_table
+from openfield.objectives.formats import database
 from openfield.objectives.formats.convert import convert
-from openfield.objectives.formats.parquet import Header, TableWriter, book_path, read_columns, read_header, write_table
+from openfield.objectives.formats.database import Database
+from openfield.objectives.formats.large_tables import compare_files, pair_large, summarise_file, summarise_large
+from openfield.objectives.formats.parquet import Header, book_path, read_header
+from openfield.objectives.formats.table_builder import TableBuilder, write_table
 from openfield.objectives.measures.similarity import similarity_of
-from openfield.objectives.outofcore import spill as spill_module
-from openfield.objectives.outofcore.joins import compare_files, stream_pairs
-from openfield.objectives.outofcore.spill import Spill
-from openfield.objectives.outofcore.stream import MOST_IDS, Seen, count_files, summarise_file
 from openfield.objectives.pickle.row_columns import RowColumns
-from openfield.objectives.tables.codes import CodeBook
-from openfield.objectives.tables.rows import Columns, Rows
+from openfield.objectives.tables.rows import Rows
 from openfield.objectives.tables.table import as_table, make_table, meta_of_name
+from support.objectives.parquet import read_parquet, write_parquet
 from support.objectives.reference import dump, wide_tables
+from support.places import SUPPORT
 
+DATA = SUPPORT / "objectives" / "data"
 books = st.dictionaries(st.integers(0, 2**140), st.integers(0, 1000), min_size=1, max_size=20)
 quiet = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 narrow_tables = st.dictionaries(
@@ -80,61 +81,7 @@ def random_rows(size, seed=0):
     return Rows(*keys, random.integers(1, 100, keys.shape[1]))
 
 
-@pytest.mark.parametrize("part", [10, 1000, 100_000])
-def test_rows_come_back_in_order(part):
-    rows = random_rows(5_000)
-    with Spill(part) as spill:
-        for at in range(0, len(rows.obs), 700):
-            spill.add(Rows(*(column[at : at + 700] for column in rows)))
-        parts = list(spill.in_order())
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.lexsort((rows.action, rows.next_obs, rows.obs))
-    for found, expected in zip(columns, (rows.obs, rows.next_obs, rows.action, rows.counts), strict=True):
-        assert np.array_equal(found, expected[order])
-    assert all(parts[i].obs[-1] < parts[i + 1].obs[0] for i in range(len(parts) - 1))
-
-
-def test_equal_keys_are_added_and_fractions_kept():
-    with Spill() as spill:
-        spill.add(Rows(*(np.array(column) for column in ([1, 2], [0, 0], [5, 6], [3, 4]))))
-        spill.add(Rows(*(np.array(column) for column in ([1], [0], [5], [0.5]))))
-        (part,) = spill.in_order()
-    assert part.counts.tolist() == [3.5, 4.0]
-    with Spill() as spill:
-        assert list(spill.in_order()) == []
-
-
-def test_conversion_through_the_disk_takes_little_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(spill_module.Spill.__init__, "__defaults__", (20_000,))
-    rows = random_rows(400_000)
-    table = dict.fromkeys(zip(*(column.tolist() for column in rows[:3]), strict=True), 1)
-    source = dump(tmp_path / "t.pkl", table)
-    del table
-    convert(source, tmp_path / "t.parquet")  # compiled code that is loaded for the first time takes memory as well
-    tracemalloc.start()
-    convert(source, tmp_path / "t.parquet")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 25e6  # the columns alone are 12.8 MB
-    assert evaluate_file(tmp_path / "t.parquet").values == evaluate_file(source).values
-
-
-def test_code_books_are_cut_evenly_where_codes_begin_alike():
-    words = np.random.default_rng(0).integers(0, 2**63, (5000, 3), np.uint64)
-    words[:, 2] = 2**64 - 1  # as where the lower half of the picture never changes
-    words[::7, 0] = 0
-    with spill_module.BookSpill("book", 500) as spill:
-        spill.add(CodeBook(words, np.arange(5000)))
-        parts = list(spill.in_order())
-    assert max(len(part.indices) for part in parts) < 2000
-    codes = [code for part in parts for code in sorted(part.codes)]
-    assert codes == sorted(CodeBook(words, np.arange(5000)).codes)
-    found = np.concatenate([part.indices for part in parts])
-    assert np.array_equal(np.concatenate([part.words for part in parts]), words[found])
-
-
-def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):
-    monkeypatch.setattr(spill_module.BookSpill.__init__, "__defaults__", (50,))
+def test_code_books_are_sorted_by_code_and_read_in_their_order(tmp_path):
     random = np.random.default_rng(0)
     words = random.integers(0, 2**62, (1000, 3)).tolist()
     codes = {
@@ -144,7 +91,7 @@ def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):
     convert(dump(tmp_path / "t.pkl", pair), tmp_path / "t.parquet")
     book = load_table(tmp_path / "t.parquet").book
     assert book.codes == list(pair[1])
-    stored = pq.read_table(tmp_path / "t.codes.parquet")["code"].to_pylist()
+    stored = [row["code"] for row in read_parquet(tmp_path / "t.codes.parquet")]
     assert stored == sorted(stored)
     assert dict(zip(book.codes, book.indices.tolist(), strict=True)) == pair[1]
     convert(tmp_path / "t.parquet", tmp_path / "back.pkl")
@@ -153,30 +100,92 @@ def test_code_books_go_through_the_disk_as_well(tmp_path, monkeypatch):
     assert list(back[1]) == list(pair[1])
 
 
-def test_streams_equal_memory(tmp_path):
+def counts_of(counts):
+    return [
+        (getattr(counts, name).values.tolist(), getattr(counts, name).times.tolist())
+        for name in counts.__struct_fields__
+    ]
+
+
+@given(narrow_tables)
+@quiet
+def test_large_tables_are_counted_to_the_same_bit(tmp_path, table):
+    source = dump(tmp_path / "t.pkl", table)
+    convert(source, tmp_path / "t.parquet")
+    large, held = summarise_large(tmp_path / "t.parquet"), summarise_file(tmp_path / "t.parquet")
+    if all(isinstance(count, int) for count in table.values()):
+        assert counts_of(large.counts) == counts_of(held.counts) == counts_of(load_table(source).counts)
+    assert (large.num_inputs, large.num_actions, large.rows) == (held.num_inputs, held.num_actions, held.rows)
+    assert (large.notes, large.zeros, large.meta) == (held.notes, held.zeros, held.meta)
+
+
+def test_many_rows_are_counted_to_the_same_bit(tmp_path):
     rows = random_rows(300_000)
     table = as_table(
         dict(zip(zip(*(column.tolist() for column in rows[:3]), strict=True), rows.counts.tolist(), strict=True))
     )
     write_table(table, tmp_path / "t.parquet")
-    streamed, held = summarise_file(tmp_path / "t.parquet"), evaluate(load_table(tmp_path / "t.parquet"), num_obs=10**6)
-    assert evaluate(streamed, num_obs=10**6).values == held.values == evaluate(table, num_obs=10**6).values
-    assert evaluate(streamed).distinct == held.distinct
+    large = summarise_large(tmp_path / "t.parquet")
+    assert counts_of(large.counts) == counts_of(table.counts)
+    assert evaluate(large, num_obs=10**6) == evaluate(summarise_file(tmp_path / "t.parquet"), num_obs=10**6)
 
 
-def test_shards_in_files_are_one_table(tmp_path):
-    rows = random_rows(20_000)
-    whole = dict(zip(zip(*(column.tolist() for column in rows[:3]), strict=True), rows.counts.tolist(), strict=True))
-    paths = []
-    for number in range(3):
-        part = {key: count for key, count in whole.items() if key[0] % 3 == number}
-        paths.append(tmp_path / f"{number}.parquet")
-        write_table(as_table(part), paths[-1])
-    counts = count_files(paths)
-    expected = as_table(whole).counts
-    for name in expected.__struct_fields__:
-        assert np.array_equal(getattr(counts, name).values, getattr(expected, name).values)
-        assert np.array_equal(getattr(counts, name).times, getattr(expected, name).times)
+def build(path, *pieces):
+    with TableBuilder(path) as builder:
+        for rows in pieces:
+            builder.add(rows)
+        builder.write(Header(), single=True)
+
+
+def test_rows_beyond_memory_are_sorted_through_temporary_files(tmp_path, monkeypatch):
+    """Which are gone afterwards, also if it fails."""
+    monkeypatch.setattr(database, "MAX_MEMORY", "60MB")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rows = random_rows(1_000_000)
+    with TableBuilder(tmp_path / "t.parquet") as builder:
+        for at in range(0, len(rows.obs), 100_000):
+            builder.add(Rows(*(column[at : at + 100_000] for column in rows)))
+        builder.write(Header(), single=True)
+        assert list(tmp_path.glob("openfield-*/*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+    monkeypatch.setattr(database, "MAX_MEMORY", "1GB")
+    found, order = load_table(tmp_path / "t.parquet"), np.lexsort((rows.action, rows.next_obs, rows.obs))
+    for name, column in zip(("obs", "action", "next_obs", "count"), rows, strict=True):
+        assert np.array_equal(getattr(found, name), column[order])
+    with pytest.raises(InvalidInput, match="occurs more than once"):
+        build(tmp_path / "u.parquet", Rows(*(column[:2] * 0 for column in rows)))
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_parquet('{other}')",
+        "COPY (SELECT 1) TO '{other}2'",
+        "SET memory_limit = '9GB'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "ATTACH '{other}.db'",
+    ],
+)
+def test_a_session_touches_only_the_files_it_was_given(tmp_path, statement):
+    for name in ("a.parquet", "b.parquet"):
+        convert(dump(tmp_path / "t.pkl", {(1, 2, 3): 4}), tmp_path / name)
+    with Database(tmp_path / "a.parquet") as base:
+        assert base.row("SELECT obs FROM read_parquet(?)", str(tmp_path / "a.parquet")) == (1,)
+        with pytest.raises(Exception, match=r"disabled|locked|Permission"):
+            base.run(statement.format(other=tmp_path / "b.parquet"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet", "t.pkl"]
+
+
+@pytest.mark.parametrize("name", ["a [1].parquet", "it's.parquet", "a*.parquet", "a?{b}.parquet"])
+def test_names_of_files_are_no_patterns(tmp_path, name):
+    convert(dump(tmp_path / "t.pkl", ({(1, 2, 3): 4}, {9: 1})), tmp_path / name)
+    convert(dump(tmp_path / "t.pkl", {(5, 6, 7): 8}), tmp_path / "a1.parquet")
+    assert load_table(tmp_path / name).obs.tolist() == [1]
+    assert load_table(tmp_path / name).book.codes == [9]
 
 
 def test_parquet_of_other_makers(tmp_path):
@@ -187,16 +196,16 @@ def test_parquet_of_other_makers(tmp_path):
         "count": [3, 4, 5],
         "note": ["a", "b", "c"],
     }
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", columns)
     assert evaluate_file(tmp_path / "t.parquet").n == 12
     assert load_table(tmp_path / "t.parquet").counts.triples.values.tolist() == [4, 8]
-    pq.write_table(pa.table({"obs": [1]}), tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", {"obs": [1]})
     with pytest.raises(InvalidInput, match="no column next_obs"):
         load_table(tmp_path / "t.parquet")
-    pq.write_table(pa.table(columns | {"obs": [1.5, 2, 3]}), tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", columns | {"obs": [1.5, 2, 3]})
     with pytest.raises(InvalidInput, match="column obs holds double"):
         load_table(tmp_path / "t.parquet")
-    pq.write_table(pa.table(columns | {"count": [1, -2, 3]}), tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", columns | {"count": [1, -2, 3]})
     with pytest.raises(InvalidInput, match=r"key \(1, 0, 2\) is -2"):
         load_table(tmp_path / "t.parquet")
     (tmp_path / "t.parquet").write_bytes(b"PAR1 and nothing else PAR1")
@@ -206,15 +215,19 @@ def test_parquet_of_other_makers(tmp_path):
 
 def claim(path, columns):
     """A file that says it is sorted by us, whatever it holds."""
-    from openfield.objectives.formats.parquet import Header
-    from openfield.objectives.tables.rows import Columns
-
-    with TableWriter(path) as writer:
-        writer.add(Columns(*(np.array(column, np.int64) for column in columns)))
-        writer.finish(Header())
+    save(path, columns, Header())
 
 
-def test_files_that_lie_about_themselves(tmp_path):
+def save(path, columns, header):
+    arrays = {name: np.array(column).tolist() for name, column in zip(NAMES, columns, strict=True)}
+    write_parquet(path, arrays, kind="BIGINT", header=msgspec.json.encode(header).decode())
+
+
+NAMES = ("obs", "next_obs", "action", "count")
+
+
+@pytest.mark.parametrize("summarise_file", [summarise_file, summarise_large])
+def test_files_that_lie_about_themselves(tmp_path, summarise_file):
     path = tmp_path / "t.parquet"
     claim(path, ([2, 1], [1, 1], [0, 0], [1, 1]))
     with pytest.raises(InvalidInput, match="not in the order"):
@@ -227,17 +240,17 @@ def test_files_that_lie_about_themselves(tmp_path):
     with pytest.raises(InvalidInput, match=r"key \(2, 0, 1\) is -1"):
         summarise_file(path)
     claim(path, ([1, 2], [1, 1], [0, 0], [1, 0]))
-    assert (summarise_file(path).zeros, summarise_file(path).rows) == (1, 2)
+    assert summarise_file(path).zeros == 1
     claim(path, ([], [], [], []))
     with pytest.raises(InvalidInput, match="no positive counts"):
         summarise_file(path)
 
 
 def test_damage_inside_is_told(tmp_path):
-    rows = Rows(*(np.arange(5000) for _ in range(3)), np.ones(5000, int))
+    rows = random_rows(5000)
     write_table(make_table([rows]), tmp_path / "t.parquet")
     raw = bytearray((tmp_path / "t.parquet").read_bytes())
-    raw[20:400] = b"\xff" * 380
+    raw[20:4000] = b"\xff" * 3980
     (tmp_path / "t.parquet").write_bytes(raw)
     for read in (load_table, evaluate_file):
         with pytest.raises(InvalidInput, match=r"t\.parquet: the file is damaged"):
@@ -246,8 +259,7 @@ def test_damage_inside_is_told(tmp_path):
 
 def test_ids_of_64_bits_do_not_wrap_around(tmp_path):
     columns = {"obs": [2**63 + 5, 1], "action": [0, 0], "next_obs": [1, 2**64 - 1], "count": [3, 4]}
-    table = pa.table({name: pa.array(column, pa.uint64()) for name, column in columns.items()})
-    pq.write_table(table, tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", columns, kind="UBIGINT")
     assert load_table(tmp_path / "t.parquet").ids == (1, 2**63 + 5, 2**64 - 1)
     convert(tmp_path / "t.parquet", tmp_path / "u.parquet")
     convert(tmp_path / "u.parquet", tmp_path / "u.pkl")
@@ -288,18 +300,14 @@ def test_counts_beyond_64_bits_are_noted(tmp_path):
 
 
 def test_later_forms_are_not_guessed_at(tmp_path):
-    with TableWriter(tmp_path / "t.parquet") as writer:
-        writer.add(Columns(*(np.array([1]) for _ in range(4))))
-        writer.finish(Header(schema=99))
+    save(tmp_path / "t.parquet", [[1]] * 4, Header(schema=99))
     for read in (load_table, evaluate_file):
         with pytest.raises(InvalidInput, match="later version"):
             read(tmp_path / "t.parquet")
 
 
 def test_ids_that_are_not_those_of_the_rows(tmp_path):
-    with TableWriter(tmp_path / "t.parquet") as writer:
-        writer.add(Columns(*(np.array([column]) for column in (0, 5, 0, 1))))
-        writer.finish(Header(ids=("7", "8")))
+    save(tmp_path / "t.parquet", ([0], [5], [0], [1]), Header(ids=("7", "8")))
     with pytest.raises(InvalidInput, match="ids in its description"):
         load_table(tmp_path / "t.parquet")
 
@@ -307,7 +315,7 @@ def test_ids_that_are_not_those_of_the_rows(tmp_path):
 def test_a_book_must_be_one(tmp_path):
     write_table(make_table([Rows(*(np.arange(3) for _ in range(3)), np.ones(3, int))]), tmp_path / "t.parquet")
     for columns in ({"code": ["a"], "index": [1]}, {"index": [1]}):
-        pq.write_table(pa.table(columns), tmp_path / "t.codes.parquet")
+        write_parquet(tmp_path / "t.codes.parquet", columns)
         with pytest.raises(InvalidInput, match=r"t\.codes\.parquet: no code book"):
             load_table(tmp_path / "t.parquet")
 
@@ -364,36 +372,6 @@ def test_gathered_rows_grow_in_length_and_width():
     assert rows.counts.tolist() == [4.0, 0.5, 4.0]
 
 
-def test_inputs_are_ticked_off_up_to_a_limit():
-    seen = Seen()
-    seen.add(np.array([1, 5, 70_000]), np.array([5, 6]))
-    assert seen.count == 4
-    seen.add(np.array([MOST_IDS, -1, 5]), np.array([-1, 2**62, 7]))
-    assert seen.count == 8
-    seen.add(np.array([2**64, 3], object))
-    assert seen.count == 10
-
-
-def test_inputs_are_counted_once_whether_ticked_off_or_remembered():
-    random, seen, known = np.random.default_rng(0), Seen(), set()
-    for most in (100, 2**18, 2**40, 2**17, 2**18, 2**40):
-        column = np.concatenate((random.integers(0, most, 5000), random.integers(0, 2**18, 5000)))
-        seen.add(column)
-        known.update(column.tolist())
-        assert seen.count == len(known)
-    assert len(seen._ticks) < 2**20  # a few ids below 250 million among large ones are not worth as many bytes
-
-
-def test_inputs_with_odd_ids_are_remembered_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr("openfield.objectives.outofcore.stream.MOST_ODD", 70_000)
-    seen = Seen()
-    for start in range(0, 200_000, 1000):
-        seen.add(-1 - np.arange(start, start + 1500) % 70_000)
-    assert seen.count == 70_000
-    seen.add(np.arange(-200_000, 0))
-    assert seen.count is None
-
-
 @pytest.mark.parametrize("offset", [-5, 2**40])
 def test_inputs_only_led_to_count_in_the_stream_whatever_their_ids(tmp_path, offset):
     source = dump(tmp_path / "t.pkl", {(offset, 0, offset + 1): 3, (offset, 0, offset + 2): 4})
@@ -402,13 +380,6 @@ def test_inputs_only_led_to_count_in_the_stream_whatever_their_ids(tmp_path, off
         found = evaluate_file(path, num_obs=2)
         assert found.distinct["inputs"] == 3
         assert "3 distinct inputs were seen" in found.faults[0]
-
-
-def test_streams_say_where_inputs_were_too_many_to_count(tmp_path, monkeypatch):
-    monkeypatch.setattr("openfield.objectives.outofcore.stream.MOST_ODD", 0)
-    source = dump(tmp_path / "t.pkl", {(-1, 0, -2 - number): 1 for number in range(100_000)})
-    convert(source, tmp_path / "t.parquet")
-    assert "left out of distinct inputs" in evaluate_file(tmp_path / "t.parquet").notes[0]
 
 
 @pytest.mark.parametrize(("count", "said"), [(0.5, "fractional counts"), (2**70, "counts beyond 64 bits")])
@@ -435,7 +406,7 @@ def test_defaultdict_with_code_book(tmp_path):
     path = dump(tmp_path / "t.pkl", (defaultdict(int, {(1, 0, 2): 3}), {7: 1, 2**127: 2}), 3)
     table = load_table(path)
     assert table.book.codes == [7, 2**127]
-    assert next(read_columns(_converted(path))).obs.tolist() == [1]
+    assert load_table(_converted(path)).obs.tolist() == [1]
 
 
 def _converted(path):
@@ -444,7 +415,8 @@ def _converted(path):
     return target
 
 
-def test_order_is_checked_across_batches(tmp_path):
+@pytest.mark.parametrize("summarise_file", [summarise_file, summarise_large])
+def test_order_is_checked_in_all_of_a_file(tmp_path, summarise_file):
     rows = 70_000
     nexts = np.arange(rows)
     nexts[65_536:] -= 10
@@ -459,7 +431,7 @@ def test_a_repeated_key_of_a_sorted_file_is_refused_by_everything(tmp_path, size
     path, zeros, nexts = tmp_path / "t.parquet", np.zeros(size, int), np.arange(size)
     nexts[min(size - 1, 65_536) :] -= 1
     claim(path, (zeros, nexts, zeros, zeros + 1))
-    ways = (load_table, evaluate_file, lambda path: convert(path, tmp_path / "t.pkl"))
+    ways = (load_table, evaluate_file, summarise_large, lambda path: convert(path, tmp_path / "t.pkl"))
     for way in (*ways, lambda path: convert(path, tmp_path / "other.parquet")):
         with pytest.raises(InvalidInput, match=r"t\.parquet: key \(0, 0, \d+\) occurs more than once\."):
             way(path)
@@ -475,8 +447,7 @@ def test_a_description_is_held_against_the_rows(tmp_path):
         ({"num_inputs": 9}, True),
         ({"zeros": 4}, True),
     ):
-        header = {b"openfield": msgspec.json.encode({"ordered": True, **said})}
-        pq.write_table(pa.table(columns).replace_schema_metadata(header), path)
+        write_parquet(path, columns, header=json.dumps({"ordered": True, **said}))
         with nullcontext() if right else pytest.raises(InvalidInput, match=r"t\.parquet: .*description"):
             assert evaluate_file(path).distinct["inputs"] == 3
 
@@ -490,7 +461,7 @@ def test_the_order_of_a_code_book_survives_conversion(tmp_path):
         convert(source, target)
         assert load_table(target).book.codes == [9, 5, 7, 3]
     assert list(pickle.loads(files[-1].read_bytes())[1].items()) == list(pair[1].items())
-    for way in (compare_files, lambda *files, compat: similarity_of(stream_pairs(*files, compat=compat))):
+    for way in (compare_files, lambda *files, compat: similarity_of(pair_large(*files, compat=compat))):
         assert {way(file, other, compat=True).jaccard for file in files} == {1 / 3}
 
 
@@ -517,10 +488,8 @@ def test_every_flipped_bit_of_the_rows_is_seen(tmp_path):
 
 
 def test_counts_beyond_64_bits_are_streamed_with_a_note(tmp_path):
-    header = {b"openfield": msgspec.json.encode({"ordered": True})}
     columns = {"obs": [1, 2], "next_obs": [1, 1], "action": [0, 0], "count": [2**63 + 1, 3]}
-    table = pa.table({name: pa.array(column, pa.uint64()) for name, column in columns.items()})
-    pq.write_table(table.replace_schema_metadata(header), tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", columns, kind="UBIGINT", header='{"ordered": true}')
     found = evaluate_file(tmp_path / "t.parquet")
     assert found.n == 2.0**63 + 4
     assert found.notes == ("counts beyond 64 bits: computed as float64",)
@@ -536,7 +505,7 @@ def test_odd_actions_are_counted_in_the_stream_as_well(tmp_path):
 
 def test_keys_that_are_there_twice_are_added_up_on_the_way_to_a_pickle(tmp_path):
     columns = {"obs": [1, 1], "next_obs": [2, 2], "action": [0, 0], "count": [3, 4]}
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    write_parquet(tmp_path / "t.parquet", columns)
     convert(tmp_path / "t.parquet", tmp_path / "t.pkl")
     assert pickle.loads((tmp_path / "t.pkl").read_bytes()) == {(1, 0, 2): 7}
 
@@ -544,6 +513,21 @@ def test_keys_that_are_there_twice_are_added_up_on_the_way_to_a_pickle(tmp_path)
 def test_an_odd_key_of_a_large_pickle_is_refused_when_tables_are_compared(tmp_path):
     table = b"\x80\x02}(K\x01K\x01K\x01\x87K\x05K\x01K\x01K\x01\x87K\x06u}(K\x09K\x01u\x86."
     (tmp_path / "t.pkl").write_bytes(table)
-    for way in (compare_files, stream_pairs):
+    for way in (compare_files, pair_large):
         with pytest.raises(InvalidInput, match=r"t\.pkl: key \(1, 1, 1\) occurs more than once"):
             way(tmp_path / "t.pkl", tmp_path / "t.pkl")
+
+
+def test_files_of_0_1_0_are_read(tmp_path):
+    """Which wrote Parquet with another library, codes of fixed length and checksums of pages."""
+    table = {(o, a, (o * 7 + a) % 50): 1 + o * a for o in range(40) for a in range(3)}
+    book = {2**100 + 3 * o: o for o in range(50)}
+    found = load_table(DATA / "table_of_0_1_0.parquet")
+    rows = zip(*(column.tolist() for column in (found.obs, found.action, found.next_obs, found.count)), strict=True)
+    assert {row[:3]: row[3] for row in rows} == table
+    assert dict(zip(found.book.codes, found.book.indices.tolist(), strict=True)) == book
+    assert list(found.book.codes) == list(book)
+    assert (found.meta.environment, found.meta.agent, found.meta.levels) == ("maze", "ppo", "human")
+    convert(DATA / "table_of_0_1_0.parquet", tmp_path / "t.pkl")
+    assert pickle.loads((tmp_path / "t.pkl").read_bytes()) == (table, book)
+    assert counts_of(summarise_large(DATA / "table_of_0_1_0.parquet").counts) == counts_of(found.counts)

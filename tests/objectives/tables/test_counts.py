@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openfield.objectives.outofcore.stream import count_shards, shard_columns
 from openfield.objectives.tables import counts as module
 from openfield.objectives.tables import packing
 from openfield.objectives.tables.compiled import count_packed, count_rows
@@ -16,8 +15,10 @@ from openfield.objectives.tables.counts import (
     Counts,
     count_columns,
     count_ordered,
+    count_shards,
     count_stream,
     merge_counts,
+    shard_columns,
     whole_inputs,
 )
 from openfield.objectives.tables.packing import pack

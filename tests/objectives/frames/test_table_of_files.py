@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -15,8 +13,6 @@ from openfield.objectives.frames import thresholds as pixels_module
 from openfield.objectives.frames.table_of_episodes import Recipe, build_table, open_episode
 from openfield.objectives.frames.table_of_files import Written, write_episodes
 from openfield.objectives.frames.thresholds import PixelValues
-from openfield.objectives.outofcore import partitions as parts_module
-from openfield.objectives.outofcore.partitions import Parts
 
 
 def save_episodes(folder, lengths, *, size=4, fewer=(), seed=0):
@@ -39,11 +35,8 @@ def little(monkeypatch):
     """As if memory held next to nothing."""
     for module, name, value in (
         (files_module, "BATCH", 37),
-        (files_module, "HANDLED", 50),
-        (pixels_module, "MOST_HELD", 200),
+        (pixels_module, "MAX_HELD", 200),
         (pixels_module, "WAITING", 160),
-        (pixels_module, "HANDLED", 9),
-        (parts_module, "MOST_SAMPLED", 16),
     ):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr("openfield.objectives.frames.table_of_episodes.STRETCH", 23)
@@ -113,63 +106,6 @@ def test_thresholds_through_the_disk_are_those_of_memory(little, levels, frames)
     with PixelValues(6) as pixels:
         for part in np.array_split(images.reshape(frames, 6), 12):
             pixels.add(part)
-        assert pixels._runs
+        assert pixels._base
         found = pixels.thresholds(levels)
     assert np.array_equal(found, discretize(images, levels, return_bins=True)[1].reshape(6, levels - 1))
-
-
-def test_cuts_stay_even_when_few_keys_are_remembered(monkeypatch):
-    monkeypatch.setattr(parts_module, "MOST_SAMPLED", 200)
-    keys = np.random.default_rng(0).permutation(60_000)
-    with Parts([("key", "<i8")], "key", 5_000) as parts:
-        for start in range(0, 60_000, 100):
-            records = parts.empty(100)
-            records["key"] = keys[start : start + 100]
-            parts.add(records)
-        sizes = [len(part) for part in parts.in_parts()]
-        assert sum(map(len, parts._sample)) <= 400
-    assert sum(sizes) == 60_000
-    assert max(sizes) < 10_000
-
-
-_CHILD = """
-import resource, sys
-from pathlib import Path
-import openfield.objectives.frames.table_of_files as files, openfield.objectives.frames.thresholds as pixels
-from openfield.objectives.frames.table_of_episodes import Recipe, build_table, open_episode
-from openfield.objectives.formats.files import save_table
-
-way, folder = sys.argv[1], Path(sys.argv[2])
-files.BATCH, files.HANDLED, pixels.MOST_HELD, pixels.WAITING = 4096, 10_000, 200_000, 100_000
-paths = sorted(folder.glob("*.npz"))
-
-def make(paths, target):
-    if way == "disk":
-        files.write_episodes(paths, Recipe(), target)
-    else:
-        save_table(build_table([open_episode(path) for path in paths], Recipe()), target)
-
-make(paths[:2], folder / "first.parquet")  # what is loaded for the first time takes memory as well
-(size,) = (int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData"))
-limit = (size + 10_000) * 1024
-resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-make(paths, folder / f"{way}.parquet")
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_many_episodes_take_no_more_memory_than_few(tmp_path):
-    random = np.random.default_rng(0)
-    for number in range(16):
-        np.savez(
-            tmp_path / f"{number:02}.npz", observ=random.random((3000, 8, 8), np.float32), action=np.zeros(3000, int)
-        )
-    words = [sys.executable, "-c", _CHILD]
-    environment = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*words, "disk", tmp_path], env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    refused = subprocess.run([*words, "memory", tmp_path], env=environment, capture_output=True, text=True, timeout=120)
-    assert "MemoryError" in refused.stderr
-    table = build_table([open_episode(path) for path in sorted(tmp_path.glob("*.npz"))], Recipe())
-    save_table(table, tmp_path / "memory.parquet")
-    assert_same(tmp_path / "memory.parquet", tmp_path / "disk.parquet")

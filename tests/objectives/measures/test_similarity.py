@@ -1,6 +1,5 @@
 import math
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,14 +15,16 @@ from openfield.objectives import (
     jensen_shannon,
     load_table,
 )
+from openfield.objectives.formats import large_tables
 from openfield.objectives.formats.convert import convert
+from openfield.objectives.formats.large_tables import (
+    compare_conditional_files,
+    compare_conditional_large,
+    compare_files,
+    pair_large,
+)
 from openfield.objectives.measures.rarefaction import chance_met, coverage, default_sizes, rarefy
 from openfield.objectives.measures.similarity import similarity_of
-from openfield.objectives.outofcore import conditional_joins as conditional_files
-from openfield.objectives.outofcore import joins
-from openfield.objectives.outofcore.conditional_joins import compare_conditional_files, stream_conditionals
-from openfield.objectives.outofcore.joins import compare_files, stream_pairs
-from openfield.objectives.outofcore.partitions import Parts
 from openfield.objectives.tables.table import Meta, Table, as_table
 
 LN2 = math.log(2)
@@ -135,7 +136,7 @@ def bucketed_tables(draw, actions=1):
 @given(
     first=bucketed_tables(), second=bucketed_tables(), compat=st.booleans(), inputs=st.sampled_from(["sources", "all"])
 )
-def test_streamed_is_the_same_bit_for_bit(tmp_path, form, first, second, compat, inputs):
+def test_large_tables_give_the_same_bit_for_bit(tmp_path, form, first, second, compat, inputs):
     paths = [tmp_path / "first.pkl", tmp_path / "second.pkl"]
     for path, table in zip(paths, (first, second), strict=True):
         path.write_bytes(pickle.dumps(table))
@@ -143,7 +144,7 @@ def test_streamed_is_the_same_bit_for_bit(tmp_path, form, first, second, compat,
             convert(path, path.with_suffix(".parquet"))
     paths = [path.with_suffix(f".{form}") for path in paths]
     options = {"compat": compat, "inputs": inputs}
-    assert outcome(lambda: similarity_of(stream_pairs(*paths, **options, part=7))) == outcome(
+    assert outcome(lambda: similarity_of(pair_large(*paths, **options))) == outcome(
         lambda: compare(*map(load_table, paths), **options)
     )
 
@@ -151,13 +152,13 @@ def test_streamed_is_the_same_bit_for_bit(tmp_path, form, first, second, compat,
 @pytest.mark.parametrize("form", ["pkl", "parquet"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(first=bucketed_tables(actions=3), second=bucketed_tables(actions=3))
-def test_streamed_conditionals_are_the_same(tmp_path, form, first, second):
+def test_conditionals_of_large_tables_are_the_same(tmp_path, form, first, second):
     paths = [tmp_path / "first.pkl", tmp_path / "second.pkl"]
     for path, table in zip(paths, (first, second), strict=True):
         path.write_bytes(pickle.dumps(table))
         convert(path, path.with_suffix(".parquet"))
     paths = [path.with_suffix(f".{form}") for path in paths]
-    mine = outcome(lambda: stream_conditionals(*paths, part=7))
+    mine = outcome(lambda: compare_conditional_large(*paths))
     theirs = outcome(lambda: compare_conditionals(*map(load_table, paths)))
     if isinstance(mine, str):
         assert mine == theirs
@@ -168,31 +169,20 @@ def test_streamed_conditionals_are_the_same(tmp_path, form, first, second):
     assert mine.next_jsd_nats is None or mine.next_jsd_nats == pytest.approx(theirs.next_jsd_nats, rel=1e-14, abs=1e-15)
 
 
-def test_conditionals_of_large_tables_take_little_memory(tmp_path, monkeypatch, run):
-    """Two tables of 200,000 rows in parts of 5,000; what is read at once from a file is 65,536 rows."""
+def test_conditionals_of_large_tables_are_not_loaded(tmp_path, monkeypatch, run):
     random = np.random.default_rng(0)
     for name in ("a", "b"):
-        keys = np.unique(random.integers(0, [[50_000], [4], [50_000]], (3, 200_000)), axis=1).T.tolist()
+        keys = np.unique(random.integers(0, [[5_000], [4], [5_000]], (3, 20_000)), axis=1).T.tolist()
         table = {tuple(key): 1 + number % 7 for number, key in enumerate(keys)}
-        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps((table, {7 * o + 2**90: o for o in range(50_000)})))
+        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps((table, {7 * o + 2**90: o for o in range(5_000)})))
     paths = [tmp_path / f"{name}.pkl" for name in "ab"]
-    tracemalloc.start()
     expected = compare_conditionals(*map(load_table, paths))
-    usual = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     paths = [convert(path, path.with_suffix(".parquet")) and path.with_suffix(".parquet") for path in paths]
-    monkeypatch.setattr(joins, "LARGE_ROWS", 10)
-    monkeypatch.setattr(conditional_files, "load_table", None)  # must not be used
-    monkeypatch.setitem(stream_conditionals.__kwdefaults__, "part", 5_000)
-    tracemalloc.start()
+    monkeypatch.setattr(large_tables, "LARGE_ROWS", 10)
+    monkeypatch.setattr(large_tables, "load_table", None)  # must not be used
     found = compare_conditional_files(*paths)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     assert found.action_jsd_nats == pytest.approx(expected.action_jsd_nats, rel=1e-13)
     assert found.next_jsd_nats == pytest.approx(expected.next_jsd_nats, rel=1e-13)
-    assert peak < 25e6
-    assert usual > 40e6
-    monkeypatch.setattr(joins, "load_table", None)
     assert run("similarity", *paths, "--conditional")[0] == 0
 
 
@@ -204,18 +194,18 @@ def outcome(call):
     return replace(found, reasons={name: text.split(": ", 1)[1] for name, text in found.reasons.items()})
 
 
-def test_large_files_are_streamed(tmp_path, monkeypatch):
+def test_large_files_are_not_loaded(tmp_path, monkeypatch):
     tables = ({(o, 0, o): o + 1 for o in range(50)}, {7 * o: o for o in range(50)})
     paths = [tmp_path / name for name in ("a.pkl", "b.parquet")]
     paths[0].write_bytes(pickle.dumps(tables))
     convert(paths[0], paths[1])
     found = compare_files(*paths)
-    monkeypatch.setattr(joins, "LARGE_ROWS", 10)
-    monkeypatch.setattr(joins, "load_table", None)  # must not be used
+    monkeypatch.setattr(large_tables, "LARGE_ROWS", 10)
+    monkeypatch.setattr(large_tables, "load_table", None)  # must not be used
     assert compare_files(*paths) == found
     assert found.jaccard == 1
     monkeypatch.undo()
-    monkeypatch.setattr(joins, "LARGE_BYTES", 10)
+    monkeypatch.setattr(large_tables, "LARGE_BYTES", 10)
     paths[0].write_bytes(pickle.dumps(({(2**70, 0, 1): 3, (0, 0, 1): 1}, {7: 2**70, 8: 0})))
     assert compare_files(paths[0], paths[0]).jaccard == 1  # ids beyond 64 bits go through memory
 
@@ -324,17 +314,6 @@ def test_chance_of_meeting_agrees_with_scipy():
 
 def test_coverage_is_that_of_good_and_turing():
     assert coverage({(1, 0, 2): 1, (2, 0, 3): 1, (3, 0, 3): 8}) == 1 - 2 / 10
-
-
-def test_parts_come_out_equal_though_records_come_in_groups():
-    """Of four records in a row the first is always the least: every fourth would say nothing of the others."""
-    random = np.random.default_rng(0)
-    keys = np.sort(random.integers(0, 10**6, (50_000, 4)), axis=1).reshape(-1)
-    with Parts([("key", "<i8")], "key", 10_000) as parts:
-        records = parts.empty(len(keys))
-        records["key"] = keys
-        parts.add(records)
-        assert max(len(part) for part in parts.in_parts()) < 20_000
 
 
 def test_nothing_is_drawn_from_a_bucket():
