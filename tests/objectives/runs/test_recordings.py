@@ -14,7 +14,7 @@ import pytest
 
 import openfield as of
 from openfield.capabilities import Film
-from openfield.domain import is_picture
+from openfield.record import is_picture
 from openfield.errors import Cancelled, InvalidInput
 from openfield.objectives import dense_indices, discretize, downscale, encode, evaluate, load_table
 from openfield.objectives.formats.files import save_table
