@@ -8,18 +8,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.objectives.parquet import read_parquet
 
 
 def test_export_writes_the_same_episodes_in_three_formats(openfield: Any, run: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     for form in ("csv", "jsonl", "parquet"):
         said = openfield("export", run, "--format", form)
         assert said.out == f"50 episodes in {tmp_path / 'maze'}.{form}\n"
     with (tmp_path / "maze.csv").open(newline="") as file:
         from_csv = list(csv.DictReader(file))
     from_jsonl = [json.loads(line) for line in (tmp_path / "maze.jsonl").read_text().splitlines()]
-    assert parquet.read_table(tmp_path / "maze.parquet").to_pylist() == from_jsonl
+    assert read_parquet(tmp_path / "maze.parquet") == from_jsonl
     assert [row["cell"] for row in from_csv] == [row["cell"] for row in from_jsonl]
     assert [float(row["performance"]) for row in from_csv] == [row["performance"] for row in from_jsonl]
 

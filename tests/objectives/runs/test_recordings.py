@@ -256,9 +256,9 @@ def test_a_world_that_changed_since_is_told_and_others_are_computed(
 
 
 def test_what_cannot_be_counted_is_told(lamp: LampDomain, seen: list[Any], path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(LampDomain, "encode", lambda self, observation: observation["nothing"])
+    monkeypatch.setattr(LampDomain, "encode", lambda self, observation: observation["nothing"], raising=False)
     with pytest.raises(InvalidInput, match=r"run.sqlite: cell \w+, turn 0 cannot be counted"):
         read_run(path)
-    monkeypatch.setattr(LampDomain, "encode", lambda self, observation: {})
+    monkeypatch.setattr(LampDomain, "encode", lambda self, observation: {}, raising=False)
     with pytest.raises(InvalidInput, match="dict cannot be counted"):
         read_run(path)
